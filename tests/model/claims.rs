@@ -1,24 +1,24 @@
-//! What the models of the wait queue (`queue.rs`) and of the free path (`free_path.rs`) have in common: the claims and
-//! their processes.
+//! What the models of the wait queue (`queue.rs`) and of the free path (`free_path.rs`) share: the
+//! claims and their processes.
 //!
-//! Each model has a state, steps and faults of its own: the protocols differ, and a rule that both have is checked in both.
-//! What both mean by the same word is here, so that a sentence of one model means the same in the other. `queue.rs` is the
-//! queue of a key, `names.rs` tells which states differ in names only, and `wait.rs` measures how long a living waiter
-//! waits.
+//! Each model has its own state, steps and faults, because the protocols differ. A rule of both
+//! protocols is checked in both models. What is here means the same in both. `queue.rs` is the
+//! queue of a key, `names.rs` decides which states differ in names only, and `wait.rs` measures how
+//! long a living waiter waits.
 
 pub(crate) mod names;
 pub(crate) mod queue;
 pub(crate) mod wait;
 
-/// How many claims a state has room for.
+/// The number of claims in a state.
 pub(crate) const CLAIMS: usize = 3;
-/// How many keys a state has room for.
+/// The number of keys in a state.
 pub(crate) const KEYS: usize = 2;
 
-/// After how many ticks a process asks again that got no answer.
+/// The ticks until a process repeats a request without a reply.
 pub(crate) const RETRY: u8 = 1;
 
-/// With what a claim may share its locks.
+/// How a claim shares its locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Exclusive,
@@ -27,7 +27,7 @@ pub(crate) enum Mode {
 }
 
 impl Mode {
-    /// Whether a claim of this mode could have a key that claims of these modes hold.
+    /// Returns whether a claim of this mode could hold a key together with claims of these modes.
     pub(crate) fn admits(self, mut holders: impl Iterator<Item = Self> + Clone) -> bool {
         match self {
             Self::Exclusive => holders.next().is_none(),
@@ -38,7 +38,7 @@ impl Mode {
         }
     }
 
-    /// Whether claims of these modes must not hold one key together.
+    /// Returns whether claims of these modes must not hold one key together.
     pub(crate) fn conflict(mut holders: impl Iterator<Item = Self> + Clone) -> bool {
         let all = holders.clone();
         holders.any(|mode| match mode {
@@ -57,23 +57,24 @@ pub(crate) enum Process {
     Dead,
 }
 
-/// Where a claim is, as its process sees it.
+/// The phase of a claim, as its process knows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
     #[default]
     NotAsked,
     Asking,
-    /// It was refused, or is unsure: it waits for a grant, or until it is time to ask again.
+    /// It was refused, or its outcome is unknown: it waits for a grant, or for the time to ask
+    /// again.
     Waiting,
     Holding,
-    /// It gives back what it has, or may have.
+    /// It releases what it has, or may have.
     Leaving,
-    /// The store has answered that.
+    /// The store has confirmed the release.
     Over,
 }
 
 impl Phase {
-    /// The claim waits for its locks.
+    /// Returns whether the claim waits for its locks.
     pub(crate) fn waits(self) -> bool {
         matches!(self, Self::Asking | Self::Waiting)
     }
@@ -91,14 +92,14 @@ pub(crate) enum Wrong {
     RefusedByDead,
     NotServed,
     LeftBehind,
-    /// A lock with waiters, of the free path: the store's queue needs no lock.
+    /// A lock with waiters is absent. Only in the free path: the store's queue needs no lock.
     Absent,
-    /// A holder that renews: only the free path has renewals.
+    /// A holder is wrongly notified of a loss. Only in the free path, which has renewals.
     ToldLost,
 }
 
 impl Wrong {
-    /// The words of the tests.
+    /// The text that the tests compare.
     pub(crate) fn sentence(self) -> &'static str {
         match self {
             Self::Conflict => "two hold that must not",
@@ -116,12 +117,12 @@ impl Wrong {
     }
 }
 
-/// What ends by itself is kept as the number of ticks until then.
+/// Moves a deadline one tick closer. Deadlines are stored as the number of ticks until then.
 pub(crate) fn pass(ticks: &mut u8) {
     *ticks = ticks.saturating_sub(1);
 }
 
-/// How people name a key.
+/// The name of a key in output.
 pub(crate) fn letter(key: usize) -> char {
     if key == 0 { 'a' } else { 'b' }
 }

@@ -1,5 +1,5 @@
-//! A crowd of callers that could share a lock, or whose wait budgets end together: each is served or knows why
-//! not, whatever the head and the others do in between.
+//! Callers that could share a lock, or whose wait budgets end together: each is served or learns
+//! why not, whatever the head and the others do in between.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ type Crowd = WaitQueues<char, (), &'static str>;
 type CrowdHead = Head<char, (), &'static str>;
 type CrowdWaiter = Waiter<char, (), &'static str>;
 
-/// A head that asks, and these behind it.
+/// A head that asks, and these waiters behind it.
 fn crowd<const N: usize>(waiters: [char; N]) -> (Arc<Crowd>, CrowdHead, [CrowdWaiter; N]) {
     let lines = Crowd::new(LIMITS);
     let Joined::Head(head, None) = lines.join(NAME, '0', None) else { panic!("it is the first") };
@@ -22,7 +22,7 @@ fn crowd<const N: usize>(waiters: [char; N]) -> (Arc<Crowd>, CrowdHead, [CrowdWa
     (lines, head, places)
 }
 
-/// Until it is its turn to ask; as a scout it is refused, and comes back.
+/// Waits until it is this caller's turn to ask. As a probe it is refused, and rejoins.
 fn until_it_asks(lines: &Arc<Crowd>, mut place: CrowdWaiter, who: char) -> bool {
     loop {
         let came = Waits::ForIt.wait(place.received());
@@ -38,9 +38,10 @@ fn until_it_asks(lines: &Arc<Crowd>, mut place: CrowdWaiter, who: char) -> bool 
     }
 }
 
-/// The head was granted a lock that can be shared: it goes, and sends scouts. Each waiter asks in the end.
+/// The head was granted a lock that can be shared. It leaves, and sends probes. Each waiter asks in
+/// the end.
 ///
-/// Red without: the scouts in `Waiter::pick_up`, or `join` with the number of before.
+/// Red without: the probes in `Waiter::pick_up`; or `join` with the earlier number.
 #[test]
 fn scouts_that_are_refused_come_back_and_none_is_forgotten() {
     every_schedule("scouts", |ends| {
@@ -64,9 +65,9 @@ fn scouts_that_are_refused_come_back_and_none_is_forgotten() {
     });
 }
 
-/// The head has lost its lock and does not let go of it, until it does: the waiter asks once.
+/// The head has lost its lock and releases it only later. Its waiter asks once.
 ///
-/// Red without: the number of a head in `ByName::of`.
+/// Red without: the head's number in `ByName::of`.
 #[test]
 fn a_head_that_is_passed_over_has_nothing_to_say_any_more() {
     every_schedule("passed over", |ends| {
@@ -84,10 +85,10 @@ fn a_head_that_is_passed_over_has_nothing_to_say_any_more() {
     });
 }
 
-/// A caller's time is over before anything is known: it hears what the head learns, or that it may ask for
-/// all.
+/// A caller's wait budget ends before anything is known. It gets what the head learns, or may ask
+/// for all.
 ///
-/// Red without: those that are woken in `learns`.
+/// Red without: the waiters that `learns` wakes.
 #[test]
 fn a_waiter_whose_time_is_over_hears_what_the_head_learns() {
     every_schedule("known", |ends| {

@@ -1,4 +1,4 @@
-//! Running a model under every schedule, and tasks that wait, wait only briefly, or not at all.
+//! Runs a model under every schedule, with tasks that wait, wait briefly, or do not wait.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,11 +9,11 @@ use shuttle::{Config, Runner};
 
 use crate::schedules::EverySchedule;
 
-/// Runs `model` under all schedules, and prints how many there are. It gets what counts its ends:
-/// each run must have come to its end, where it is checked that nothing is left.
+/// Runs `model` under all schedules, and prints how many there are. Each run must count itself in
+/// `Ends` at its end, where the model checks that nothing is left.
 pub(crate) fn every_schedule(name: &str, model: impl Fn(Ends) + Send + Sync + 'static) {
     let ends = Ends::default();
-    // No bound, neither in number nor in time: it ends when the search has no choice left.
+    // No limit of schedules or time: the search ends when no choice is left.
     let search = EverySchedule::default();
     let repeated = search.repeated();
     let runs = Runner::new(search, Config::default()).run({
@@ -29,7 +29,7 @@ fn report(name: &str, schedules: usize, repeated: usize) {
     println!("{name}: all of {schedules} schedules, and {repeated} of them again");
 }
 
-/// How many runs came to their end.
+/// The number of runs that reached their end.
 #[derive(Clone, Default)]
 pub(crate) struct Ends(Arc<AtomicUsize>);
 
@@ -39,7 +39,7 @@ impl Ends {
     }
 }
 
-/// What was seen in any of the schedules.
+/// What was observed in any of the schedules.
 #[derive(Clone, Default)]
 pub(crate) struct Seen(Arc<Mutex<Vec<String>>>);
 
@@ -63,17 +63,17 @@ impl Seen {
 pub(crate) enum Waits {
     /// Until its turn comes.
     ForIt,
-    /// Polls once, and leaves at some later moment if its turn had not come then: as one whose time
-    /// is over, or whose future is dropped, perhaps woken but not polled again.
+    /// Polls once, and leaves at some later moment if its turn had not come: like a caller whose
+    /// timeout expires or whose future is dropped, perhaps woken but not polled again.
     Briefly,
-    /// Leaves without having polled.
+    /// Leaves without polling.
     NotAtAll,
 }
 
 impl Waits {
     pub(crate) const ALL: [Self; 3] = [Self::ForIt, Self::Briefly, Self::NotAtAll];
 
-    /// Waits so long for `future`; what it waited for is dropped with it.
+    /// Waits for `future` that long, and then drops it.
     pub(crate) fn wait<F: Future>(self, future: F) -> Option<F::Output> {
         match self {
             Self::ForIt => Some(shuttle::future::block_on(future)),
@@ -86,7 +86,7 @@ impl Waits {
     }
 }
 
-/// Another task.
+/// Starts another task.
 pub(crate) fn task(run: impl FnOnce() + Send + 'static) {
     drop(shuttle::thread::spawn(run));
 }

@@ -1,5 +1,7 @@
-//! The gate of an entry: children that do not share are never inside with others, those that share
-//! may be; who has left leaves the gate as it was.
+//! The gate of an entry: exclusive children are never inside with others, children that share may
+//! be.
+//!
+//! A child that leaves before its turn leaves the gate as it was.
 
 use std::sync::Arc;
 
@@ -8,7 +10,7 @@ use crate::gate::Gate;
 use crate::inside::Inside;
 use crate::store::Sharing::{self, Exclusive, Shared};
 
-/// An entry, as the call chain has it: when the last of its children is gone, its gate is free.
+/// An entry of the call chain. When the last of its children is gone, its gate must be free.
 struct Entry {
     gate: Gate,
     inside: Inside,
@@ -16,7 +18,7 @@ struct Entry {
     seen: Seen,
 }
 
-/// The turn to be inside an entry, as the call chain has it: who drops it leaves.
+/// The turn to be inside an entry. Dropping it leaves the gate.
 struct Turn {
     around: Arc<Entry>,
     sharing: Sharing,
@@ -33,13 +35,13 @@ impl Entry {
         Arc::new(Self { gate: Gate::new(), inside: Inside::new(), ends: Some(ends), seen })
     }
 
-    /// The entry of a child: it has a gate of its own.
+    /// The entry of a child, with a gate of its own.
     fn inner(turn: &Turn) -> Arc<Self> {
         let seen = turn.around.seen.clone();
         Arc::new(Self { gate: Gate::new(), inside: Inside::new(), ends: None, seen })
     }
 
-    /// What a child does when it is its turn, and when it has waited in vain.
+    /// A child that runs `inside` when its turn comes, or leaves if its wait ends first.
     fn child(self: &Arc<Self>, sharing: Sharing, waits: Waits, inside: impl FnOnce(&Turn)) {
         let entered = self.gate.try_enter(sharing);
         if !entered && waits.wait(self.gate.enter(sharing)).is_none() {
@@ -66,7 +68,7 @@ impl Drop for Entry {
     }
 }
 
-/// Each of these children comes at any moment, and waits so long.
+/// Each of these children comes at any moment, and waits according to its `Waits`.
 fn check(children: [(Sharing, Waits); 3]) -> Vec<String> {
     let seen = Seen::default();
     let together = seen.clone();
@@ -80,9 +82,9 @@ fn check(children: [(Sharing, Waits); 3]) -> Vec<String> {
     seen.all()
 }
 
-/// Red without: all turns for who does not share (`turns` always 1); one turn for who shares
-/// (`turns` always `TURNS`: none are together); the `forget` in `enter` or in `try_enter` (more turns
-/// come back than there were); `add_permits` (no process's turn ever comes).
+/// Red without: all slots for an exclusive child (`slots` always 1); one slot for a child that
+/// shares (`slots` always `SLOTS`: no two are together); the `forget` in `enter` or in `try_enter`
+/// (more slots come back than there were); `add_permits` (no turn ever comes).
 #[test]
 fn a_process_that_does_not_share_is_inside_alone_and_who_shares_may_not_be() {
     let modes = [Exclusive, Shared];
@@ -100,8 +102,8 @@ fn a_process_that_does_not_share_is_inside_alone_and_who_shares_may_not_be() {
     }
 }
 
-/// Red without: taking all turns at once (first one and then the others, each forgotten: who leaves
-/// in between takes it along).
+/// Red without: taking all slots at once (with first one and then the others, each forgotten, a
+/// child that leaves in between keeps one).
 #[test]
 fn a_process_that_leaves_before_its_turn_leaves_the_gate_as_it_was() {
     for briefly in [Exclusive, Shared] {
@@ -114,9 +116,10 @@ fn a_process_that_leaves_before_its_turn_leaves_the_gate_as_it_was() {
     }
 }
 
-/// One child has a child of its own while another waits beside it.
+/// A child has a child of its own while another child waits beside it.
 ///
-/// Red without: a gate of its own for each entry (`Entry::inner`; in the call chain, `Frame::let_in`).
+/// Red without: a gate of its own for each entry (`Entry::inner`; in the call chain,
+/// `Frame::let_in`).
 #[test]
 fn a_childs_child_does_not_wait_for_its_uncle() {
     for uncle in [Exclusive, Shared] {

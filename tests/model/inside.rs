@@ -1,8 +1,8 @@
-//! Who is inside at the same time.
+//! Counts the tasks that are inside at the same time, and fails if they exclude each other.
 
 use crate::sync::{Mutex, PoisonError};
 
-/// Those who are inside something now: one alone, or some together.
+/// The tasks that are inside something: one alone, or several together.
 pub(crate) struct Inside(Mutex<Now>);
 
 #[derive(Default)]
@@ -17,21 +17,21 @@ impl Inside {
         Self(Mutex::new(Now::default()))
     }
 
-    /// No other process may be inside until `what` has run.
+    /// Runs `what`, while no other task may be inside.
     pub(crate) fn alone(&self, what: impl FnOnce()) {
         self.change(|now| now.alone += 1);
         what();
         self.change(|now| now.alone -= 1);
     }
 
-    /// Others who come like this may be inside as well.
+    /// Runs `what`, while other tasks may be inside that call this method.
     pub(crate) fn together(&self, what: impl FnOnce()) {
         self.change(|now| now.together += 1);
         what();
         self.change(|now| now.together -= 1);
     }
 
-    /// How many there were at most, together.
+    /// The greatest number of tasks that were inside together.
     pub(crate) fn most_together(&self) -> u32 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).most_together
     }

@@ -1,4 +1,4 @@
-//! How often a lock goes from hand to hand while another process waits for it.
+//! How often a lock is handed off inside a process while another process waits for it.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use crate::sync::Instant;
 use crate::wait_queue::{Limits, Next};
 use crate::waiters::stand;
 
-/// Told at any moment that another process waits, two that wait here.
+/// Two tasks wait here, and the notification that another process waits comes at any moment.
 ///
 /// Red without: `passed >= count` in `Head::next` (or with `>`); the counting there; the note in
-/// `WaitQueues::wanted`.
+/// `WaitQueues::contended`.
 #[test]
 fn once_it_is_wanted_it_is_handed_off_so_often_before_the_next_asks() {
     for name in [Some(NAME), None] {
@@ -32,9 +32,9 @@ fn once_it_is_wanted_it_is_handed_off_so_often_before_the_next_asks() {
     }
 }
 
-/// The store says with its grant that others wait.
+/// The store reports with its grant that others wait.
 ///
-/// Red without: the note of it in `Head::granted`.
+/// Red without: the note of that in `Head::granted`.
 #[test]
 fn what_the_store_says_with_its_grant_counts_from_there() {
     every_schedule("granted and wanted", |ends| {
@@ -49,7 +49,7 @@ fn what_the_store_says_with_its_grant_counts_from_there() {
     });
 }
 
-/// No process runs beside this: the time is what it is said to be.
+/// No other task runs: the test sets the time.
 ///
 /// Red without: `now >= since + time` in `Head::next`, or with `>`.
 #[test]
@@ -59,7 +59,7 @@ fn once_the_time_is_over_it_is_not_handed_off_at_all() {
         let ahead = world.first();
         let place = world.behind(Wants { fits: true });
         assert!(world.lines.contended(Some(NAME), NOW).is_empty());
-        // A second message changes nothing: the time goes on.
+        // A second message changes nothing: the time keeps running.
         let Limits { time, .. } = LIMITS;
         assert!(world.lines.contended(Some(NAME), NOW + time).is_empty());
         assert!(matches!(ahead.next(NOW + time, |_| true), Next::Store { contended: true }));
@@ -69,9 +69,9 @@ fn once_the_time_is_over_it_is_not_handed_off_at_all() {
     });
 }
 
-/// The message comes while the store's answer is on its way to the line.
+/// The notification comes while the store's reply is on its way to the queue.
 ///
-/// Red without: `line.wanted.is_some()` in `Head::granted`.
+/// Red without: `queue.contended.is_some()` in `Head::granted`.
 #[test]
 fn a_message_is_not_forgotten_that_comes_with_the_grant() {
     every_schedule("granted while told", |ends| {

@@ -1,11 +1,11 @@
-//! A lock that is kept here for the next call: it is found by who comes, or given back.
+//! A lock that is cached here for the next call: the next caller finds it, or it is released.
 
 use crate::explore::{Waits, every_schedule, task};
 use crate::lock::{NAME, NOW, World};
 use crate::wait_queue::CachedLock;
 use crate::waiters::join;
 
-/// Red without: the look in `Head::keep` at which process waits, or taking it in `WaitQueues::join`.
+/// Red without: the check in `Head::cache` for waiters; or taking the lock in `WaitQueues::join`.
 #[test]
 fn a_process_that_comes_while_a_lock_is_put_aside_finds_it() {
     for b in Waits::ALL {
@@ -21,7 +21,7 @@ fn a_process_that_comes_while_a_lock_is_put_aside_finds_it() {
     }
 }
 
-/// Red without: the look in `Head::keep` at whether it is wanted.
+/// Red without: the check in `Head::cache` for contention.
 #[test]
 fn what_another_process_wants_is_not_kept() {
     every_schedule("kept and wanted", |ends| {
@@ -33,9 +33,10 @@ fn what_another_process_wants_is_not_kept() {
     });
 }
 
-/// The same with who comes just then and finds it.
+/// The same with a caller that comes at that moment and finds the lock.
 ///
-/// Red without: taking what is kept and the note that it is wanted in one step, in `WaitQueues::wanted`.
+/// Red without: taking the cached lock and noting the contention in one step, in
+/// `WaitQueues::contended`.
 #[test]
 fn a_process_that_finds_a_kept_lock_knows_that_another_process_waits() {
     every_schedule("kept, wanted and found", |ends| {
@@ -49,9 +50,9 @@ fn a_process_that_finds_a_kept_lock_knows_that_another_process_waits() {
     });
 }
 
-/// It is kept long enough just when somebody comes.
+/// The cached lock expires at the moment at which a caller comes.
 ///
-/// Red without: taking the line away with what was kept, in `WaitQueues::kept`.
+/// Red without: removing the queue with the cached lock, in `WaitQueues::cached`.
 #[test]
 fn whose_time_is_over_is_given_back_or_found() {
     every_schedule("kept long enough", |ends| {

@@ -1,5 +1,5 @@
-//! A lock in a store, and who has it: `guard/held.rs` with everything left out but who learns what
-//! in which order.
+//! A model of a lock in a store and of its holder: `hold/guard/destination.rs`, reduced to the
+//! order of the hand-offs.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -13,12 +13,12 @@ use crate::wait_queue::{self, Joined, Limits, Next, Received};
 
 pub(crate) const NAME: &str = "the one lock";
 
-/// It is always the same time, but where a model says that it is later.
+/// Time stands still, except where a model names a later time.
 pub(crate) const NOW: Instant = Instant(Duration::from_secs(100));
 
 pub(crate) const LIMITS: Limits = Limits { count: 1, time: Duration::from_secs(1) };
 
-/// Whether the lock may be handed to a waiter.
+/// What a waiter wants. `fits`: the lock may be handed to it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wants {
     pub(crate) fits: bool,
@@ -28,13 +28,12 @@ pub(crate) type WaitQueues = wait_queue::WaitQueues<Wants, Lock>;
 pub(crate) type Head = wait_queue::Head<Wants, Lock>;
 pub(crate) type Waiter = wait_queue::Waiter<Wants, Lock>;
 
-/// What all tasks of one run share. When the last of them is gone, it is checked that nothing is
-/// left anywhere.
+/// What all tasks of one run share. Its drop checks that nothing is left anywhere.
 pub(crate) struct World {
     pub(crate) lines: Arc<WaitQueues>,
     store: Mutex<Store>,
     inside: Inside,
-    /// No process decides by this, so looking at it is no step.
+    /// No task decides by this, so reading it is not a step.
     log: Unseen<Log>,
     kind: Kind,
     contended: Mutex<Wanted>,
@@ -42,18 +41,18 @@ pub(crate) struct World {
     ends: Ends,
 }
 
-/// What becomes of the lock when its holder lets go of it, if no process waits or may have it.
+/// What happens to a released lock that no waiter here gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// It goes back to the store.
+    /// It is released to the store.
     GoesBack,
-    /// It is kept for who comes next.
+    /// It is cached for the next caller.
     IsKept,
-    /// It goes past the head, which asks the store.
+    /// It bypasses the head, which asks the store.
     IsPermit,
 }
 
-/// The lock as the store has it. A caller that asks while it is taken is notified later.
+/// The lock in the store. A caller that asks while it is taken is notified later.
 #[derive(Default)]
 struct Store {
     taken: bool,
@@ -62,14 +61,14 @@ struct Store {
 
 #[derive(Default)]
 struct Log {
-    /// In the order in which they had the lock.
+    /// The holders, in order.
     had_it: String,
     grants: u32,
     returns: u32,
 }
 
-/// Whether it is known here that another process waits, and how often the lock was handed off
-/// since that is known and the store last granted it.
+/// Whether this process knows that another process waits, and how often the lock was handed off
+/// since it knows and since the store last granted the lock.
 #[derive(Default)]
 struct Wanted {
     known: bool,
@@ -78,14 +77,14 @@ struct Wanted {
     grants: u32,
 }
 
-/// The lock in somebody's hand, or kept; dropped, it is passed on.
+/// The lock, held or cached. Dropping it passes it on.
 pub(crate) struct Lock {
-    /// Not forever, because the world has it while it is kept.
+    /// Weak, because the world owns the lock while it is cached.
     world: Weak<World>,
     held: Option<Held>,
 }
 
-/// The lock itself, with the place from which it is handed off.
+/// The lock, with the head of the queue it is handed off from.
 pub(crate) struct Held {
     ahead: Option<Head>,
 }
@@ -95,17 +94,19 @@ impl World {
         Self::with(ends, Kind::GoesBack, "")
     }
 
-    /// One in which these have the lock, in this order, whichever process else may have it in between.
+    /// A world in which the tasks of `stay` hold the lock in this order, whichever other tasks hold
+    /// it in between.
     pub(crate) fn expecting(ends: Ends, stay: &str) -> Arc<Self> {
         Self::with(ends, Kind::GoesBack, stay)
     }
 
-    /// One in which a lock is kept.
+    /// A world in which a released lock is cached.
     pub(crate) fn that_keeps(ends: Ends) -> Arc<Self> {
         Self::with(ends, Kind::IsKept, "")
     }
 
-    /// One in which the lock is the only permit, and these have it, in any order: one that asks is overtaken.
+    /// A world in which the lock is the only permit. The tasks of `stay` hold it in any order,
+    /// because waiters overtake a task that asks the store.
     pub(crate) fn of_a_permit(ends: Ends, stay: &str) -> Arc<Self> {
         Self::with(ends, Kind::IsPermit, stay)
     }
@@ -123,7 +124,7 @@ impl World {
         })
     }
 
-    /// Somebody who has the place in front, and nothing else yet.
+    /// The head of the queue, which has not asked yet.
     pub(crate) fn first(&self) -> Head {
         match self.lines.join(NAME, Wants { fits: true }, None) {
             Joined::Head(ahead, None) => ahead,
@@ -132,7 +133,7 @@ impl World {
         }
     }
 
-    /// The place behind those who are there, before any task runs.
+    /// A place behind the callers that are there, taken before any task runs.
     pub(crate) fn behind(&self, wants: Wants) -> Waiter {
         match self.lines.join(NAME, wants, None) {
             Joined::Head(..) => panic!("there is one ahead"),
@@ -156,13 +157,13 @@ impl World {
             ahead.learned(());
             assert!(Waits::ForIt.wait(told).is_some_and(|told| told.is_ok()));
         }
-        // Noted before: what is handed off from here on counts anew.
+        // Noted first: hand-offs from here on count anew.
         self.contended(|now| {
             *now = Wanted { known: contended, handed: 0, grants: now.grants + 1 };
         });
         self.log(|log| log.grants += 1);
         if self.kind == Kind::IsPermit {
-            // The next one asks.
+            // The next waiter asks the store.
             drop(ahead);
             return Lock { world: Arc::downgrade(self), held: Some(Held { ahead: None }) };
         }
@@ -174,7 +175,7 @@ impl World {
         Lock { world: Arc::downgrade(self), held: Some(Held { ahead: Some(ahead) }) }
     }
 
-    /// What follows when somebody's turn has come.
+    /// Uses what a waiter received.
     pub(crate) fn came(self: &Arc<Self>, who: char, came: Received<Wants, Lock>) {
         let lock = match came {
             Received::Lock(lock) => lock,
@@ -184,16 +185,16 @@ impl World {
         lock.used_by(who);
     }
 
-    /// The lock that was kept here, or else the store's.
+    /// Returns the lock that was cached here; otherwise asks the store.
     pub(crate) fn revive_or_ask(self: &Arc<Self>, ahead: Head, kept: Option<Lock>) -> Lock {
         let Some(mut kept) = kept else { return self.ask(ahead, false) };
-        // What it was is nothing to be passed on.
+        // The cached lock must not be passed on when it is dropped.
         kept.held = None;
         self.lock(ahead)
     }
 
-    /// The message that another process waits, as the manager deals with it. Then it is known,
-    /// unless the store has granted the lock in between: it may be about an earlier hold.
+    /// Handles the message that another process waits, like the manager. The process then knows it,
+    /// unless the store has granted the lock in between: the message may be about an earlier hold.
     pub(crate) fn told_that_it_is_wanted(&self, name: Option<&str>) {
         let before = self.contended(|now| now.grants);
         drop(self.lines.contended(name, NOW));
@@ -228,7 +229,7 @@ impl World {
 }
 
 impl Lock {
-    /// Does something under the lock, and lets go of it.
+    /// Does something under the lock, and releases it.
     pub(crate) fn used_by(self, who: char) {
         let world = self.world.upgrade().expect("there is a world");
         if world.contended(|now| now.known) {
@@ -239,7 +240,7 @@ impl Lock {
     }
 }
 
-/// Whether it is known in its line that another process waits.
+/// Returns whether the head's queue knows that another process waits.
 pub(crate) fn is_wanted(ahead: &Head) -> bool {
     matches!(ahead.next(NOW, |_| false), Next::Store { contended: true })
 }
@@ -256,7 +257,7 @@ impl Drop for Lock {
 }
 
 impl Held {
-    /// As `guard/held.rs` has it.
+    /// Mirrors `HeldLease::pass_on` in `hold/guard/destination.rs`.
     fn pass_on(mut self, world: &Arc<World>) -> Option<Self> {
         if world.kind == Kind::IsPermit {
             return self.pass_past(world);
@@ -282,7 +283,7 @@ impl Held {
         Some(self)
     }
 
-    /// As `guard/way.rs` has it of a permit.
+    /// Mirrors the hand-off of a permit in `hold/guard/destination.rs`.
     fn pass_past(mut self, world: &Arc<World>) -> Option<Self> {
         while let Some(before) = world.lines.may_pass_head(NAME, NOW, |wants| wants.fits) {
             let pass = world.lines.pass(NAME, before, NOW, |wants| wants.fits);
@@ -310,7 +311,7 @@ impl Drop for World {
         }
         for kept in self.lines.take_cached(None) {
             assert!(!self.contended(|now| now.known), "kept though another process waits");
-            // It would look for this world.
+            // Its drop must not find this world.
             drop(kept);
             self.give_back();
         }

@@ -1,18 +1,19 @@
-//! The hand-off inside a process and the gates of reentrancy, as they are in `lockattr/src`, under
-//! every schedule there is of a few tasks.
+//! Models of the hand-off inside a process and of the gates of reentrancy: the code of
+//! `lockattr/src` under every schedule of a few tasks.
 //!
-//! The files are compiled into here with steps of the explorer's in place of tokio's channels and
-//! semaphores and of the standard library's mutex (`sync.rs`). Nothing is left to chance and
-//! nothing is left out: each model runs until there is no other schedule, and prints how many there
-//! were (`cargo test -p lockattr-models -- --nocapture`). What is small is the number of tasks.
+//! The code is compiled into this crate. Steps of the explorer replace tokio's channels and
+//! semaphores and the standard library's mutex (`sync.rs`). There is no randomness: each model runs
+//! until no schedule is left, and prints how many there were
+//! (`cargo test -p lockattr-models -- --nocapture`). Only the number of tasks is small.
 //!
-//! Orders that differ only in steps that do not meet count as one schedule (`schedules.rs`).
+//! Orders that differ only in independent steps count as one schedule (`schedules.rs`).
 //!
-//! The protocol of `redlock://`, in `redlock.rs`, that of the store's wait queue, in `queue.rs`, and the free path of
-//! Redis, in `free_path.rs`, are models of another kind: `search.rs` visits every state of them. The last two share `claims.rs`.
+//! The models of the protocol of `redlock://` (`redlock.rs`), of the store's wait queue
+//! (`queue.rs`) and of the free path of Redis (`free_path.rs`) are of another kind: `search.rs`
+//! visits every state. The last two share `claims.rs`.
 //!
-//! Not modelled: weak memory (each operation is one step that all others see) and what tokio's own
-//! types do inside, which tokio checks with loom.
+//! Not modelled: weak memory (each operation is one step that all other tasks see), and the inside
+//! of tokio's own types, which tokio checks with loom.
 
 mod claims;
 mod crowd;
@@ -37,12 +38,12 @@ mod gate;
 #[allow(dead_code, unused_imports, reason = "the models need a part of it")]
 mod wait_queue;
 
-/// What both files take from the platform.
+/// What `gate.rs` and the wait queue import from `platform`.
 mod platform {
     pub(crate) use crate::sync;
 }
 
-/// What `gate.rs` takes from the store's seam.
+/// What `gate.rs` imports from `store`.
 mod store {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) enum Sharing {

@@ -1,4 +1,5 @@
-//! A lease that goes past the head: it finds its waiter also when the head leaves meanwhile, and nothing is lost.
+//! A permit that bypasses the head: it reaches its waiter even if the head leaves meanwhile, and
+//! nothing is lost.
 
 use std::sync::Arc;
 
@@ -6,16 +7,17 @@ use crate::explore::{Waits, every_schedule, task};
 use crate::lock::{Wants, World};
 use crate::waiters::{join, stand};
 
-/// What the head does while a lease goes past it.
+/// What the head does while a permit bypasses it.
 #[derive(Clone, Copy, Debug)]
 enum Head {
-    /// Asks the store, and has the lease when that has it.
+    /// Asks the store, and gets the permit when the store grants it.
     Asks,
     /// Leaves before it has asked.
     GivesUp,
 }
 
-/// One has the only permit and lets go of it. A head, and these behind it, wait; another one comes.
+/// One task holds the only permit and releases it. A head waits, with `behind` behind it. If
+/// `comes`, another task joins.
 fn check(head: Head, behind: Vec<(Waits, bool)>, comes: bool) {
     every_schedule(&format!("past {head:?} {behind:?} {comes}"), move |ends| {
         let stay: String = ('a'..)
@@ -43,7 +45,8 @@ fn check(head: Head, behind: Vec<(Waits, bool)>, comes: bool) {
     });
 }
 
-/// Red without: the look at those called in `leave`, `forget_if_over` in `pick_up` and in `Waiter::drop`.
+/// Red without: the check of `called` in `leave`; `forget_if_over` in `pick_up` and in
+/// `Waiter::drop`.
 #[test]
 fn a_lease_goes_past_a_head_that_may_leave_to_a_waiter_that_may_leave() {
     for head in [Head::Asks, Head::GivesUp] {
@@ -55,7 +58,7 @@ fn a_lease_goes_past_a_head_that_may_leave_to_a_waiter_that_may_leave() {
     }
 }
 
-/// Red without: the new head in `join` of a line that has none.
+/// Red without: the new head that `join` makes in a queue without one.
 #[test]
 fn two_waiters_of_whom_each_may_leave() {
     for head in [Head::Asks, Head::GivesUp] {

@@ -1,10 +1,12 @@
-//! The schedules of a model, each once: a depth-first search that leaves out what differs from an
-//! explored one only in the order of steps that do not meet (sleep sets: Godefroid, *Partial-Order
-//! Methods for the Verification of Concurrent Systems*, 1996).
+//! Enumerates the schedules of a model, each once.
 //!
-//! Two steps meet if they are at the same object. Everything tasks share and decide by is such an
-//! object, or is only touched in a step at one and always the same. Shuttle's own depth-first
-//! search tries all orders of all steps, which is too many for three tasks.
+//! A depth-first search that leaves out schedules which differ from an explored one only in the
+//! order of independent steps (sleep sets: Godefroid, *Partial-Order Methods for the Verification
+//! of Concurrent Systems*, 1996).
+//!
+//! Two steps are dependent if they are at the same object. Everything that tasks share and decide
+//! by is such an object, or is only touched in a step at one particular object. Shuttle's own
+//! depth-first search tries all orders of all steps, which are too many for three tasks.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -13,14 +15,14 @@ use std::rc::Rc;
 use shuttle::scheduler::{Schedule, Scheduler, Task, TaskId};
 
 thread_local! {
-    /// At which object each task that stands before a step will make it.
+    /// For each task that is about to make a step: the object of the step.
     static BEFORE: RefCell<HashMap<TaskId, Object>> = RefCell::default();
-    /// How many objects this run has made.
+    /// The number of objects created in this run.
     static OBJECTS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Where steps meet. Numbered, because an address is another one in the next run: what was made
-/// by the same steps has the same number.
+/// Where dependent steps meet. Numbered, because addresses differ between runs: an object that the
+/// same steps create has the same number in every run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Object(usize);
 
@@ -31,7 +33,7 @@ impl Object {
     }
 }
 
-/// Here any other task may go first; then comes a step at this object.
+/// Lets any other task go first. Then the caller makes a step at this object.
 pub(crate) fn step_at(object: Object) {
     // While a failed schedule is torn down, nothing is explored.
     if std::thread::panicking() {
@@ -39,33 +41,33 @@ pub(crate) fn step_at(object: Object) {
     }
     let me = shuttle::current::me();
     BEFORE.with_borrow_mut(|before| before.insert(me, object));
-    // Time is not modelled by shuttle: this is a switch of tasks. Its `yield_now` would wake the
-    // task as well.
+    // Shuttle does not model time: this only switches tasks. Its `yield_now` would also wake the
+    // task.
     shuttle::thread::sleep(std::time::Duration::ZERO);
     BEFORE.with_borrow_mut(|before| before.remove(&me));
 }
 
-/// The search. It ends when there is no choice left.
+/// The search. It ends when no choice is left.
 #[derive(Default)]
 pub(crate) struct EverySchedule {
     choices: Vec<Choice>,
-    /// How many of them were made in this run.
+    /// How many of `choices` were made in this run.
     made: usize,
     begun: bool,
-    /// How many runs turned out to be like an earlier one, and only came to their end.
+    /// How many runs turned out to repeat an earlier one, and were only run to their end.
     repeated: Rc<Cell<usize>>,
 }
 
 struct Choice {
     now: Next,
-    /// Those that were chosen here in earlier runs, or need not be any more.
+    /// Steps that were chosen here in earlier runs, or need not be chosen any more.
     asleep: Vec<Next>,
     later: Vec<Next>,
-    /// All that follows was explored: this run only has to come to its end.
+    /// All that follows is explored already: this run only has to reach its end.
     repeats: bool,
 }
 
-/// A task that can go on, and at which object; a task that begins or ends is at none.
+/// A task that can run, and the object of its step. A task that begins or ends has none.
 #[derive(Clone, Copy, PartialEq)]
 struct Next {
     task: TaskId,
@@ -79,7 +81,7 @@ impl Next {
 }
 
 impl EverySchedule {
-    /// To be read once the search is over.
+    /// The number of repeated runs, to be read when the search is over.
     pub(crate) fn repeated(&self) -> Rc<Cell<usize>> {
         self.repeated.clone()
     }
@@ -93,7 +95,7 @@ impl EverySchedule {
             asleep.clone_from(&last.asleep);
             asleep.retain(|one| !one.meets(last.now));
         }
-        // What meets nothing is as good first as later.
+        // The order of independent steps does not matter, so such a step comes first.
         if let Some(&now) = able.iter().find(|next| next.at.is_none()) {
             return Choice { now, asleep, later, repeats: false };
         }
@@ -153,8 +155,8 @@ mod tests {
     use super::{EverySchedule, Object, Scheduler, step_at};
     use crate::explore::Seen;
 
-    /// Three tasks of two steps each, at these objects: how many schedules, and which orders of the
-    /// steps at each object came about.
+    /// Runs three tasks of two steps each, at these objects. Returns the number of schedules, and
+    /// the orders of the steps at each object that occurred.
     fn orders(scheduler: impl Scheduler + 'static, at: [usize; 6]) -> (usize, Vec<String>) {
         let seen = Seen::default();
         let orders = seen.clone();
@@ -174,7 +176,7 @@ mod tests {
         (runs, seen.all())
     }
 
-    /// The order at each of the objects, noted once the last task is gone.
+    /// The order at each object, noted when the last task is gone.
     struct Orders([Mutex<String>; 4], Seen);
 
     impl Drop for Orders {
@@ -186,10 +188,10 @@ mod tests {
         }
     }
 
-    /// Red without: `asleep.retain`, or with `later` left empty.
+    /// Red without: `asleep.retain`; or with `later` left empty.
     #[test]
     fn no_order_is_left_out_and_none_is_tried_twice() {
-        // 6! / (2! · 2! · 2!) at one object; one alone where no two tasks meet.
+        // 6! / (2! · 2! · 2!) at one object; one where no two tasks share an object.
         for (at, schedules) in [([0; 6], 90), ([0, 0, 1, 1, 2, 2], 1)] {
             let search = EverySchedule::default();
             let repeated = search.repeated();

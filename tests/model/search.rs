@@ -1,8 +1,8 @@
-//! Every state that can be reached, breadth first, so that the first wrong one is reached by a
-//! shortest way.
+//! Visits every reachable state, breadth first, so that a shortest path leads to the first wrong
+//! one.
 //!
-//! States are kept whole and compared whole: that none was left out does not hang on a hash.
-//! (`stateright` keeps 64 bits of each, and brings forty crates and a web server with it.)
+//! States are stored and compared whole, so no hash collision can hide one. (`stateright` stores 64
+//! bits of each, and depends on forty crates and a web server.)
 
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -17,22 +17,22 @@ pub(crate) trait Model {
 
     fn starts(&self) -> Vec<Self::State>;
 
-    /// All that can happen in `state`, and what is then.
+    /// Returns each step that can happen in `state`, with the state after it.
     fn steps(&self, state: &Self::State) -> Vec<(Self::Step, Self::State)>;
 
-    /// The one state that stands for all those which differ from this one in names only. Whatever
-    /// can happen in one of them can happen in each, under the other names.
+    /// Returns the representative of all states that differ from this one in names only. Whatever
+    /// can happen in one of them can happen in each, under other names.
     fn canonical(&self, state: Self::State) -> Self::State;
 
-    /// What is wrong with it.
+    /// What is wrong with `state`, if anything.
     fn wrong(&self, state: &Self::State) -> Option<&'static str>;
 }
 
-/// What was explored: all of it, or all until the first wrong state.
+/// The explored states: all of them, or all up to the first wrong one.
 pub(crate) struct Explored<'a, M: Model> {
     model: &'a M,
-    /// Each state in the order of its discovery, with the place of the one it was found from; a
-    /// start stands for itself.
+    /// Each state in the order of discovery, with the index of the state it was found from; a start
+    /// has its own index.
     seen: IndexMap<M::State, usize, BuildHasherDefault<Mix>>,
     wrong: Option<(usize, &'static str)>,
 }
@@ -60,28 +60,28 @@ pub(crate) fn explore<M: Model>(model: &M) -> Explored<'_, M> {
     explored
 }
 
-/// The search finds that this is wrong, and so many steps lead there.
+/// Asserts that the search finds this wrong state after this number of steps.
 #[track_caller]
 pub(crate) fn is_wrong<M: Model>(model: &M, what: &str, steps: usize) {
     explore(model).is_wrong(what, steps);
 }
 
 impl<M: Model> Explored<'_, M> {
-    /// Nothing is wrong anywhere, however many states there are.
+    /// Asserts that no state is wrong, however many there are.
     #[track_caller]
     pub(crate) fn has_nothing_wrong(&self) {
         assert!(self.wrong.is_none(), "a state is wrong:\n{self}");
         report(self);
     }
 
-    /// Nothing is wrong anywhere, and there are so many states.
+    /// Asserts that no state is wrong and that there are this many.
     #[track_caller]
     pub(crate) fn holds(&self, states: usize) {
         self.has_nothing_wrong();
         assert_eq!(self.seen.len(), states, "the model is not what it was");
     }
 
-    /// This is wrong, and so many steps lead there.
+    /// Asserts that the first wrong state is this one, after this number of steps.
     #[track_caller]
     pub(crate) fn is_wrong(&self, what: &str, steps: usize) {
         report(self);
@@ -89,12 +89,12 @@ impl<M: Model> Explored<'_, M> {
         assert_eq!(found, Some((what, steps)), "\n{self}");
     }
 
-    /// Whether there is such a state.
+    /// Returns whether any state satisfies `such`.
     pub(crate) fn some(&self, such: impl FnMut(&M::State) -> bool) -> bool {
         self.seen.keys().any(such)
     }
 
-    /// The states on a shortest way to the wrong one.
+    /// The states on a shortest path to the wrong one.
     fn way(&self) -> Vec<&M::State> {
         let mut way = Vec::new();
         let mut at = self.wrong.map(|(at, _)| at);
@@ -114,8 +114,8 @@ impl<M: Model> fmt::Display for Explored<'_, M> {
         let Some((_, wrong)) = self.wrong else {
             return write!(f, "all of {} states", self.seen.len());
         };
-        // The way leads through canonical states, whose names change from one to the next; gone
-        // again from its start, they stay.
+        // The path consists of canonical states, whose names change from one to the next. Replayed
+        // from its start, the path keeps its names.
         let way = self.way();
         let start = |start: &M::State| self.model.canonical(*start) == *way[0];
         let starts = self.model.starts();
@@ -132,7 +132,7 @@ impl<M: Model> fmt::Display for Explored<'_, M> {
     }
 }
 
-/// A quick hash of a few words. Two states that share one cost time, nothing else.
+/// A quick hash of a few words. A collision costs time, nothing else.
 #[derive(Default)]
 struct Mix(u64);
 

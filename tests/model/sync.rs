@@ -1,5 +1,5 @@
-//! What `line.rs` and `gate.rs` are built of, here: each operation is one step that the explorer
-//! may put any steps of other tasks before.
+//! The primitives of the wait queue and of `gate.rs` for the models: each operation is one step,
+//! before which the explorer may schedule any steps of other tasks.
 
 pub(crate) mod oneshot;
 mod semaphore;
@@ -14,14 +14,14 @@ pub(crate) use semaphore::Semaphore;
 
 use crate::schedules::{Object, step_at};
 
-/// The same in each run, or no schedule could be taken again.
+/// The same in each run, because a schedule must be repeatable.
 pub(crate) type NameHasher = BuildHasherDefault<DefaultHasher>;
 
-/// One part with the lock of the models, and one without.
+/// One shard for the lock of the models, and one other.
 pub(crate) const SHARDS: usize = 2;
 
-/// A mutex whose sections are single steps: nothing in them lets another task run. So the process that finds
-/// it locked has locked it himself, or something inside a section waits; both are mistakes.
+/// A mutex whose sections are single steps: no other task runs inside one. A task that finds it
+/// locked has locked it itself, or something waits inside a section; both are mistakes.
 #[derive(Debug)]
 pub(crate) struct Mutex<T> {
     at: Object,
@@ -38,7 +38,7 @@ impl<T> Mutex<T> {
         self.lock_in_the_same_step()
     }
 
-    /// For what goes on inside the section of another mutex.
+    /// For use inside the section of another mutex.
     fn lock_in_the_same_step(&self) -> LockResult<MutexGuard<'_, T>> {
         match self.value.try_lock() {
             Ok(guard) => Ok(guard),
@@ -48,7 +48,7 @@ impl<T> Mutex<T> {
     }
 }
 
-/// Time, as each model says it.
+/// The time, as each model sets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Instant(pub(crate) Duration);
 

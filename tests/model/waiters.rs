@@ -1,4 +1,4 @@
-//! Those who stand behind: each is notified once, or has left; nothing that was handed to them is lost.
+//! The waiters behind a head: each is notified once or has left, and no hand-off is lost.
 
 use std::sync::Arc;
 
@@ -6,19 +6,19 @@ use crate::explore::{Waits, every_schedule, task};
 use crate::lock::{Lock, NAME, NOW, Waiter, Wants, World};
 use crate::wait_queue::{Joined, PICK_UP_TIMEOUT, Received, Unclaimed};
 
-/// Stands there so long; what comes is used.
+/// Waits at `place` according to `waits`, and uses what comes.
 pub(crate) fn stand(world: &Arc<World>, mut place: Waiter, who: char, waits: Waits) {
     let came = waits.wait(place.received());
     drop(place);
     match came {
-        // A caller whose wait budget ended does not ask either, but leaves the place in front.
+        // A caller whose wait budget ended does not ask the store either, but gives up the head.
         Some(Received::Ask(ahead)) if waits == Waits::Briefly => drop(ahead),
         Some(came) => world.came(who, came),
         None => {}
     }
 }
 
-/// Gets in the queue, wherever that is.
+/// Joins the queue, as its head or behind it.
 pub(crate) fn join(world: &Arc<World>, who: char, waits: Waits) {
     match world.lines.join(NAME, Wants { fits: true }, None) {
         Joined::Head(ahead, kept) => world.revive_or_ask(ahead, kept).used_by(who),
@@ -26,17 +26,16 @@ pub(crate) fn join(world: &Arc<World>, who: char, waits: Waits) {
     }
 }
 
-/// What the one ahead does while the others stand behind.
+/// What the head does while the others wait.
 #[derive(Clone, Copy, Debug)]
 enum First {
-    /// Has the lock, and lets go of it.
+    /// Holds the lock, and releases it.
     Holds,
-    /// Leaves before the store has answered.
+    /// Leaves before the store has replied.
     GivesUp,
 }
 
-/// These stand behind in this order, and the first goes. Of those who stay, each has the lock in
-/// the order of the places.
+/// These wait in this order, and the head acts. Those that stay hold the lock in their order.
 fn check(name: &str, first: First, behind: Vec<(Waits, bool)>) {
     let stay: String = ('a'..)
         .zip(&behind)
@@ -61,8 +60,9 @@ fn check(name: &str, first: First, behind: Vec<(Waits, bool)>) {
     });
 }
 
-/// Red without: `called` in `Waiter::drop` (a lock is handed to one that is gone); `pick_up` there (the
-/// turn of one that is gone is lost); a new id for each place (another's place is given up).
+/// Red without: `called` in `Waiter::drop` (a lock is handed to a waiter that is gone); `pick_up`
+/// there (the turn of a waiter that is gone is lost); a new id for each waiter (another one's place
+/// is given up).
 #[test]
 fn two_waiters_each_of_whom_may_leave_at_any_moment() {
     for first in [First::Holds, First::GivesUp] {
@@ -74,7 +74,7 @@ fn two_waiters_each_of_whom_may_leave_at_any_moment() {
     }
 }
 
-/// Red without: the end of the line for newcomers (`push_front`).
+/// Red without: the end of the queue for newcomers (`push_front`).
 #[test]
 fn three_waiters_of_whom_one_may_leave_at_any_moment() {
     let stays = (Waits::ForIt, true);
@@ -88,7 +88,7 @@ fn three_waiters_of_whom_one_may_leave_at_any_moment() {
     }
 }
 
-/// Red without: the look at `fits` in `Head::next`.
+/// Red without: the check of `fits` in `Head::next`.
 #[test]
 fn a_process_that_cannot_have_it_from_here_asks_the_store_in_its_turn() {
     for a in Waits::ALL {
@@ -97,8 +97,8 @@ fn a_process_that_cannot_have_it_from_here_asks_the_store_in_its_turn() {
     }
 }
 
-/// Red without: the removal of the line by the last who leaves it, in the same step in which it
-/// looks (no process is ahead any more); `join` standing behind where there is a line (two ahead).
+/// Red without: the removal of the queue by the last to leave it, in the same step in which it
+/// looks (no head is left); or if `join` waits behind a queue that exists (two heads).
 #[test]
 fn a_process_that_comes_while_the_lock_is_passed_on_is_ahead_or_behind() {
     for a in [Waits::ForIt, Waits::Briefly] {
@@ -116,10 +116,11 @@ fn a_process_that_comes_while_the_lock_is_passed_on_is_ahead_or_behind() {
     }
 }
 
-/// Whether the first of them is polled before its turn is taken back, while that happens, or long after
-/// others had the lock.
+/// The first waiter is polled before its turn is taken back, meanwhile, or long after others had
+/// the lock.
 ///
-/// Red without: `push_front` in `Waiter::pick_up` (one that comes too late asks beside the one ahead).
+/// Red without: `push_front` in `Waiter::pick_up` (a waiter that comes too late asks beside the
+/// head).
 #[test]
 fn a_turn_is_taken_back_from_one_that_may_still_come() {
     for (first, fits) in [(First::Holds, true), (First::Holds, false), (First::GivesUp, true)] {

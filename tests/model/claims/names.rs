@@ -1,10 +1,10 @@
-//! Which states differ in names only: claims that want the same could change names.
+//! Decides which states differ in names only: claims that want the same could exchange their names.
 
 use std::cmp::Ordering;
 
 use super::CLAIMS;
 
-/// How a claim is named where 0 is no process. There are few claims.
+/// The name of a claim where 0 means none. There are few claims.
 pub(crate) fn name(claim: usize) -> u8 {
     u8::try_from(claim + 1).unwrap_or(u8::MAX)
 }
@@ -14,13 +14,13 @@ pub(crate) fn name(claim: usize) -> u8 {
 pub(crate) struct Names([usize; CLAIMS]);
 
 impl Names {
-    /// The names that put claims which want the same in order, by all that a state knows of them without a name in it.
-    /// Nothing if they have those names already.
+    /// Returns the names that sort claims which want the same, by all that a state knows of them
+    /// without a name in it. `None` if they have those names already.
     pub(crate) fn in_order<W: PartialEq>(
         wants: &[W],
         compare: impl Fn(usize, usize) -> Ordering,
     ) -> Option<Self> {
-        // Which claim is in which place.
+        // The claim in each place.
         let mut order: [usize; CLAIMS] = std::array::from_fn(|claim| claim);
         let mut moved = false;
         for (first, second) in [(0, 1), (0, 2), (1, 2), (0, 1)] {
@@ -37,7 +37,7 @@ impl Names {
         })
     }
 
-    /// What is kept for each claim is kept for it under its new name.
+    /// Moves what is stored for each claim to its new name.
     pub(crate) fn arrange<T: Copy>(self, of_claims: &mut [T; CLAIMS]) {
         let was = *of_claims;
         for (of_claim, name) in was.into_iter().zip(self.0) {
@@ -45,7 +45,7 @@ impl Names {
         }
     }
 
-    /// A place that names a claim, or no process, names the same one.
+    /// Renames the claim in `entry`, if it names one.
     pub(crate) fn rename(self, entry: &mut u8) {
         if *entry > 0 {
             *entry = name(self.0[usize::from(*entry) - 1]);

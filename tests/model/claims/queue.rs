@@ -3,11 +3,12 @@
 use super::names::{Names, name};
 use super::{CLAIMS, pass};
 
-/// The entries of claims, from the head. Behind the last one there are zeros.
+/// The entries of claims, from the head, then zeros.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Queue {
     entries: [u8; CLAIMS],
-    /// How long each claim's entry can still be passed over, where the claim is for several keys.
+    /// For how many ticks each claim's entry can still be passed over, if the claim is for several
+    /// keys.
     fresh: [u8; CLAIMS],
 }
 
@@ -17,7 +18,7 @@ impl Queue {
         self.entries.into_iter().filter(|&entry| entry > 0).map(|entry| usize::from(entry) - 1)
     }
 
-    /// Those before `claim`: all, if it is not in the queue.
+    /// The claims before `claim`: all, if it is not in the queue.
     pub(crate) fn before(&self, claim: usize) -> impl Iterator<Item = usize> + use<> {
         self.claims().take_while(move |&other| other != claim)
     }
@@ -38,7 +39,7 @@ impl Queue {
         self.fresh[claim] > 0
     }
 
-    /// The claim comes last. For so many ticks its entry can be passed over.
+    /// Appends the claim. Its entry can be passed over for `fresh` ticks.
     pub(crate) fn append(&mut self, claim: usize, fresh: u8) {
         let end = self.claims().count();
         self.entries[end] = name(claim);
@@ -62,7 +63,7 @@ impl Queue {
         names.arrange(&mut self.fresh);
     }
 
-    /// All that there is to hash: the entries, and how fresh they are.
+    /// Everything to hash: the entries, and how fresh they are.
     pub(crate) fn words(&self) -> ([u8; CLAIMS], [u8; CLAIMS]) {
         (self.entries, self.fresh)
     }

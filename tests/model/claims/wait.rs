@@ -1,30 +1,30 @@
-//! How long those wait that live, once nothing goes wrong any more.
+//! Measures how long living waiters wait, once nothing fails any more.
 
 use crate::search::{Explored, Model, explore};
 
-/// No wait is that long, or it has no end.
+/// Longer than any wait that ends.
 pub(crate) const ENDLESS: u8 = 40;
 
 /// A model of claims that wait.
 pub(crate) trait Waits: Model {
-    /// How many claims there are.
+    /// The number of claims.
     fn waiters(&self) -> usize;
 
-    /// Nothing fails any more: connections come back, and what is late never comes.
+    /// Ends all faults: connections come back, and late messages never arrive.
     fn calm(&self, state: &mut Self::State);
 
-    /// The next step of a claim that makes one without a tick. Holders are done at once.
+    /// Makes the next step of a claim that can make one without a tick. Holders release at once.
     fn goes_on(&self, state: &mut Self::State, claim: usize) -> bool;
 
-    /// Whether the claim waits, and its process lives and can ask.
+    /// Returns whether the claim waits, and its process lives and can ask.
     fn still_waits(&self, state: &Self::State, claim: usize) -> bool;
 
-    /// The state a tick later, unless somebody has to do something before.
+    /// Returns the state a tick later, unless a process has to act first.
     fn later(&self, state: &Self::State) -> Option<Self::State>;
 }
 
-/// Nothing is wrong in any of so many states; and from none of them a living waiter waits for longer
-/// than so many ticks, once nothing fails any more.
+/// Asserts that no state is wrong, that there are this many, and that from none of them a living
+/// waiter waits longer than `longest` ticks, once nothing fails any more.
 #[track_caller]
 pub(crate) fn holds<M: Waits>(model: &M, states: usize, longest: u8) {
     let explored = explore(model);
@@ -33,7 +33,7 @@ pub(crate) fn holds<M: Waits>(model: &M, states: usize, longest: u8) {
 }
 
 impl<M: Waits> Explored<'_, M> {
-    /// The longest wait from any state.
+    /// Returns the longest wait from any state.
     pub(crate) fn longest_wait(&self, model: &M) -> u8 {
         let mut longest = 0;
         self.some(|state| {
@@ -44,8 +44,8 @@ impl<M: Waits> Explored<'_, M> {
     }
 }
 
-/// How many ticks pass until each living waiter of `state` has had its locks: the others stay as
-/// they are, stopped or dead.
+/// Returns the number of ticks until each living waiter of `state` has had its locks. The other
+/// processes stay stopped or dead.
 fn wait_from<M: Waits>(model: &M, mut state: M::State) -> u8 {
     model.calm(&mut state);
     for ticks in 0..ENDLESS {

@@ -1,4 +1,4 @@
-//! What a process makes of the answers that it hears, and of the grants that are notified to it.
+//! How a process handles replies, and the notifications of grants.
 
 use super::mistake::Mistake;
 use super::setting::Setting;
@@ -6,7 +6,7 @@ use super::world::{Grant, Message, Notice, World};
 use crate::claims::{KEYS, Phase, RETRY};
 
 impl Setting {
-    /// Whether the answer has come, with as many replicas as it needs.
+    /// Returns whether the reply has come, with as many replicas as it needs.
     pub(crate) fn is_answered(&self, world: &World, claim: usize) -> bool {
         match world.claims[claim].message {
             Message::Void { .. } | Message::Refused => true,
@@ -51,7 +51,7 @@ impl Setting {
         }
     }
 
-    /// A process learns of a number, and that the counter of this connection was raised.
+    /// Notes the number of a grant, and that this connection's counter was raised.
     fn learn(&self, world: &mut World, claim: usize, grant: Grant) {
         let (link, of) = (&mut world.links[self.link(claim)], self.counter(claim));
         link.seen[of] = link.seen[of].max(grant.number);
@@ -63,7 +63,7 @@ impl Setting {
         }
     }
 
-    /// No answer comes any more, or not in time from as many replicas as it needs.
+    /// No reply comes any more, or not in time from as many replicas as it needs.
     pub(crate) fn hear_nothing(&self, world: &mut World, claim: usize) {
         let it = &mut world.claims[claim];
         let bare = matches!(it.message, Message::Granted(Grant { bare: true, .. }));
@@ -75,7 +75,7 @@ impl Setting {
     pub(crate) fn hear_grant(&self, world: &mut World, claim: usize, notice: Notice) {
         world.claims[claim].notice = None;
         let in_time = 2 * notice.left > self.ttl;
-        // A grant that no replica may have is asked for again.
+        // A grant that may be on no replica is requested again.
         if in_time && !self.waits_for_replica {
             let (link, of) = (&mut world.links[self.link(claim)], self.counter(claim));
             link.seen[of] = link.seen[of].max(notice.number);

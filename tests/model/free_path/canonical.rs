@@ -1,5 +1,5 @@
-//! Which states are the same: claims that want the same could change names, and of the numbers only the order
-//! counts, as far as a number can still be given a second time.
+//! Decides which states are the same: claims that want the same could exchange names, and of
+//! numbers only the order counts, as far as a number can still be given a second time.
 
 use super::server::{Key, Server};
 use super::setting::Setting;
@@ -8,11 +8,11 @@ use crate::claims::names::{Names, name};
 use crate::claims::{CLAIMS, KEYS, Phase, Process};
 
 impl Setting {
-    /// The one state that stands for all those which differ from this one in names only.
+    /// Returns the representative of all states that differ from this one in names only.
     pub(crate) fn one_of_alike(&self, mut world: World) -> World {
         self.tidy(&mut world);
         self.lower_numbers(&mut world);
-        // Claims of one process are known by their process.
+        // Claims of one process are distinguished by their process.
         let apart = (0..self.claims.len()).all(|claim| self.process[claim] == claim);
         if !apart {
             return world;
@@ -39,10 +39,10 @@ impl Setting {
         world
     }
 
-    /// Forgets what decides nothing any more.
+    /// Clears what decides nothing any more.
     fn tidy(&self, world: &mut World) {
         if world.faults == 0 {
-            // It takes no process's place any more.
+            // The replica will not take over any more.
             (world.replica, world.behind) = (Server::default(), 0);
         }
         for it in &mut world.claims {
@@ -86,8 +86,8 @@ impl Setting {
         }
     }
 
-    /// Numbers that their counter comes to no more are one. Without a replica none does: it is lost whole, or ahead of
-    /// all.
+    /// Makes all numbers equal that their counter cannot reach again. Without a replica it reaches
+    /// none again: the counter is lost whole, or ahead of all.
     fn lower_numbers(&self, world: &mut World) {
         let real = |number: u8| number >= FLOOR;
         for counter in 0..=usize::from(self.slots) {
@@ -98,14 +98,14 @@ impl Setting {
                 *number = if real(*number) { FLOOR + number.saturating_sub(least) } else { 0 };
             });
         }
-        // What a counter is at already says nothing.
+        // A seen number that the counter has already reached decides nothing.
         let of_links = world.links.iter_mut().flat_map(|link| &mut link.seen);
         for seen in of_links.chain(world.claims.iter_mut().map(|it| &mut it.seen)) {
             *seen = if *seen > FLOOR { *seen } else { 0 };
         }
     }
 
-    /// Every number that a counter has given.
+    /// Visits every number that a counter has given.
     fn each_number(&self, world: &mut World, counter: usize, mut see: impl FnMut(&mut u8)) {
         see(&mut world.server.counters[counter]);
         see(&mut world.replica.counters[counter]);
@@ -132,7 +132,7 @@ impl Setting {
     }
 }
 
-/// The same state, in which each claim has another name.
+/// Gives each claim another name.
 fn rename(world: &mut World, names: Names) {
     names.arrange(&mut world.claims);
     names.arrange(&mut world.links);

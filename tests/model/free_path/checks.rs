@@ -1,4 +1,4 @@
-//! What must not happen.
+//! Checks for what must not happen.
 
 use super::locks::has_all;
 use super::server::{Form, Key};
@@ -7,9 +7,9 @@ use super::world::World;
 use crate::claims::{Mode, Phase, Process, Wrong};
 
 impl Setting {
-    /// `claim` is about to be granted: no claim that lives may be before it in a queue, but for one
-    /// that waits for several keys and can be passed over still, and for those that have no order because another
-    /// program had the lock.
+    /// Checks a grant to `claim`: no living claim may be before it in a queue, except a claim for
+    /// several keys that can still be passed over, and except where another program disturbed the
+    /// order.
     pub(crate) fn check_overtaking(&self, world: &mut World, claim: usize) {
         for &key in self.keys(claim) {
             let it = &world.server.keys[key];
@@ -25,7 +25,8 @@ impl Setting {
         }
     }
 
-    /// `claim` was refused: something has to be in its way that lives, or lived an entry's life ago.
+    /// Checks a refusal of `claim`: something must be in its way that lives, or lived within an
+    /// entry's life.
     pub(crate) fn check_refusal(&self, world: &mut World, claim: usize) {
         if has_all(world, self.keys(claim), claim) {
             world.blame(Wrong::RefusedBySelf);
@@ -37,7 +38,7 @@ impl Setting {
         }
     }
 
-    /// No process has a lease on the claim's keys that it could not share.
+    /// Returns whether no process has a lease on the claim's keys that the claim could not share.
     fn is_free(&self, world: &World, claim: usize) -> bool {
         let leased = |&key: &usize| {
             let it = &world.server.keys[key];
@@ -47,7 +48,7 @@ impl Setting {
         self.admits_all(world, claim) || !self.keys(claim).iter().any(leased)
     }
 
-    /// The queues of `keys` have been served: none begins with a claim that could have its locks.
+    /// Checks that the queues of `keys` were served: no claim in them could have its locks.
     pub(crate) fn check_served(&self, world: &mut World, keys: &[usize]) {
         let mut queued = keys.iter().flat_map(|&key| world.server.keys[key].queue.claims());
         let can_be_served = |claim: usize| {
@@ -59,14 +60,14 @@ impl Setting {
         }
     }
 
-    /// The claim begins to hold: its number has to be above all those before it.
+    /// Checks that the number of a new holder is above all those before it.
     pub(crate) fn check_token(&self, world: &mut World, stale: bool) {
         if stale {
             world.blame(Wrong::TokenNotAbove);
         }
     }
 
-    /// What is wrong with a state, however it came to be.
+    /// What is wrong with a state, however it arose.
     pub(crate) fn wrong_in(&self, world: &World) -> Option<Wrong> {
         let conflict = (0..world.server.keys.len()).any(|key| self.conflict_over(world, key));
         if conflict {
@@ -79,7 +80,8 @@ impl Setting {
         (left && !self.may_leave).then_some(Wrong::LeftBehind)
     }
 
-    /// Whether more believe that they hold the key than may, by the clocks of their own processes.
+    /// Returns whether more claims believe that they hold the key than may, by the clocks of their
+    /// own processes.
     fn conflict_over(&self, world: &World, key: usize) -> bool {
         let holds = |claim: usize| {
             let it = &world.claims[claim];
@@ -93,7 +95,7 @@ impl Setting {
         Mode::conflict(holders.map(|claim| self.mode(claim)))
     }
 
-    /// Whether a claim is over, and the store does not know it.
+    /// Returns whether a claim is over, but the store still has its locks or entries.
     fn is_left(&self, world: &World, claim: usize) -> bool {
         let settled = world.claims[claim].phase == Phase::Over
             && world.links[self.link(claim)].process != Process::Dead;
@@ -106,7 +108,7 @@ impl Setting {
     }
 }
 
-/// Whether a key with waiters is absent, or ends before its queue.
+/// Returns whether a key with waiters is absent, or ends before its queue.
 fn lacks(key: &Key) -> bool {
     let foreign = key.disturbed || key.form == Form::Foreign;
     !key.queue.is_empty() && !foreign && (key.form == Form::Absent || key.expires < key.queue_ends)

@@ -6,8 +6,8 @@ use super::world::{Message, World};
 use crate::claims::{Mode, Phase};
 
 impl Setting {
-    /// A script counts: by the clock, and never behind the last number. In a microsecond there is less than one
-    /// acquisition, so the clock is ahead of every number that was ever given.
+    /// Counts as a script does: by the clock, and never behind the last number. There is less than
+    /// one acquisition per microsecond, so the clock is ahead of every number ever given.
     pub(crate) fn count(&self, world: &mut World, counter: usize) -> u8 {
         let next = world.server.counters[counter] + 1;
         let number = match self.makes(Mistake::IgnoresTheClock) {
@@ -17,16 +17,17 @@ impl Setting {
         given(world, counter, number)
     }
 
-    /// `claim` has its locks again, if they were taken from it before. It may still believe in a lease from before, or be
-    /// about to: also a holder can be served, by an entry that a replica still has.
+    /// `claim` has its locks again, if they were taken from it before. It stays `robbed` while it
+    /// still believes in an earlier lease, or may yet. A holder can also be served, through an
+    /// entry that a replica still has.
     pub(crate) fn note_regained(&self, world: &mut World, claim: usize) {
         let it = &mut world.claims[claim];
         let granted = matches!(it.message, Message::Granted(_));
         it.robbed &= it.notice.is_some() || it.phase == Phase::Holding || granted;
     }
 
-    /// Whether a number for `claim` is not above all those under which the same keys were taken before by claims that it could
-    /// not have shared with. Permits are not ordered.
+    /// Returns whether a number for `claim` is not above all those under which the same keys were
+    /// acquired before by claims that it could not share with. Permits are not ordered.
     pub(crate) fn is_stale(&self, world: &World, claim: usize, number: u8) -> bool {
         self.keys(claim).iter().any(|&key| match self.mode(claim) {
             Mode::Exclusive => number <= world.top[key],
@@ -51,7 +52,7 @@ impl Setting {
     }
 }
 
-/// A bare `INCR`, which knows no clock.
+/// A bare `INCR`, which does not read the clock.
 pub(crate) fn increment(world: &mut World, counter: usize) -> u8 {
     let next = world.server.counters[counter] + 1;
     given(world, counter, next)

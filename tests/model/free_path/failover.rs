@@ -8,7 +8,7 @@ use super::world::{Grant, Message, RenewRequest, World};
 use crate::claims::{KEYS, Phase, RETRY, Wrong};
 
 impl Setting {
-    /// The replica has everything now, and the waiter for that hears it.
+    /// The replica has everything now, and grants and renewals that wait for it learn that.
     pub(crate) fn replicate(&self, world: &World) -> Option<World> {
         let matters = world.faults > 0 || self.waits_for_replica;
         if !self.replica || !matters {
@@ -27,8 +27,8 @@ impl Setting {
         Some(then)
     }
 
-    /// The replica is the server now. What was on its way to the old one is lost; an answer of the old one may still
-    /// be heard.
+    /// Makes the replica the server. What was on its way to the old server is lost; a reply of the
+    /// old server may still arrive.
     pub(crate) fn fail_over(&self, world: &mut World, fault: Fault) {
         (world.server, world.behind) = (world.replica, 0);
         let new_connections = fault == Fault::Failover;

@@ -1,36 +1,37 @@
-//! What may go wrong around the protocol.
+//! The faults that may happen around the protocol.
 
-/// Each time counts against the faults of a setting.
+/// Each occurrence counts against the faults of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// A process ends, and its connection with it.
     Kill,
-    /// A process stops, or is cut off in a way that the store does not notice: its connection counts.
+    /// A process stops, or loses the network without the store noticing: its connection still
+    /// counts.
     Stop,
-    /// A question or its answer is lost, or comes after the process has turned to other things.
+    /// A request or its reply is lost, or arrives after the process has stopped waiting for it.
     Timeout,
     /// A grant's notification is lost.
     LoseGrant,
-    /// The answer to a release is lost.
+    /// The reply to a release is lost.
     LoseUndone,
-    /// The connection of a process ends: what was on its way is lost, and no grant is heard.
+    /// The connection of a process ends: what was on its way is lost, and grants do not reach it.
     Cut,
     /// An operator evicts the holders of a key.
     Evict,
     /// A program deletes a key by hand.
     Delete,
-    /// The store forgets everything, its counter too.
+    /// The store loses everything, including its counter.
     Flush,
-    /// Another program takes the first key by a `SET NX` of its own: with a TTL.
+    /// Another program takes the first key with its own `SET NX` and a TTL.
     Intrude,
     /// The same without a TTL.
     IntrudeForever,
-    /// The replica takes the place of the server, with what it has. Every connection ends; an answer that the old
-    /// server gave may still be heard.
+    /// The replica takes the place of the server, with what it has. Every connection ends; a reply
+    /// of the old server may still arrive.
     Failover,
-    /// The same, over connections that live on. Their processes learn of it.
+    /// The same, over connections that survive. Their processes learn of it.
     RoleChange,
-    /// The same behind a proxy: connections live on, and no process is notified.
+    /// The same behind a proxy: connections survive, and no process is notified.
     Swap,
     /// The `SET` of a pair is redirected, and the `INCR` is executed.
     RedirectSet,

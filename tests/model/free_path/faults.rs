@@ -1,4 +1,4 @@
-//! What goes wrong around the protocol.
+//! How faults happen around the protocol.
 
 use super::fault::Fault;
 use super::mistake::Mistake;
@@ -9,7 +9,7 @@ use super::world::{Link, Message, RenewRequest, Set, World};
 use crate::claims::{KEYS, Phase, Process, RETRY};
 
 impl Setting {
-    /// Everything that can go wrong in `world`, as long as it may.
+    /// Everything that can go wrong in `world`, while faults are left.
     pub(crate) fn fail(&self, world: &World, next: &mut Vec<(Step, World)>) {
         if world.faults == 0 {
             return;
@@ -19,7 +19,7 @@ impl Setting {
                 Fault::Evict | Fault::Delete => KEYS,
                 Fault::Flush | Fault::Failover | Fault::RoleChange | Fault::Swap => 1,
                 Fault::Intrude | Fault::IntrudeForever => 1,
-                // A process has the number of one of its claims at most.
+                // Process numbers are not above those of their claims.
                 _ => self.claims.len(),
             };
             for at in (0..places).filter(|&at| self.can_fail(world, fault, at)) {
@@ -40,7 +40,7 @@ impl Setting {
         match fault {
             Fault::Evict | Fault::Delete => has_any(&world.server.keys[at]),
             Fault::Flush | Fault::Failover | Fault::RoleChange => true,
-            // The claims of one process for a lock ask one after the other.
+            // The claims of one process for a lock ask one after another.
             Fault::Swap => world.claims.iter().all(|it| it.phase != Phase::Asking),
             Fault::Intrude | Fault::IntrudeForever => !has_any(&world.server.keys[0]),
             Fault::Kill => world.links[at].process != Process::Dead && counts(),
@@ -101,20 +101,20 @@ impl Setting {
         }
     }
 
-    /// No process waits any more for the answer to a question or to a renewal.
+    /// The process stops waiting for the reply to a request or to a renewal.
     pub(crate) fn time_out(&self, world: &mut World, claim: usize) {
         let it = &mut world.claims[claim];
         it.renewal = RenewRequest::None;
         it.renewed = 0;
         if it.phase == Phase::Asking {
-            // What a pair asked leaves no entry.
+            // A pair leaves no entry.
             it.unsure |= it.entered;
             (it.phase, it.timer) = (Phase::Waiting, RETRY);
             self.abandon(world, claim);
         }
     }
 
-    /// Takes a key from those who have it before their time.
+    /// Takes a key from its holders before their leases end.
     pub(crate) fn rob(&self, world: &mut World, key: usize) {
         for claim in 0..self.claims.len() {
             world.claims[claim].robbed |= world.server.keys[key].lease(claim) > 0;
@@ -132,7 +132,7 @@ impl Setting {
         }
     }
 
-    /// Another program takes the first key, for so many ticks.
+    /// Another program takes the first key, for this many ticks.
     fn intrude(&self, world: &mut World, ticks: u8) {
         let it = &mut world.server.keys[0];
         it.write(Form::Foreign, 0, 0, ticks);

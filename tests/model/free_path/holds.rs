@@ -1,12 +1,15 @@
-//! The protocol holds for locks of every kind. What is small is the number of claims, each of which is made once, and
-//! the ticks: leases of two, entries and queues of three.
+//! The protocol holds for locks of every kind.
+//!
+//! Only the number of claims is small, each of which is made once, and the ticks: two for leases,
+//! three for entries and queues.
 
 use super::fault::{Fault, OF_MESSAGES, OF_PROCESSES};
 use super::setting::Setting;
 use super::settings::{BOTH, KEEPS, KEEPS_SHARED, P, PLAIN, R, SECOND, W, X};
 use crate::claims::wait::holds;
 
-/// Any one message is lost, or comes at any later step; or a connection ends with all that is on its way.
+/// Any one message is lost, or arrives at any later step; or a connection ends with all that is on
+/// its way.
 #[test]
 fn exclusive_locks_and_a_message_that_is_lost_or_late() {
     holds(&Setting { claims: &[W, W, W], kinds: OF_MESSAGES, ..PLAIN }, 1_426_828, 1);
@@ -17,7 +20,8 @@ fn exclusive_locks_under_two_faults() {
     holds(&Setting { claims: &[X, X], faults: 2, ..PLAIN }, 531_700, 3);
 }
 
-/// Two of the three claims are of one process, which has one connection, one flag and one memory of numbers.
+/// Two of the three claims belong to one process, with one connection, one flag and one record of
+/// the numbers it has seen.
 #[test]
 fn two_claims_of_one_process() {
     let shares = Setting { claims: &[W, W, W], process: [0, 0, 1], faults: 0, ..PLAIN };
@@ -64,7 +68,7 @@ fn renewals() {
     holds(&Setting { claims: &[W, W], faults: 2, kinds: OF_PROCESSES, ..renews }, 186_179, 3);
 }
 
-/// A lease that was extended lasts for longer than a queue, and an ordinary renewal may come behind.
+/// An extended lease lasts longer than a queue, and an ordinary renewal may follow.
 #[test]
 fn extensions() {
     let extends = Setting { faults: 2, renewals: 2, extended: 4, kinds: OF_PROCESSES, ..PLAIN };
@@ -72,7 +76,7 @@ fn extensions() {
     holds(&Setting { claims: &[R, W], ..extends }, 709_876, 4);
 }
 
-/// A question that was given up comes over an old connection, behind the extension of the lease.
+/// A request that was given up arrives over an old connection, after the extension of the lease.
 #[test]
 fn a_question_that_comes_after_an_extension() {
     let kinds = &[Fault::Timeout];
@@ -88,7 +92,7 @@ fn locks_that_are_kept_after_their_release() {
     holds(&Setting { claims: &[KEEPS_SHARED, W], ..two }, 75_601, 3);
 }
 
-/// A holder passes its lease on to another caller of its process.
+/// A holder hands its lease to another caller of its process.
 #[test]
 fn hand_overs() {
     let hands = Setting { hand_overs: 1, ..PLAIN };
@@ -100,7 +104,7 @@ fn hand_overs() {
     );
 }
 
-/// A process that gives up may free its lock and serve no process.
+/// A process that gives up may release its lock without serving the queue.
 #[test]
 fn quiet_releases() {
     let quiet = Setting { quiet: true, ..PLAIN };
@@ -108,8 +112,8 @@ fn quiet_releases() {
     holds(&Setting { claims: &[X, R], faults: 2, kinds: OF_PROCESSES, ..quiet }, 197_235, 3);
 }
 
-/// Over several connections a command can come after the release that undoes it. Then a process may
-/// have a lock or an entry that it does not know of, until that ends. All else holds.
+/// Over several connections a command can arrive after the release that undoes it. Then a process
+/// may have a lock or an entry that it does not know of, until that expires. All else holds.
 #[test]
 fn commands_that_come_after_their_release() {
     let kinds = &[Fault::Timeout, Fault::LoseUndone];

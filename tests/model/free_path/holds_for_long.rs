@@ -1,4 +1,6 @@
-//! The protocol holds in the settings that have millions of states: `cargo test -p lockattr-models free_path -- --ignored`.
+//! The protocol holds in the settings that have millions of states.
+//!
+//! Run with `cargo test -p lockattr-models free_path -- --ignored`.
 
 use super::fault::Fault;
 use super::setting::{Setting, Wants};
@@ -43,7 +45,7 @@ fn shared_locks_that_are_kept_after_their_release() {
     holds(&Setting { claims: &[KEEPS_SHARED, R, W], kinds, ..PLAIN }, 2_804_982, 3);
 }
 
-/// Some of what claims had is gone; the numbers grow all the same.
+/// Some locks are gone; the numbers grow all the same.
 #[test]
 #[ignore = "millions of states"]
 fn a_flush() {
@@ -54,7 +56,7 @@ fn a_flush() {
     );
 }
 
-/// Small: leases and entries of one tick.
+/// Small: leases and entries last one tick.
 #[test]
 #[ignore = "millions of states"]
 fn a_failover_among_three() {
@@ -62,7 +64,8 @@ fn a_failover_among_three() {
     holds(&Setting { claims: &[W, W, W], kinds: FAILS, ..small }, 1_818_281, 1);
 }
 
-/// One process has all claims, and may hear an answer of the old server after it has connected to the new one.
+/// One process has all claims, and may receive a reply of the old server after it has connected to
+/// the new one.
 #[test]
 #[ignore = "millions of states"]
 fn a_failover_between_claims_of_one_process() {

@@ -1,25 +1,25 @@
-//! The protocol holds when a server loses what it had, is replaced, or sends commands on to another.
+//! The protocol holds when a server loses its data, is replaced, or redirects commands.
 
 use super::fault::Fault;
 use super::setting::Setting;
 use super::settings::{FAILS, LAGS, PLAIN, R, SECOND, W};
 use crate::claims::wait::holds;
 
-/// Some of what claims had is gone; the numbers grow all the same.
+/// Some locks are gone; the numbers grow all the same.
 #[test]
 fn a_flush() {
     holds(&Setting { claims: &[W, W], kinds: &[Fault::Flush], faults: 3, ..PLAIN }, 41_327, 1);
     holds(&Setting { claims: &[R, W], kinds: &[Fault::Flush], faults: 2, ..PLAIN }, 32_490, 1);
 }
 
-/// One half of a pair is redirected, twice, with a message lost besides.
+/// One half of a pair is redirected, twice, and a message is lost.
 #[test]
 fn a_slot_that_moves() {
     let kinds = &[Fault::RedirectSet, Fault::RedirectIncrement, Fault::Timeout];
     holds(&Setting { claims: &[W, W], kinds, faults: 3, ..PLAIN }, 119_257, 1);
 }
 
-/// What the old server granted last is lost with it; but no number is given twice.
+/// The last grants of the old server are lost with it, but no number is given twice.
 #[test]
 fn a_failover() {
     let fails = Setting { kinds: FAILS, ..LAGS };
@@ -40,7 +40,7 @@ fn a_failover_that_a_proxy_hides() {
     holds(&Setting { claims: &[W, W], process: [0; 3], faults: 2, ..hides }, 167_785, 2);
 }
 
-/// A cluster: two locks in two slots, with a counter each.
+/// A cluster: two locks in two slots, each with its own counter.
 #[test]
 fn a_failover_of_two_slots() {
     let slots = Setting { slots: true, kinds: FAILS, ..LAGS };
@@ -48,7 +48,8 @@ fn a_failover_of_two_slots() {
     holds(&Setting { claims: &[W, SECOND], faults: 2, ..slots }, 911_836, 1);
 }
 
-/// What counts only when the replica has it is lost with no server. No holder is robbed.
+/// A lease that counts only when the replica has it is not lost with the server. No holder is
+/// robbed.
 #[test]
 fn leases_that_wait_for_the_replica() {
     let waits = Setting { waits_for_replica: true, kinds: FAILS, ..LAGS };

@@ -1,4 +1,5 @@
-//! What a holder does with its lease: it renews and extends it, passes it on inside its process, and gives it back.
+//! What a holder does with its lease: it renews, extends, hands off inside its process, and
+//! releases it.
 
 use super::mistake::Mistake;
 use super::setting::Setting;
@@ -65,13 +66,13 @@ impl Setting {
         it.valid = it.valid.max(std::mem::take(&mut it.renewed));
     }
 
-    /// A lease is passed on as long as it is valid by the process's own clock.
+    /// Returns whether the lease may be handed off: it is valid by the process's own clock.
     fn may_pass_on(&self, world: &World, claim: usize) -> bool {
         world.claims[claim].valid > 0 || self.makes(Mistake::PassesOnTooLate)
     }
 
-    /// Another caller of the process holds the lock from now on, under the next part of the same number: no claim
-    /// of another process may have been given a number in between.
+    /// Hands the lease to another caller of the process, under the next part of the same number. No
+    /// claim of another process may have been given a number in between.
     fn pass_on(&self, world: &mut World, claim: usize) {
         let it = &mut world.claims[claim];
         it.hand_overs -= 1;

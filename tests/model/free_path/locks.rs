@@ -1,5 +1,7 @@
-//! What the scripts read: who has a lock, who could have it, and who learns of it. Nothing here changes what is
-//! held.
+//! What the scripts read: which claim has a lock, which could have it, and whether its process
+//! receives messages.
+//!
+//! Nothing here changes a lock.
 
 use super::mistake::Mistake;
 use super::server::{Form, NEVER};
@@ -13,13 +15,13 @@ impl Setting {
         self.process[claim]
     }
 
-    /// The process of the claim runs, and can talk to the server.
+    /// Returns whether the claim's process runs and can talk to the server.
     pub(crate) fn talks(&self, world: &World, claim: usize) -> bool {
         let link = world.links[self.link(claim)];
         link.process == Process::Runs && !link.cut
     }
 
-    /// Whether a connection hears what is published to the claim's process.
+    /// Returns whether a connection receives what is published to the claim's process.
     pub(crate) fn hears(&self, world: &World, claim: usize) -> bool {
         let link = world.links[self.link(claim)];
         link.process != Process::Dead && !link.cut
@@ -29,7 +31,7 @@ impl Setting {
         self.keys(claim).iter().all(|&key| self.admits(world, key, self.mode(claim)))
     }
 
-    /// Whether a claim of this mode could have the key now, but for the queue.
+    /// Returns whether a claim of this mode could have the key now, regardless of the queue.
     pub(crate) fn admits(&self, world: &World, key: usize, mode: Mode) -> bool {
         let it = &world.server.keys[key];
         match it.form {

@@ -1,4 +1,4 @@
-//! What is wrong with other ways to count: the search finds two holders, or a number that is not above those before.
+//! Mistakes in counting: the search finds two holders, or a number that is not above those before.
 
 use super::fault::Fault;
 use super::mistake::Mistake;
@@ -14,7 +14,7 @@ const fn lagging(mistake: Mistake) -> Setting {
 const CONFLICT: &str = "two hold that must not";
 const TOKEN: &str = "a token is not above an earlier one";
 
-/// Its number was counted before another claim took the lock, and gave it back.
+/// Its number was counted before another claim acquired and released the lock.
 #[test]
 fn half_of_a_pair_that_is_sent_again() {
     let moves =
@@ -38,7 +38,8 @@ fn a_lease_that_is_passed_on_too_late() {
     is_wrong(&late, TOKEN, 10);
 }
 
-/// The replica has fewer numbers, and the process that had counted over the old connection goes on over the new one.
+/// The replica has fewer numbers, and the process that had counted over the old connection
+/// continues over the new one.
 #[test]
 fn a_new_connection_over_which_no_process_has_counted() {
     is_wrong(&lagging(Mistake::NewConnectionKeepsFlag), TOKEN, 6);
@@ -50,8 +51,8 @@ fn a_connection_that_outlives_a_change_of_role() {
     is_wrong(&changes, TOKEN, 5);
 }
 
-/// A flag of the process would be set by it; and so would one of the connection, if the connection lives on.
-/// Small: leases and entries of one tick.
+/// The late reply sets a flag that belongs to the process; or one that belongs to the connection,
+/// if the connection survives. Small: leases and entries last one tick.
 #[test]
 fn a_late_answer_of_an_old_server_that_sets_the_flag() {
     let late = lagging(Mistake::LateAnswerSetsFlag);
@@ -61,7 +62,7 @@ fn a_late_answer_of_an_old_server_that_sets_the_flag() {
     is_wrong(&Setting { kinds: &[Fault::RoleChange], ..small }, TOKEN, 11);
 }
 
-/// It is queued behind the lock of another program, so that it counts nothing.
+/// The claim is queued behind another program's lock, so the script counts nothing.
 #[test]
 fn a_script_that_only_queued_and_sets_the_flag() {
     let kinds = &[Fault::Failover, Fault::Intrude];
@@ -69,7 +70,7 @@ fn a_script_that_only_queued_and_sets_the_flag() {
     is_wrong(&Setting { process: [0, 0, 0], ..queued }, TOKEN, 11);
 }
 
-/// A cluster, where each slot has a counter of its own.
+/// A cluster, where each slot has its own counter.
 #[test]
 fn a_script_that_counted_in_another_slot_and_sets_the_flag() {
     let claims = &[W, SECOND];
@@ -84,7 +85,8 @@ fn a_number_that_its_process_has_seen_already() {
     is_wrong(&Setting { process: [0, 0, 0], ..hides }, TOKEN, 5);
 }
 
-/// No mistake of the protocol, but its limit: behind such a proxy a process does not know what others have seen.
+/// Not a mistake of the protocol, but its limit: behind such a proxy a process does not know which
+/// numbers others have seen.
 #[test]
 fn a_proxy_that_hides_a_failover_from_two_processes() {
     is_wrong(&Setting { kinds: &[Fault::Swap], ..LAGS }, TOKEN, 8);

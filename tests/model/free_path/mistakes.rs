@@ -1,4 +1,4 @@
-//! What is wrong with ways that are not ours: the search finds each mistake.
+//! Mistakes in the protocol: the search finds each.
 
 use super::fault::Fault;
 use super::mistake::Mistake;
@@ -54,7 +54,7 @@ fn a_look_that_does_not_prolong_the_queue() {
     is_wrong(&looks, PLACE, 11);
 }
 
-/// It waits for two keys, of which one is free.
+/// It waits for two keys, one of which is free.
 #[test]
 fn a_claim_for_several_keys_that_reserves_nothing() {
     let claims = &[W, BOTH, SECOND];
@@ -67,7 +67,7 @@ fn a_mark_that_the_process_that_leaves_takes_away() {
     is_wrong(&Setting { claims, faults: 0, ..with(Mistake::LeaverUnmarks) }, OVERTAKEN, 15);
 }
 
-/// The claim that leaves waited for a lock that another one has.
+/// The claim that leaves waited for a lock that another claim holds.
 #[test]
 fn a_last_one_to_leave_that_frees_the_lock_of_another() {
     let claims = &[X, X, X];
@@ -102,7 +102,7 @@ fn a_last_sharer_that_leaves_nothing() {
     let claims = &[R, BOTH, W];
     let last = Setting { claims, faults: 0, ..with(Mistake::LastSharerLeavesNothing) };
     is_wrong(&Setting { quiet: true, ..last }, OVERTAKEN, 10);
-    // It is not quiet, but the head of the queue waits for another key too.
+    // The release is not quiet, but the head of the queue also waits for another key.
     let head = Setting { claims: &[R, BOTH, SECOND], checks_absence: true, ..last };
     is_wrong(&head, "a lock that has waiters is absent", 9);
 }
@@ -149,7 +149,7 @@ fn a_renewal_that_shortens_a_lease() {
     is_wrong(&short, CONFLICT, 14);
 }
 
-/// The question was given up, and comes over an old connection when the lease is extended already.
+/// The request was given up, and arrives over an old connection after the lease was extended.
 #[test]
 fn an_adoption_that_shortens_a_lease() {
     let shortens = with(Mistake::AdoptionShortens);

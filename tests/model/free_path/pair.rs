@@ -1,5 +1,5 @@
-//! The plain commands of the free path, each of which is one step: `SET … NX PX`, `INCR`, and the server's own
-//! compare-and-delete.
+//! The plain commands of the free path, each of which is one step: `SET … NX PX`, `INCR`, and the
+//! server's own compare-and-delete.
 
 use super::count::increment;
 use super::locks::has_all;
@@ -10,7 +10,7 @@ use super::world::{FLOOR, Grant, Message, Set, World};
 use crate::claims::names::name;
 
 impl Setting {
-    /// `SET NX PX`, for a claim of one key. Whether it took the lock.
+    /// `SET NX PX`, for a claim of one key. Returns whether it acquired the lock.
     pub(crate) fn set(&self, world: &mut World, claim: usize) -> bool {
         let key = self.keys(claim)[0];
         if world.server.keys[key].form != Form::Absent {
@@ -24,7 +24,7 @@ impl Setting {
         true
     }
 
-    /// `INCR` behind the `SET`, and what both are worth to the process when their answers come.
+    /// `INCR` after the `SET`. Returns what the replies of both mean to the process.
     pub(crate) fn increment(&self, world: &mut World, claim: usize, set: Set) -> Message {
         let number = increment(world, self.counter(claim));
         let least = match self.makes(Mistake::SeenUnchecked) {
@@ -46,14 +46,14 @@ impl Setting {
             return Message::Void { error: set == Set::Redirected };
         }
         grant.stale = self.is_stale(world, claim, number);
-        // One that has lost the lock by now is not in the way of those who took it.
+        // A claim that has lost the lock by now does not affect those that acquired it.
         if has_all(world, self.keys(claim), claim) {
             self.note_taken(world, claim, number);
         }
         Message::Granted(grant)
     }
 
-    /// The mistaken retry of a `SET` that was redirected.
+    /// The mistaken retry of a redirected `SET`.
     pub(crate) fn set_again(&self, world: &mut World, claim: usize, grant: Grant) -> Message {
         if !self.set(world, claim) {
             return Message::Void { error: false };
@@ -64,7 +64,7 @@ impl Setting {
         Message::Granted(Grant { stale, ..grant })
     }
 
-    /// The compare-and-delete of a claim for one key: whether the key had the plain value.
+    /// The compare-and-delete of a claim for one key. Returns whether the key had the plain value.
     pub(crate) fn delete(&self, world: &mut World, claim: usize) -> bool {
         let it = &mut world.server.keys[self.keys(claim)[0]];
         let deletes = it.form == Form::Plain && it.owner == name(claim);

@@ -1,4 +1,4 @@
-//! What a process does for a claim, and what becomes of its questions and their answers.
+//! What a process does for a claim, and what becomes of its requests and their replies.
 
 use super::count::increment;
 use super::mistake::Mistake;
@@ -70,7 +70,7 @@ impl Setting {
         }
     }
 
-    /// Whether two bare commands may ask: the flag is set, and the claim is in no queue.
+    /// Returns whether two bare commands may ask: the flag is set, and the claim is in no queue.
     pub(crate) fn may_be_bare(&self, world: &World, claim: usize) -> bool {
         let raised = world.links[self.link(claim)].raised[self.counter(claim)];
         self.is_plain(claim) && raised && !world.claims[claim].entered
@@ -88,7 +88,7 @@ impl Setting {
         it.entered = true;
     }
 
-    /// The next command of a question is executed.
+    /// The server executes the next command of a request.
     pub(crate) fn arrive(&self, world: &mut World, claim: usize) {
         self.drop_late(world, claim);
         world.claims[claim].message = match world.claims[claim].message {
@@ -103,7 +103,8 @@ impl Setting {
         };
     }
 
-    /// The next command of a question that its process has given up is executed, and answered to no process.
+    /// The server executes the next command of a request that its process has given up; no process
+    /// reads the reply.
     fn arrive_late(&self, world: &mut World, claim: usize) {
         let pair = world.claims[claim].late_pair;
         match pair {
@@ -122,7 +123,7 @@ impl Setting {
         }
     }
 
-    /// What was sent before does not come any more, once something that was sent later has.
+    /// Drops earlier commands that have not arrived, once a later one has.
     pub(crate) fn drop_late(&self, world: &mut World, claim: usize) {
         if self.in_order {
             (world.claims[claim].late_pair, world.claims[claim].late_question) = (0, false);
@@ -134,7 +135,7 @@ impl Setting {
         self.start_leaving(world, claim);
     }
 
-    /// What is on its way is given up: it comes late, or never.
+    /// Gives up what is on its way: it arrives late, or never.
     pub(crate) fn abandon(&self, world: &mut World, claim: usize) {
         let it = &mut world.claims[claim];
         match std::mem::take(&mut it.message) {
@@ -152,7 +153,7 @@ impl Setting {
         it.lean = self.is_plain(claim) && !it.entered && wants.keeps == 0;
     }
 
-    /// The lean release is executed and answered.
+    /// The server executes the lean release, and the process reads the reply.
     pub(crate) fn give_back(&self, world: &mut World, claim: usize) {
         self.drop_late(world, claim);
         if self.delete(world, claim) || self.makes(Mistake::NotEqualIsLost) {
@@ -161,7 +162,7 @@ impl Setting {
         world.claims[claim].lean = false;
     }
 
-    /// The release by the script is executed and answered.
+    /// The server executes the release script, and the process reads the reply.
     pub(crate) fn undo(&self, world: &mut World, claim: usize, quiet: bool) {
         self.drop_late(world, claim);
         self.release(world, claim, self.claims[claim].keeps, quiet);

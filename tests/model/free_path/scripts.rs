@@ -1,5 +1,5 @@
-//! The store's scripts, each of which is one step: `acquire.lua`, `release.lua`, `renew.lua`, `force_release.lua`, and what
-//! reads.
+//! The store's scripts, each of which is one step: `acquire.lua`, `release.lua`, `renew.lua`,
+//! `force_release.lua`, and reads.
 
 use super::locks::{any_queued, has_all};
 use super::mistake::Mistake;
@@ -11,7 +11,7 @@ use crate::claims::names::name;
 use crate::claims::{Mode, Wrong};
 
 impl Setting {
-    /// A question of `claim` is executed.
+    /// Executes a request of `claim` by the script.
     pub(crate) fn acquire(&self, world: &mut World, claim: usize) -> Message {
         let keys = self.keys(claim);
         let adopts = !self.makes(Mistake::AdoptsNothing) && has_all(world, keys, claim);
@@ -45,8 +45,8 @@ impl Setting {
         Message::Refused
     }
 
-    /// A claim gives back what it has: its locks, after so many ticks, and its entries if `world` says it may have
-    /// some. A quiet release serves no process.
+    /// Releases what a claim has: its locks, after `after` ticks, and its entries if its process
+    /// knows that it may have some. A quiet release does not serve the queue.
     pub(crate) fn release(&self, world: &mut World, claim: usize, after: u8, quiet: bool) {
         let keys = self.keys(claim);
         let (queued, mut last_shared) = (any_queued(world, keys), [false; 2]);
@@ -92,7 +92,7 @@ impl Setting {
         }
     }
 
-    /// A lease is to last for so many ticks from now on, unless it lasts longer already.
+    /// Makes a lease last for `ticks` from now on, unless it lasts longer already.
     pub(crate) fn renew(&self, world: &mut World, claim: usize, ticks: u8) -> RenewRequest {
         let keys = self.keys(claim);
         let marked = |&key: &usize| world.server.keys[key].form == Form::Marked;
@@ -139,26 +139,26 @@ impl Setting {
         self.secure(world, key);
     }
 
-    /// Somebody asks who has a key.
+    /// A client reads the holder of a key.
     pub(crate) fn read(&self, world: &mut World, key: usize) {
         if self.makes(Mistake::ReadPrunes) {
             prune(world, key);
         }
     }
 
-    /// Grants the locks for so long, under the next number.
+    /// Grants the locks for `ttl` ticks, under the next number.
     pub(crate) fn take(&self, world: &mut World, claim: usize, ttl: u8) -> Grant {
         let number = self.count(world, self.counter(claim));
         for &key in self.keys(claim) {
             let it = &mut world.server.keys[key];
-            // What it has already may have been extended.
+            // A lease that it already has may have been extended.
             let left = if self.makes(Mistake::AdoptionShortens) { 0 } else { it.lease(claim) };
             let lease = ttl.max(left);
             if self.mode(claim) == Mode::Exclusive {
                 it.write(Form::Plain, name(claim), 0, lease);
             } else {
                 if it.form != Form::Set {
-                    // It is a reservation, or a lease that is over.
+                    // It was a reservation, or a lease that is over.
                     it.write(Form::Set, 0, 0, lease);
                 }
                 it.leases[claim] = lease;
@@ -172,7 +172,7 @@ impl Setting {
     }
 }
 
-/// The mistake of deleting a marked lock that has no waiters any more, its holder.
+/// The mistake of deleting a marked lock that has no waiters any more but still a holder.
 fn delete_marked(world: &mut World, key: usize) {
     let it = &mut world.server.keys[key];
     if it.form == Form::Marked && it.queue.is_empty() {
@@ -180,7 +180,7 @@ fn delete_marked(world: &mut World, key: usize) {
     }
 }
 
-/// The mistake of removing what is over, and the key with the last lease.
+/// The mistake of removing expired leases, and the key with the last one.
 fn prune(world: &mut World, key: usize) {
     let it = &mut world.server.keys[key];
     if it.form == Form::Set && it.last_lease() == 0 {

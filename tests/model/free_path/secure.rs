@@ -6,8 +6,8 @@ use super::setting::Setting;
 use super::world::World;
 
 impl Setting {
-    /// The last thing that a script does to each key that it has changed: marks a lock that has waiters, or takes the
-    /// mark from one that has none any more.
+    /// The last thing a script does to each key that it has changed: marks a lock that has waiters,
+    /// or removes the mark of one that has none.
     pub(crate) fn secure(&self, world: &mut World, key: usize) {
         let it = &mut world.server.keys[key];
         if it.queue.is_empty() {
@@ -25,7 +25,8 @@ impl Setting {
             _ => lease.max(kept),
         };
         match it.form {
-            // It is another program's, whose own compare-and-delete has to find it as it was written.
+            // Another program's value must stay as written, so that its own compare-and-delete
+            // finds it.
             Form::Foreign => it.disturbed = true,
             Form::Absent if self.makes(Mistake::ReservesNothing) => {}
             Form::Plain | Form::Absent if self.makes(Mistake::MarksNothing) => {}
@@ -46,7 +47,7 @@ impl Setting {
     }
 }
 
-/// The lock has no waiters any more: it is what its owner wrote, or it is free.
+/// Restores a lock that has no waiters: to its owner's value, or to absent.
 pub(crate) fn unmark(world: &mut World, key: usize) {
     let it = &mut world.server.keys[key];
     match (it.form, it.owner) {

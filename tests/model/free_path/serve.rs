@@ -1,4 +1,5 @@
-//! The wait queue inside the scripts: who comes next, and how it is granted. The rules are those of `docs/queue.md`.
+//! The wait queue inside the scripts: which claim is next, and how it is granted, by the rules of
+//! `docs/queue.md`.
 
 use super::mistake::Mistake;
 use super::setting::Setting;
@@ -6,7 +7,7 @@ use super::world::{Grant, Notice, World};
 use crate::claims::Wrong;
 
 impl Setting {
-    /// Hands the locks to those whose turn it is. Returns the grant if `asking` is one of them.
+    /// Grants the locks to the claims that are next. Returns the grant if `asking` is one of them.
     pub(crate) fn serve(
         &self,
         world: &mut World,
@@ -41,7 +42,7 @@ impl Setting {
                         let notice = Notice { number, stale, left: lease, old: false };
                         world.claims[claim].notice = Some(notice);
                     }
-                    // It has left other queues, too.
+                    // It has also left other queues.
                     if self.several(claim) && unheard {
                         open.extend(self.keys(claim));
                     }
@@ -59,7 +60,8 @@ impl Setting {
         granted
     }
 
-    /// Whether no entry that lasts is before those of `claim`, but for such as can be passed over.
+    /// Returns whether no living entry is before those of `claim`, except entries that can be
+    /// passed over.
     pub(crate) fn comes_next(&self, world: &World, claim: usize) -> bool {
         self.keys(claim).iter().all(|&key| {
             let queue = world.server.keys[key].queue;
@@ -73,7 +75,7 @@ impl Setting {
         self.keys(claim).iter().all(first)
     }
 
-    /// The claim in this place of a queue. Entries without a record are dropped on the way.
+    /// The claim in this place of a queue. Drops entries without a record on the way.
     fn waiter_in(&self, world: &mut World, key: usize, place: usize) -> Option<usize> {
         loop {
             let claim = world.server.keys[key].queue.claims().nth(place)?;
@@ -87,7 +89,7 @@ impl Setting {
         }
     }
 
-    /// The claim waits, for a whole life of its entry from now on.
+    /// Queues the claim, or renews its record for a whole life.
     pub(crate) fn enqueue(&self, world: &mut World, claim: usize) {
         if world.server.records[claim] == 0 {
             self.leave(world, claim);
@@ -105,7 +107,7 @@ impl Setting {
         }
     }
 
-    /// How long a claim gets its locks by a message: for a TTL from its last question on.
+    /// The lease of a grant by notification: a TTL from the claim's last request on.
     fn lease_by_message(&self, world: &World, claim: usize) -> u8 {
         let silent = self.life.saturating_sub(world.server.records[claim]);
         self.ttl.min(self.ttl.max(self.life) - silent)

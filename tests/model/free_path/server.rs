@@ -1,35 +1,37 @@
-//! What a server holds for each key. There is no time of day: whatever ends by itself is kept as the number of
-//! ticks until then.
+//! The state of a server, per key.
+//!
+//! There is no time of day: whatever expires is stored as the number of ticks until then.
 
 use crate::claims::names::name;
 use crate::claims::queue::Queue;
 use crate::claims::{CLAIMS, KEYS, pass};
 
-/// A key that has no end of its own.
+/// The expiry of a key without a TTL.
 pub(crate) const NEVER: u8 = u8::MAX;
 
 /// A server, or its replica.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Server {
     pub(crate) keys: [Key; KEYS],
-    /// How long the entries of each claim last.
+    /// The ticks until each claim's entries lapse.
     pub(crate) records: [u8; CLAIMS],
-    /// The fencing counters; 0 where there is none. A server has the first only, and a cluster has one for each slot.
+    /// The fencing counters; 0 means absent. A server uses only the first, a cluster one for each
+    /// slot.
     pub(crate) counters: [u8; KEYS],
 }
 
-/// What is under a name.
+/// The kind of value under a name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Form {
     #[default]
     Absent,
-    /// What one claim wrote: the key ends with the lease.
+    /// The value of one claim: the key ends with the lease.
     Plain,
-    /// A mark, in which the end of the lease is. Without an owner it is a reservation.
+    /// A mark, which contains the end of the lease. Without an owner it is a reservation.
     Marked,
     /// The claims that share the lock, with the end of each lease.
     Set,
-    /// What another program wrote.
+    /// The value of another program.
     Foreign,
 }
 
@@ -39,33 +41,34 @@ pub(crate) struct Key {
     pub(crate) form: Form,
     /// The name of a claim.
     pub(crate) owner: u8,
-    /// A mark's end of the lease.
+    /// The end of the lease in a mark.
     pub(crate) until: u8,
-    /// The leases of those that share it.
+    /// The leases of the claims that share the lock.
     pub(crate) leases: [u8; CLAIMS],
     /// When the key itself ends.
     pub(crate) expires: u8,
     pub(crate) queue: Queue,
     /// When the queue ends.
     pub(crate) queue_ends: u8,
-    /// Another program has or had the lock, or deleted it: then no order is promised, until the lock is
+    /// Another program has or had the lock, or deleted it. No order is promised until the lock is
     /// marked again.
     pub(crate) disturbed: bool,
 }
 
 impl Key {
-    /// The claim leaves the queue.
+    /// Removes the claim from the queue.
     pub(crate) fn remove(&mut self, claim: usize) {
         self.queue.remove(claim);
         self.tidy();
     }
 
-    /// Nothing is under the name any more.
+    /// Deletes the key.
     pub(crate) fn vanish(&mut self) {
         self.write(Form::Absent, 0, 0, 0);
     }
 
-    /// Writes a string of this form, with its owner, the end of its lease if that is in a mark, and its own end.
+    /// Writes a string of this form, with its owner, the end of the lease (in a mark), and the
+    /// key's expiry.
     pub(crate) fn write(&mut self, form: Form, owner: u8, until: u8, expires: u8) {
         self.form = if expires == 0 { Form::Absent } else { form };
         (self.owner, self.until, self.expires) = (owner, until, expires);
@@ -85,7 +88,7 @@ impl Key {
         }
     }
 
-    /// Where the last lease of those that share ends.
+    /// The end of the last shared lease.
     pub(crate) fn last_lease(&self) -> u8 {
         self.leases.into_iter().max().unwrap_or(0)
     }
@@ -107,7 +110,7 @@ impl Key {
         self.tidy();
     }
 
-    /// A queue that is empty is gone.
+    /// An empty queue does not exist.
     fn tidy(&mut self) {
         if self.queue.is_empty() {
             (self.queue_ends, self.disturbed) = (0, false);

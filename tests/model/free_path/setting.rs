@@ -1,4 +1,4 @@
-//! What is tried: the claims, the circumstances, and the mistakes that the search has to find.
+//! What a search tries: the claims, the circumstances, and the mistake to be found.
 
 use super::fault::Fault;
 use super::mistake::Mistake;
@@ -22,44 +22,44 @@ pub(crate) struct Setting {
     pub(crate) claims: &'static [Wants],
     /// The process of each claim. A process has one connection.
     pub(crate) process: [usize; CLAIMS],
-    /// How many faults there may be, and which.
+    /// How many faults may happen, and of which kinds.
     pub(crate) faults: u8,
     pub(crate) kinds: &'static [Fault],
-    /// How many ticks a lease lasts.
+    /// The ticks of a lease.
     pub(crate) ttl: u8,
-    /// How many ticks an entry lasts after a question.
+    /// The ticks that an entry lasts after a request.
     pub(crate) life: u8,
-    /// How many ticks a queue lasts after a question: at least as long as an entry.
+    /// The ticks that a queue lasts after a request: at least as long as an entry.
     pub(crate) kept: u8,
-    /// After how many ticks a waiter asks again.
+    /// The ticks until a waiter asks again.
     pub(crate) look: u8,
-    /// For how many ticks a claim for several keys can be passed over.
+    /// The ticks for which a claim for several keys can be passed over.
     pub(crate) passed_over: u8,
     /// How many times a holder may renew its lease.
     pub(crate) renewals: u8,
-    /// For how many ticks a lease lasts that `extend` renews; 0 if no process extends.
+    /// The ticks of a lease that `extend` renews; 0 if no process extends.
     pub(crate) extended: u8,
-    /// How many times a holder may pass its lease to another caller of its process.
+    /// How many times a holder may hand its lease to another caller of its process.
     pub(crate) hand_overs: u8,
-    /// A claim that gave up may free its locks without serving the queue.
+    /// A claim that gave up may release its locks without serving the queue.
     pub(crate) quiet: bool,
-    /// Each key is in a slot of its own, which has a counter of its own.
+    /// Each key is in a slot of its own, with its own counter.
     pub(crate) slots: bool,
-    /// Anybody may read who has the locks, at any step.
+    /// Any client may read the holders, at any step.
     pub(crate) reads: bool,
     /// The server has a replica, which lags.
     pub(crate) replica: bool,
-    /// By how many whole ticks the replica may lag, and a part of one more.
+    /// By how many whole ticks the replica may lag, plus a part of one.
     pub(crate) lag: u8,
     /// A lease counts only when the replica has it.
     pub(crate) waits_for_replica: bool,
-    /// The server executes what a process sends in the order in which it was sent, also where the
-    /// process did not wait for an answer.
+    /// The server executes a process's requests in the order in which they were sent, even if the
+    /// process did not wait for a reply.
     pub(crate) in_order: bool,
     pub(crate) mistake: Option<Mistake>,
-    /// A claim may leave something behind, which then ends by itself.
+    /// A claim may leave something behind, which then expires.
     pub(crate) may_leave: bool,
-    /// A lock with waiters that is absent is wrong in itself, before anybody comes to harm.
+    /// An absent lock with waiters is wrong in itself, before it harms a client.
     pub(crate) checks_absence: bool,
 }
 
@@ -81,12 +81,12 @@ impl Setting {
         if self.slots { self.keys(claim)[0] } else { 0 }
     }
 
-    /// Whether the claim is for several keys.
+    /// Returns whether the claim is for several keys.
     pub(crate) fn several(&self, claim: usize) -> bool {
         self.keys(claim).len() > 1
     }
 
-    /// Whether two bare commands can take what the claim wants.
+    /// Returns whether two bare commands can acquire what the claim wants.
     pub(crate) fn is_plain(&self, claim: usize) -> bool {
         self.mode(claim) == Mode::Exclusive && !self.several(claim)
     }

@@ -5,12 +5,12 @@ use super::mistake::Mistake;
 use super::setting::{Setting, Wants};
 use crate::claims::Mode;
 
-/// An exclusive claim for the first key, whose caller may give up; the same without that.
+/// An exclusive claim for the first key. The caller of `X` may give up, that of `W` does not.
 pub(crate) const X: Wants = Wants { mode: Mode::Exclusive, keys: &[0], gives_up: true, keeps: 0 };
 pub(crate) const W: Wants = Wants { gives_up: false, ..X };
-/// One whose lock stays taken for two ticks after its release.
+/// A claim whose lock stays taken for two ticks after its release.
 pub(crate) const KEEPS: Wants = Wants { keeps: 2, ..W };
-/// A reader of which the same is true.
+/// The same, shared.
 pub(crate) const KEEPS_SHARED: Wants = Wants { keeps: 2, ..R };
 /// An exclusive claim for the second key, and for both.
 pub(crate) const SECOND: Wants = Wants { keys: &[1], ..W };
@@ -20,7 +20,7 @@ pub(crate) const R: Wants = Wants { mode: Mode::Shared, ..W };
 /// One of two permits.
 pub(crate) const P: Wants = Wants { mode: Mode::Permits(2), ..W };
 
-/// All else is said by those who use it.
+/// The defaults, which tests override.
 pub(crate) const PLAIN: Setting = Setting {
     claims: &[X, X, X],
     process: [0, 1, 2],
@@ -46,14 +46,15 @@ pub(crate) const PLAIN: Setting = Setting {
     checks_absence: true,
 };
 
-/// Two claims, and a replica that lags and takes over. What it has not got is left to end by itself.
+/// Two claims, and a replica that lags and takes over. What it has missed is left to expire.
 pub(crate) const LAGS: Setting =
     Setting { claims: &[W, W], kinds: &[Fault::Failover], replica: true, may_leave: true, ..PLAIN };
 
-/// The replica takes the place of the server, in either way that processes notice.
+/// The replica takes the place of the server, in both ways that processes notice.
 pub(crate) const FAILS: &[Fault] = &[Fault::Failover, Fault::RoleChange];
 
-/// What a mistake does to people is looked for, not what it does to the invariant.
+/// A setting with a mistake. The search looks for the harm to claims, not for the violated
+/// invariant.
 pub(crate) const fn with(mistake: Mistake) -> Setting {
     Setting { mistake: Some(mistake), checks_absence: false, ..PLAIN }
 }

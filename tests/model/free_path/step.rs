@@ -1,11 +1,11 @@
-//! A step, for those who read the way to a mistake.
+//! The steps, and their text in the path to a mistake.
 
 use std::fmt;
 
 use super::fault::Fault;
 use crate::claims::letter;
 
-/// What happened, to which claim, process or key.
+/// What happened, and to which claim, process or key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     AsksBare(usize),

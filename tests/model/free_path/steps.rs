@@ -1,4 +1,4 @@
-//! What can happen next, and how it begins.
+//! What can happen next, and the states in which the model starts.
 
 use super::fault::Fault;
 use super::server::{Form, Server};
@@ -12,7 +12,7 @@ impl Model for Setting {
     type State = World;
     type Step = Step;
 
-    /// Every process has a connection over which it has counted before, or has just come.
+    /// Every process either has a connection on which it has counted before, or has just started.
     fn starts(&self) -> Vec<World> {
         let counters = if self.slots { [FLOOR; KEYS] } else { [FLOOR, 0] };
         let server = Server { counters, ..Server::default() };
@@ -31,8 +31,9 @@ impl Model for Setting {
         if !self.replica {
             return vec![start];
         }
-        // The replica may lag from the start. Who has just come has seen no number. What a proxy hides can repeat numbers of
-        // other processes: so there all numbers so far are those of the process that has seen them.
+        // The replica may lag from the start. A process that has just started has seen no number. A
+        // proxy that hides a failover can repeat numbers of other processes, so there each process
+        // has seen all numbers so far.
         let all_seen = self.kinds.contains(&Fault::Swap);
         let mut starts = Vec::new();
         for lag in 0..2 {
@@ -110,7 +111,7 @@ impl Setting {
         }
     }
 
-    /// A waiter asks again.
+    /// Reconnects, after which waiters ask again.
     pub(crate) fn reconnect(&self, world: &mut World, process: usize) {
         world.links[process].cut = false;
         for claim in self.of_process(process) {

@@ -7,8 +7,8 @@ use super::world::{RenewRequest, World};
 use crate::claims::{Phase, Process, Wrong, pass};
 
 impl Setting {
-    /// Everything that ends by itself is a tick nearer to its end. No tick passes a process by that runs and has to
-    /// ask: one that is late is a process that was stopped.
+    /// Moves everything that expires one tick closer to its end. Returns `None` while a running
+    /// process has to ask: a process that is late is one that was stopped.
     pub(crate) fn tick(&self, world: &World) -> Option<World> {
         let due = |claim: usize| {
             let it = &world.claims[claim];
@@ -49,7 +49,7 @@ impl Setting {
         Some(then)
     }
 
-    /// A queue that ends takes none with it that asked a life of its entry ago or less.
+    /// Checks that a queue that ends contains no claim that asked within its entry's life.
     fn check_place(&self, before: &World, then: &mut World, claim: usize) {
         let lost = |&key: &usize| {
             let was = before.server.keys[key].queue.place(claim).is_some();

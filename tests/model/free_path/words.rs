@@ -1,4 +1,4 @@
-//! A state in few words: those of a hash, and those for people.
+//! Hashes a state in few words, and prints it for people.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -7,7 +7,7 @@ use super::server::{Form, Key, Server};
 use super::world::{Claim, Grant, Message, RenewRequest, Set, World};
 use crate::claims::{Phase, Process};
 
-/// In few words: a search hashes each state once for each way to it. Two states may share them.
+/// Few words, because a search hashes each state once for each path to it. Two states may collide.
 impl Hash for World {
     fn hash<H: Hasher>(&self, state: &mut H) {
         hash_server(&self.server, state);
@@ -82,7 +82,7 @@ fn words_of(it: &Claim) -> (u8, u8) {
     }
 }
 
-/// Each key with its form, its leases and its queue, and then each claim.
+/// Prints each key with its form, its leases and its queue, and then each claim.
 impl fmt::Display for World {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_server(f, &self.server)?;

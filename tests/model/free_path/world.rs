@@ -3,7 +3,7 @@
 use super::server::Server;
 use crate::claims::{CLAIMS, KEYS, Phase, Process, Wrong};
 
-/// The smallest number that a clock can have given. What is smaller was counted from nothing.
+/// The smallest number that a clock can have given. A smaller number was counted from nothing.
 pub(crate) const FLOOR: u8 = 16;
 
 /// Everything that decides what can happen next.
@@ -11,18 +11,19 @@ pub(crate) const FLOOR: u8 = 16;
 pub(crate) struct World {
     pub(crate) server: Server,
     pub(crate) replica: Server,
-    /// How many ticks have passed since the replica had all that the server has.
+    /// How many ticks ago the replica last had all that the server has.
     pub(crate) behind: u8,
     pub(crate) claims: [Claim; CLAIMS],
     /// The connection of each process.
     pub(crate) links: [Link; CLAIMS],
-    /// The greatest number of each counter that any server has given. The servers' clock is ahead of it, and the next
-    /// number by the clock is one more here.
+    /// The greatest number of each counter that any server has given. The servers' clock is ahead
+    /// of it; here the next number by the clock is one more.
     pub(crate) clocks: [u8; KEYS],
-    /// For each key, the greatest number under which it was taken: by any claim, or by an exclusive one.
+    /// For each key, the greatest number under which it was acquired: by any claim, or by an
+    /// exclusive one.
     pub(crate) top: [u8; KEYS],
     pub(crate) top_alone: [u8; KEYS],
-    /// How long another program believes that it has the first key.
+    /// How long another program believes that it holds the first key.
     pub(crate) intruder: u8,
     /// How many faults are left.
     pub(crate) faults: u8,
@@ -33,7 +34,7 @@ pub(crate) struct World {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Link {
     pub(crate) process: Process,
-    /// The connection has ended, and there is none yet.
+    /// The connection has ended, and no new one exists yet.
     pub(crate) cut: bool,
     /// Which counters a script has raised over this connection: a bare `INCR` may follow.
     pub(crate) raised: [bool; KEYS],
@@ -47,38 +48,38 @@ pub(crate) struct Claim {
     pub(crate) phase: Phase,
     /// Waiting: ticks until it asks again.
     pub(crate) timer: u8,
-    /// Asking: the lease it has if this very question is granted. Holding: until its deadline.
+    /// Asking: its lease if this very request is granted. Holding: the ticks until its deadline.
     pub(crate) valid: u8,
     /// It may have entries in the store's queues, as far as its process knows.
     pub(crate) entered: bool,
-    /// One of its questions to the script got no answer, and no later one did.
+    /// One of its requests to the script got no reply, and no later one did.
     pub(crate) unsure: bool,
     /// Leaving: its process tries the lean release first.
     pub(crate) lean: bool,
     /// Asking: what is on its way, or has come.
     pub(crate) message: Message,
-    /// Asking by a pair: the greatest number that its process had seen before.
+    /// Asking with a pair: the greatest number that its process had seen before.
     pub(crate) seen: u8,
-    /// How many commands of a pair are on the way that its process has given up.
+    /// How many commands of a pair that its process has given up are on the way.
     pub(crate) late_pair: u8,
-    /// The same of a question to the script.
+    /// A request to the script that its process has given up is on the way.
     pub(crate) late_question: bool,
     pub(crate) notice: Option<Notice>,
     pub(crate) renewal: RenewRequest,
-    /// Until when it holds if this renewal is answered well.
+    /// How long it holds if this renewal succeeds.
     pub(crate) renewed: u8,
     /// How many renewals and hand-offs it has left.
     pub(crate) renewals: u8,
     pub(crate) hand_overs: u8,
-    /// How long its entries should last: a whole life after each question that was executed.
+    /// How long its entries should last: a whole life after each executed request.
     pub(crate) alive: u8,
-    /// Its lease was taken from it before its time.
+    /// Its lease was taken from it before its end.
     pub(crate) robbed: bool,
-    /// Another claim has taken one of its keys since it was given its number.
+    /// Another claim has acquired one of its keys since it was given its number.
     pub(crate) passed: bool,
 }
 
-/// A question and its answer.
+/// A request and its reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Message {
     /// Nothing: it was lost.
@@ -90,7 +91,7 @@ pub(crate) enum Message {
     Half(Set),
     /// The same `SET` is on the way again: the number was counted before it.
     Again(Grant),
-    /// The pair is answered, and does not count.
+    /// The pair got its reply, and does not count.
     Void {
         error: bool,
     },
@@ -100,7 +101,7 @@ pub(crate) enum Message {
     Granted(Grant),
 }
 
-/// What became of the `SET` of a pair.
+/// The outcome of the `SET` of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Set {
     Done,
@@ -108,15 +109,15 @@ pub(crate) enum Set {
     Redirected,
 }
 
-/// An answer that grants.
+/// A reply that grants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Grant {
     pub(crate) number: u8,
-    /// The number is not above all those under which the key was taken before.
+    /// The number is not above all those under which the key was acquired before.
     pub(crate) stale: bool,
-    /// A pair of commands was answered so, no script.
+    /// The reply to a pair of commands, not to a script.
     pub(crate) bare: bool,
-    /// A server answered so that has been replaced since.
+    /// The server that sent it has been replaced since.
     pub(crate) old: bool,
     /// The replica has what was granted.
     pub(crate) replicated: bool,
@@ -127,9 +128,9 @@ pub(crate) struct Grant {
 pub(crate) struct Notice {
     pub(crate) number: u8,
     pub(crate) stale: bool,
-    /// How long the lease lasts, which the process knows from the store's clock.
+    /// How long the lease lasts; the process knows it from the store's clock.
     pub(crate) left: u8,
-    /// The claim was refused since, which its process knows when it hears that.
+    /// The claim was refused since. Its process learns that from the refusal.
     pub(crate) old: bool,
 }
 
@@ -138,7 +139,7 @@ pub(crate) struct Notice {
 pub(crate) enum RenewRequest {
     #[default]
     None,
-    /// For so many ticks, on the way.
+    /// On the way, for this many ticks.
     Sent(u8),
     /// Executed; whether the replica has it.
     Renewed { replicated: bool },
@@ -147,12 +148,12 @@ pub(crate) enum RenewRequest {
 }
 
 impl World {
-    /// Notes the first thing that is wrong.
+    /// Records the first thing that is wrong.
     pub(crate) fn blame(&mut self, wrong: Wrong) {
         self.wrong = self.wrong.or(Some(wrong));
     }
 
-    /// The claim waits for its locks, as its process sees it.
+    /// Returns whether the claim waits for its locks, as its process sees it.
     pub(crate) fn waits(&self, claim: usize) -> bool {
         self.claims[claim].phase.waits()
     }

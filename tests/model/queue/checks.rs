@@ -1,4 +1,4 @@
-//! What must not happen.
+//! Checks for what must not happen.
 
 use super::locks::has_all;
 use super::setting::Setting;
@@ -6,8 +6,8 @@ use super::world::World;
 use crate::claims::{Mode, Phase, Process, Wrong};
 
 impl Setting {
-    /// `claim` is about to be granted: no claim that lives may be before it in a queue, but for one
-    /// that waits for several keys and can be passed over still.
+    /// Checks a grant to `claim`: no living claim may be before it in a queue, except a claim for
+    /// several keys that can still be passed over.
     pub(crate) fn check_overtaking(&self, world: &mut World, claim: usize) {
         for &key in self.keys(claim) {
             let queue = world.keys[key].queue;
@@ -23,7 +23,8 @@ impl Setting {
         }
     }
 
-    /// `claim` was refused: something has to be in its way that lives, or lived an entry's life ago.
+    /// Checks a refusal of `claim`: something must be in its way that lives, or lived within an
+    /// entry's life.
     pub(crate) fn check_refusal(&self, world: &mut World, claim: usize) {
         if has_all(world, self.keys(claim), claim) {
             world.blame(Wrong::RefusedBySelf);
@@ -35,7 +36,7 @@ impl Setting {
         }
     }
 
-    /// The queues of `keys` have been served: none begins with a claim that could have its locks.
+    /// Checks that the queues of `keys` were served: no claim in them could have its locks.
     pub(crate) fn check_served(&self, world: &mut World, keys: &[usize]) {
         let mut queued = keys.iter().flat_map(|&key| world.keys[key].queue.claims());
         if queued.any(|claim| self.can_be_served(world, claim)) {
@@ -43,7 +44,7 @@ impl Setting {
         }
     }
 
-    /// The same for all keys of the claims that were granted something after this `number`.
+    /// Checks the same for all keys of the claims that were granted a token after this `number`.
     pub(crate) fn check_those_behind(&self, world: &mut World, number: u8) {
         for claim in 0..self.claims.len() {
             if world.claims[claim].notice.is_some_and(|notice| notice.token > number) {
@@ -57,8 +58,8 @@ impl Setting {
         lasts && self.admits_all(world, claim) && self.comes_next(world, claim)
     }
 
-    /// `claim` begins to hold under this token, which has to be above those of all holders before it
-    /// that it could not have shared with. Permits are not ordered.
+    /// `claim` begins to hold under this token, which must be above those of all earlier holders
+    /// that it could not share with. Permits are not ordered.
     pub(crate) fn check_token(&self, world: &mut World, claim: usize, token: u8) {
         let mode = self.mode(claim);
         for &key in self.keys(claim) {
@@ -78,7 +79,7 @@ impl Setting {
         }
     }
 
-    /// What is wrong with a state, however it came to be.
+    /// What is wrong with a state, however it arose.
     pub(crate) fn wrong_in(&self, world: &World) -> Option<Wrong> {
         let holds = |claim: usize, key: usize| {
             let it = &world.claims[claim];

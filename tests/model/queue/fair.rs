@@ -1,4 +1,4 @@
-//! What a claim does once nothing goes wrong any more.
+//! What a claim does once nothing fails any more.
 
 use super::setting::Setting;
 use super::world::{Answer, World};
@@ -30,7 +30,7 @@ impl Waits for Setting {
         }
         match (it.phase, it.notice) {
             (Phase::Asking, _) if it.answer == Answer::None => {
-                // It was lost: its process waits for it no more.
+                // The reply was lost: its process waits no longer.
                 (world.claims[claim].phase, world.claims[claim].timer) = (Phase::Waiting, 0);
             }
             (Phase::Asking, _) => self.hear(world, claim),

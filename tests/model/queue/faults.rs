@@ -1,4 +1,4 @@
-//! What goes wrong around the protocol.
+//! How faults happen around the protocol.
 
 use super::setting::{Fault, Mistake, Setting};
 use super::step::Step;
@@ -6,7 +6,7 @@ use super::world::{Answer, Claim, Key, World};
 use crate::claims::{KEYS, Phase, Process, RETRY};
 
 impl Setting {
-    /// Everything that can go wrong in `world`, as long as it may.
+    /// Everything that can go wrong in `world`, while faults are left.
     pub(crate) fn fail(&self, world: &World, next: &mut Vec<(Step, World)>) {
         if world.faults == 0 {
             return;
@@ -60,7 +60,7 @@ impl Setting {
         }
     }
 
-    /// Tokens still grow: what the store counts from is its clock.
+    /// Tokens still grow, because the store counts from its clock.
     fn flush(&self, world: &mut World) {
         for key in 0..KEYS {
             self.rob(world, key);

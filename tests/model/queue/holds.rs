@@ -1,6 +1,6 @@
-//! The protocol holds. The longest wait is that for one lease of the dead, and for one look.
+//! The protocol holds: the longest wait is one lease of a dead process, and one look.
 //!
-//! `LOCKATTR_MODELS_FAULTS=1` allows so many faults more in each of these, and takes minutes and some
+//! `LOCKATTR_MODELS_FAULTS=1` allows that many faults more in each test, and takes minutes and some
 //! gigabytes.
 
 use super::setting::{Fault, OF_PROCESSES, Setting};
@@ -39,8 +39,8 @@ fn claims_for_several_keys() {
     holds(&Setting { claims: &[W, READS_BOTH, READS_SECOND], faults: 0, ..PLAIN }, 255_813, 1);
 }
 
-/// A monitoring tool hears every channel, so that grants to the dead are not unheard. Two dead waiters
-/// cost two leases where an entry lasts for longer than a lease.
+/// A monitoring tool subscribes to every channel, so grants to the dead seem to be received. Two
+/// dead waiters cost two leases if an entry lasts longer than a lease.
 #[test]
 fn a_store_that_is_monitored() {
     let kinds = &[Fault::Kill];
@@ -49,8 +49,8 @@ fn a_store_that_is_monitored() {
     holds(&Setting { monitored: true, ..dead }, 86_049, 3);
 }
 
-/// Two claims stop at once, as those of one process do: one has the lock, or may get it, and the other waits. They
-/// cost one lease, and a look, together.
+/// Two claims stop at once, as those of one process do: one has the lock, or may get it, and the
+/// other waits. Together they cost one lease and one look.
 #[test]
 fn claims_of_a_process_that_stops() {
     let stopped = Setting { faults: 2, kinds: &[Fault::Stop], ttl: 2, life: 2, ..PLAIN };
@@ -58,8 +58,8 @@ fn claims_of_a_process_that_stops() {
     holds(&Setting { claims: &[P, W, R], ..stopped }, 2_447_169, 2);
 }
 
-/// Over several connections a question can come after the release that undoes it. Then a process may
-/// have a lock or an entry that it does not know of, until that ends. All else holds.
+/// Over several connections a request can arrive after the release that undoes it. Then a process
+/// may have a lock or an entry that it does not know of, until that expires. All else holds.
 #[test]
 fn questions_that_come_after_their_release() {
     let kinds = &[Fault::Timeout, Fault::LoseUndone];

@@ -1,11 +1,12 @@
-//! What the scripts read: who has a lock, who could have it, and who learns of it.
+//! What the scripts read: which claim has a lock, which could have it, and whether its process
+//! receives messages.
 
 use super::setting::Setting;
 use super::world::World;
 use crate::claims::{Mode, Process};
 
 impl Setting {
-    /// Whether a connection hears what is published to the claim's process.
+    /// Returns whether a connection receives what is published to the claim's process.
     pub(crate) fn hears(&self, world: &World, claim: usize) -> bool {
         let it = &world.claims[claim];
         self.monitored || (it.process != Process::Dead && !it.cut)
@@ -15,7 +16,7 @@ impl Setting {
         self.keys(claim).iter().all(|&key| self.admits(world, key, self.mode(claim)))
     }
 
-    /// Whether a claim of this mode could have the key now, but for the queue.
+    /// Returns whether a claim of this mode could have the key now, regardless of the queue.
     pub(crate) fn admits(&self, world: &World, key: usize, mode: Mode) -> bool {
         let holds = |&of: &usize| world.keys[key].leases[of] > 0;
         mode.admits((0..self.claims.len()).filter(holds).map(|of| self.mode(of)))

@@ -1,11 +1,11 @@
-//! What is wrong with ways that are not ours: the search finds each mistake.
+//! Mistakes in the protocol: the search finds each.
 
 use super::setting::{Fault, Mistake, Setting};
 use super::settings::{BOTH, P, PLAIN, R, READS_BOTH, READS_SECOND, W, X, with};
 use crate::claims::wait::ENDLESS;
 use crate::search::{explore, is_wrong};
 
-/// Behind a reader waits a writer that asks no more, and no new reader gets in.
+/// A writer that no longer asks waits behind a reader, and no new reader gets in.
 #[test]
 fn entries_that_never_end() {
     let kinds = &[Fault::Kill];
@@ -13,7 +13,7 @@ fn entries_that_never_end() {
     is_wrong(&dead, "a claim is refused because of the dead", 17);
 }
 
-/// The grant of a claim that was given up is dropped by its process, and not undone.
+/// The process drops the grant of a claim that was given up, and does not undo it.
 #[test]
 fn a_release_that_is_sent_once() {
     let lost = Setting { kinds: &[Fault::LoseUndone], ..with(Mistake::UndoesOnce) };
@@ -50,7 +50,7 @@ fn a_question_that_is_granted_past_the_queue() {
     is_wrong(&asks, "a living claim is overtaken", 8);
 }
 
-/// It is behind a claim for one of its keys, and first among those for the other.
+/// It is behind a claim for one of its keys, and first in the queue of the other.
 #[test]
 fn a_claim_for_several_keys_that_is_first_in_one_queue_only() {
     let one = Setting { claims: &[W, BOTH, BOTH], faults: 0, ..with(Mistake::OneQueueIsEnough) };
@@ -71,8 +71,8 @@ fn a_lease_that_is_counted_from_when_its_grant_is_heard() {
     is_wrong(&late, "two hold that must not", 8);
 }
 
-/// Two claims of a process that stops: what the second is granted ends a TTL after the lease of the first, and
-/// not a TTL after both of them were heard.
+/// Two claims of a process that stops: the lease of the second ends a TTL after that of the first,
+/// instead of a TTL after the last requests of both.
 #[test]
 fn a_grant_that_lasts_a_whole_ttl() {
     let claims = &[W, R, W];
@@ -81,7 +81,7 @@ fn a_grant_that_lasts_a_whole_ttl() {
     assert_eq!(explore(&stopped).longest_wait(&stopped), 3, "ticks, instead of 2");
 }
 
-/// The question was on its way when its process heard of the grant, and came after the lease.
+/// The request was on its way when its process learned of the grant, and arrived after the lease.
 #[test]
 fn a_release_that_leaves_the_entry_of_an_unanswered_question() {
     let late = Setting { kinds: &[Fault::Timeout], ..with(Mistake::ReleaseLeavesEntries) };
@@ -95,14 +95,14 @@ fn a_grant_that_is_older_than_a_refusal() {
     is_wrong(&evicted, "something is left behind", 16);
 }
 
-/// The claim was undone before its question came, over another connection.
+/// The claim was undone before its request arrived, over another connection.
 #[test]
 fn a_question_that_comes_after_its_release() {
     is_wrong(&Setting { claims: &[X], in_order: false, ..PLAIN }, "something is left behind", 4);
 }
 
-/// A question that is granted, after a lease has ended by itself, does not serve those behind it which
-/// could share the lock. They get it when they look.
+/// A request that is granted after a lease has expired does not serve those behind it which could
+/// share the lock. They acquire it when they ask again.
 #[test]
 fn a_question_that_is_granted_and_serves_no_other() {
     let strict = Setting { faults: 0, each_question_serves: true, ..PLAIN };
@@ -112,8 +112,8 @@ fn a_question_that_is_granted_and_serves_no_other() {
     }
 }
 
-/// Readers of several keys leave the queues of all of them, of which only some are served. The readers
-/// behind them get the others when they look.
+/// Readers of several keys leave the queues of all of them, of which only some are served. The
+/// readers behind them acquire the others when they ask again.
 #[test]
 fn a_grant_of_several_keys_that_serves_one_queue() {
     let claims = &[W, READS_BOTH, READS_SECOND];

@@ -81,7 +81,7 @@ impl Setting {
                 self.hold(world, claim, token, valid);
             }
             Answer::Refused => (it.phase, it.timer) = (Phase::Waiting, self.look),
-            // The lease was over before the answer came: it asks again.
+            // The lease ended before the reply came: the claim asks again.
             _ => (it.phase, it.timer) = (Phase::Waiting, 0),
         }
     }
@@ -110,7 +110,7 @@ impl Setting {
         it.phase = Phase::Leaving;
     }
 
-    /// The release is executed and answered.
+    /// The store executes the release, and the process reads the reply.
     pub(crate) fn undo(&self, world: &mut World, claim: usize) {
         world.claims[claim].late &= !self.in_order;
         self.release(world, claim);
@@ -121,8 +121,8 @@ impl Setting {
         (world.claims[claim].cut, world.claims[claim].timer) = (false, 0);
     }
 
-    /// Everything that ends by itself is a tick nearer to its end. No tick passes a process by that
-    /// runs and has to ask: one that is late is a process that was stopped.
+    /// Moves everything that expires one tick closer to its end. Returns `None` while a running
+    /// process has to ask: a process that is late is one that was stopped.
     pub(crate) fn tick(&self, world: &World) -> Option<World> {
         let due = |claim: usize| {
             let it = &world.claims[claim];

@@ -1,4 +1,5 @@
-//! The store's scripts, each of which is one step: `acquire.lua`, `release.lua` and `force_release.lua`.
+//! The store's scripts, each of which is one step: `acquire.lua`, `release.lua` and
+//! `force_release.lua`.
 
 use super::locks::{any_queued, has_all};
 use super::setting::{Mistake, Setting};
@@ -6,7 +7,7 @@ use super::world::{Answer, Notice, World};
 use crate::claims::{CLAIMS, Mode, Wrong};
 
 impl Setting {
-    /// A question of `claim` is executed.
+    /// Executes a request of `claim`.
     pub(crate) fn acquire(&self, world: &mut World, claim: usize) -> Answer {
         let keys = self.keys(claim);
         let adopts = !self.makes(Mistake::AdoptsNothing) && has_all(world, keys, claim);
@@ -36,7 +37,8 @@ impl Setting {
         Answer::Refused
     }
 
-    /// A claim gives back what it has: its locks, and its entries if `world` says it may have some.
+    /// Releases what a claim has: its locks, and its entries if its process knows that it may have
+    /// some.
     pub(crate) fn release(&self, world: &mut World, claim: usize) {
         let (keys, number) = (self.keys(claim), world.counter);
         keys.iter().for_each(|&key| world.keys[key].leases[claim] = 0);
@@ -58,7 +60,7 @@ impl Setting {
         self.check_served(world, &[key]);
     }
 
-    /// Takes a key from those who have it before their time.
+    /// Takes a key from its holders before their leases end.
     pub(crate) fn rob(&self, world: &mut World, key: usize) {
         for claim in 0..self.claims.len() {
             if std::mem::take(&mut world.keys[key].leases[claim]) > 0 {
@@ -67,7 +69,7 @@ impl Setting {
         }
     }
 
-    /// Hands the locks to those whose turn it is. Returns the token if `asking` is one of them.
+    /// Grants the locks to the claims that are next. Returns the token if `asking` is one of them.
     fn serve(&self, world: &mut World, keys: &[usize], asking: Option<usize>) -> Option<u8> {
         let (mut granted, mut blocked) = (None, Vec::new());
         let mut open = keys.to_vec();
@@ -97,7 +99,7 @@ impl Setting {
                         let notice = Notice { token: world.counter, left: lease, old: false };
                         world.claims[claim].notice = Some(notice);
                     }
-                    // It has left other queues, too.
+                    // It has also left other queues.
                     if self.several(claim) && unheard {
                         open.extend(self.keys(claim));
                     }
@@ -114,7 +116,8 @@ impl Setting {
         granted
     }
 
-    /// Whether no entry that lasts is before those of `claim`, but for such as can be passed over.
+    /// Returns whether no living entry is before those of `claim`, except entries that can be
+    /// passed over.
     pub(crate) fn comes_next(&self, world: &World, claim: usize) -> bool {
         self.keys(claim).iter().all(|&key| {
             let queue = world.keys[key].queue;
@@ -128,7 +131,7 @@ impl Setting {
         self.keys(claim).iter().all(first)
     }
 
-    /// The claim in this place of a queue. Entries without a record are dropped on the way.
+    /// The claim in this place of a queue. Drops entries without a record on the way.
     fn waiter_in(&self, world: &mut World, key: usize, place: usize) -> Option<usize> {
         loop {
             let claim = world.keys[key].queue.claims().nth(place)?;
@@ -166,7 +169,7 @@ impl Setting {
         }
     }
 
-    /// How long a claim gets its locks by a message: for a TTL from its last question on.
+    /// The lease of a grant by notification: a TTL from the claim's last request on.
     fn lease_of(&self, world: &World, claim: usize) -> u8 {
         let silent = self.life.saturating_sub(world.claims[claim].record);
         match self.makes(Mistake::GrantsLastATtl) {
@@ -175,7 +178,7 @@ impl Setting {
         }
     }
 
-    /// Grants the locks for so long, under the next token.
+    /// Grants the locks for `lease` ticks, under the next token.
     fn take(&self, world: &mut World, claim: usize, lease: u8) {
         world.counter += 1;
         for &key in self.keys(claim) {
@@ -184,7 +187,7 @@ impl Setting {
             }
             world.keys[key].leases[claim] = lease;
         }
-        // A notification from before may still be heard.
+        // An earlier notification may still arrive.
         world.claims[claim].robbed &= world.claims[claim].notice.is_some();
     }
 

@@ -1,8 +1,8 @@
-//! What is tried: the claims, the circumstances, and the mistakes that the search has to find.
+//! What a search tries: the claims, the circumstances, and the mistakes to be found.
 
 use crate::claims::Mode;
 
-/// What one process claims. Each claim is that of a process of its own.
+/// What one process claims. Each claim belongs to a process of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wants {
     pub(crate) mode: Mode,
@@ -12,30 +12,31 @@ pub(crate) struct Wants {
     pub(crate) gives_up: bool,
 }
 
-/// What may go wrong around the protocol. Each time counts against [`Setting::faults`].
+/// What may go wrong around the protocol. Each occurrence counts against [`Setting::faults`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// A process ends, and its connection with it.
     Kill,
-    /// A process stops, or is cut off in a way that the store does not notice: its connection counts.
+    /// A process stops, or loses the network without the store noticing: its connection still
+    /// counts.
     Stop,
-    /// A question or its answer is lost, or comes after the process has turned to other things.
+    /// A request or its reply is lost, or arrives after the process has stopped waiting for it.
     Timeout,
     /// A grant's notification is lost.
     LoseGrant,
-    /// The answer to a release is lost.
+    /// The reply to a release is lost.
     LoseUndone,
-    /// The connection of a process ends: what was on its way is lost, and no grant is heard.
+    /// The connection of a process ends: what was on its way is lost, and grants do not reach it.
     Cut,
     /// An operator evicts the holders of a key.
     Evict,
     /// A program deletes a key by hand.
     Delete,
-    /// The store forgets everything.
+    /// The store loses everything.
     Flush,
 }
 
-/// All faults that leave to the store what it knows.
+/// All faults that leave the store's data intact.
 pub(crate) const OF_PROCESSES: &[Fault] =
     &[Fault::Kill, Fault::Stop, Fault::Timeout, Fault::LoseGrant, Fault::LoseUndone, Fault::Cut];
 
@@ -57,9 +58,9 @@ pub(crate) const ALL: &[Fault] = &[
 pub(crate) enum Mistake {
     /// An entry lasts until its claim asks again or leaves.
     EntriesNeverEnd,
-    /// A process that gave up sends its release once, whether it is answered or not.
+    /// A process that gave up sends its release once, whether it gets a reply or not.
     UndoesOnce,
-    /// A claim that has the lock already, and asks again, is refused.
+    /// A claim that already has the lock, and asks again, is refused.
     AdoptsNothing,
     /// Asking again does not renew the entry.
     LookRenewsNothing,
@@ -67,21 +68,21 @@ pub(crate) enum Mistake {
     LookMovesToTheEnd,
     /// A release does not serve the queue.
     ReleaseServesNothing,
-    /// A lock that is free is granted whatever its queue holds.
+    /// A free lock is granted whatever its queue contains.
     Overtakes,
     /// A claim for several keys is granted if it is first in the queue of one of them.
     OneQueueIsEnough,
-    /// An entry that has lapsed, and that no script has met, is in its old place when its claim asks
-    /// again: in one of its queues, maybe, and not in the other.
+    /// A lapsed entry that no script has met keeps its place when its claim asks again: possibly in
+    /// one of its queues, and not in the other.
     LapsedKeepsPlace,
-    /// The release of a claim that was granted leaves its entries, though one of its questions got no
-    /// answer and may have made some since.
+    /// The release of a granted claim leaves its entries, although one of its requests got no reply
+    /// and may have created some since.
     ReleaseLeavesEntries,
-    /// A grant's notification counts also if an answer that was given later says otherwise.
+    /// A grant's notification counts even if a later reply contradicts it.
     OldGrantCounts,
     /// A process counts its lease from when it learns of the grant.
     CountsFromHearing,
-    /// What is granted by a message lasts a whole TTL, however long its process has been silent.
+    /// A lease granted by notification lasts a whole TTL, however long its process has been silent.
     GrantsLastATtl,
 }
 
@@ -89,27 +90,27 @@ pub(crate) enum Mistake {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setting {
     pub(crate) claims: &'static [Wants],
-    /// How many faults there may be, and which.
+    /// How many faults may happen, and of which kinds.
     pub(crate) faults: u8,
     pub(crate) kinds: &'static [Fault],
-    /// How many ticks a lease lasts.
+    /// The ticks of a lease.
     pub(crate) ttl: u8,
-    /// How many ticks an entry lasts.
+    /// The ticks of an entry.
     pub(crate) life: u8,
-    /// After how many ticks a waiter asks again.
+    /// The ticks until a waiter asks again.
     pub(crate) look: u8,
-    /// For how many ticks a claim for several keys can be passed over.
+    /// The ticks for which a claim for several keys can be passed over.
     pub(crate) passed_over: u8,
-    /// The store executes what a process sends in the order in which it was sent, also where the
-    /// process did not wait for an answer.
+    /// The store executes a process's requests in the order in which they were sent, even if the
+    /// process did not wait for a reply.
     pub(crate) in_order: bool,
-    /// Another program hears every channel, so that no grant is unheard.
+    /// Another program subscribes to every channel, so that every grant seems to be received.
     pub(crate) monitored: bool,
-    /// Also a question that is granted must serve the claims behind it, and a grant of several keys
-    /// those that wait for its other keys.
+    /// A granted request must also serve the claims behind it, and a grant of several keys the
+    /// claims that wait for its other keys.
     pub(crate) each_question_serves: bool,
     pub(crate) mistake: Option<Mistake>,
-    /// A process may leave something behind in the store, which then ends by itself.
+    /// A process may leave something behind in the store, which then expires.
     pub(crate) may_leave: bool,
 }
 
@@ -126,7 +127,7 @@ impl Setting {
         self.claims[claim].mode
     }
 
-    /// Whether the claim is for several keys.
+    /// Returns whether the claim is for several keys.
     pub(crate) fn several(&self, claim: usize) -> bool {
         self.keys(claim).len() > 1
     }

@@ -4,7 +4,7 @@ use super::setting::{ALL, Mistake, Setting, Wants};
 use crate::claims::{Mode, wait};
 use crate::search::explore;
 
-/// An exclusive claim for the first key, whose caller may give up; the same without that.
+/// An exclusive claim for the first key. The caller of `X` may give up, that of `W` does not.
 pub(crate) const X: Wants = Wants { mode: Mode::Exclusive, keys: &[0], gives_up: true };
 pub(crate) const W: Wants = Wants { gives_up: false, ..X };
 /// An exclusive claim for the second key, and for both.
@@ -17,7 +17,7 @@ pub(crate) const READS_BOTH: Wants = Wants { keys: &[0, 1], ..R };
 /// One of two permits.
 pub(crate) const P: Wants = Wants { mode: Mode::Permits(2), ..W };
 
-/// All else is said by those who use it.
+/// The defaults, which tests override.
 pub(crate) const PLAIN: Setting = Setting {
     claims: &[X, X, X],
     faults: 1,
@@ -37,7 +37,7 @@ pub(crate) const fn with(mistake: Mistake) -> Setting {
     Setting { mistake: Some(mistake), ..PLAIN }
 }
 
-/// [`wait::holds`], or only that nothing is wrong where more faults are allowed.
+/// [`wait::holds`]; if more faults are allowed, only asserts that no state is wrong.
 #[track_caller]
 pub(crate) fn holds(setting: &Setting, states: usize, longest: u8) {
     let more = std::env::var("LOCKATTR_MODELS_FAULTS").ok();

@@ -1,11 +1,11 @@
-//! A step, for those who read the way to a mistake.
+//! The steps, and their text in the path to a mistake.
 
 use std::fmt;
 
 use super::setting::Fault;
 use crate::claims::letter;
 
-/// What happened, to which claim.
+/// What happened, and to which claim or key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     Asks(usize),

@@ -1,4 +1,4 @@
-//! What can happen next, and which states are the same but for names.
+//! What can happen next, and which states differ in names only.
 
 use super::setting::Setting;
 use super::step::Step;
@@ -25,7 +25,7 @@ impl Model for Setting {
         next
     }
 
-    /// Claims that want the same could change names, and only the order of tokens counts.
+    /// Claims that want the same could exchange names, and only the order of tokens counts.
     fn canonical(&self, mut world: World) -> World {
         self.tidy(&mut world);
         let of_key = |key: &Key, claim: usize| {
@@ -48,7 +48,7 @@ impl Model for Setting {
 }
 
 impl Setting {
-    /// Forgets what decides nothing any more.
+    /// Clears what decides nothing any more.
     fn tidy(&self, world: &mut World) {
         for it in &mut world.claims {
             if it.phase != Phase::Waiting {
@@ -74,7 +74,7 @@ impl Setting {
     }
 }
 
-/// The tokens by their order: 1 for the smallest.
+/// Replaces the tokens by their ranks: 1 for the smallest.
 fn rank(world: &mut World) {
     let (mut seen, mut count) = ([0; 5 + 2 * CLAIMS], 0);
     each_token(world, |token| {
@@ -107,7 +107,7 @@ fn each_token(world: &mut World, mut see: impl FnMut(&mut u8)) {
     }
 }
 
-/// The same state, in which each claim has another name.
+/// Gives each claim another name.
 fn rename(world: &mut World, names: Names) {
     names.arrange(&mut world.claims);
     for key in &mut world.keys {

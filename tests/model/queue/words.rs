@@ -1,4 +1,4 @@
-//! A state in few words: those of a hash, and those for people.
+//! Hashes a state in few words, and prints it for people.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 use super::world::{Answer, World};
 use crate::claims::{CLAIMS, Phase};
 
-/// In few words: a search hashes each state once for each way to it.
+/// Few words, because a search hashes each state once for each path to it.
 impl Hash for World {
     fn hash<H: Hasher>(&self, state: &mut H) {
         for key in &self.keys {
@@ -33,7 +33,7 @@ impl Hash for World {
     }
 }
 
-/// Each key with its leases and its queue, and then each claim.
+/// Prints each key with its leases and its queue, and then each claim.
 impl fmt::Display for World {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (key, name) in self.keys.iter().zip(['a', 'b']) {

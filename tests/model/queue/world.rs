@@ -1,7 +1,7 @@
 //! A state of the model: what the store holds, what each process knows, and what is on its way.
 //!
-//! There is no time of day. Whatever ends by itself is kept as the number of ticks until then, so that
-//! there are as many states as there are situations, however long the story is.
+//! There is no time of day. Whatever expires is stored as the number of ticks until then, so the
+//! number of states does not grow with the length of a run.
 
 use crate::claims::queue::Queue;
 use crate::claims::{CLAIMS, KEYS, Phase, Process, Wrong};
@@ -24,7 +24,7 @@ pub(crate) struct Key {
     /// How long each claim's lease lasts; 0 for none.
     pub(crate) leases: [u8; CLAIMS],
     pub(crate) queue: Queue,
-    /// The largest token under which a claim has begun to hold it: any claim, or an exclusive one.
+    /// The greatest token under which a claim has begun to hold it: any claim, or an exclusive one.
     pub(crate) issued: u8,
     pub(crate) issued_alone: u8,
 }
@@ -33,32 +33,32 @@ pub(crate) struct Key {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Claim {
     pub(crate) process: Process,
-    /// Its connection has ended, and it has none yet.
+    /// Its connection has ended, and no new one exists yet.
     pub(crate) cut: bool,
     pub(crate) phase: Phase,
     /// Waiting: ticks until it asks again.
     pub(crate) timer: u8,
-    /// Asking: the lease it has if this very question is granted. Holding: until its deadline.
+    /// Asking: its lease if this very request is granted. Holding: the ticks until its deadline.
     pub(crate) valid: u8,
     /// It may have entries in the store's queues, as far as its process knows.
     pub(crate) entered: bool,
-    /// One of its questions got no answer, and no later one did.
+    /// One of its requests got no reply, and no later one did.
     pub(crate) unsure: bool,
-    /// Its question is on the way.
+    /// Its request is on the way.
     pub(crate) question: bool,
-    /// An earlier question is on the way, which its process has given up.
+    /// An earlier request, which its process has given up, is on the way.
     pub(crate) late: bool,
     pub(crate) answer: Answer,
     pub(crate) notice: Option<Notice>,
     /// The store: how long its entries last.
     pub(crate) record: u8,
-    /// How long they should last: a whole life after each question that was executed.
+    /// How long they should last: a whole life after each executed request.
     pub(crate) alive: u8,
-    /// Its lease was taken from it before its time.
+    /// Its lease was taken from it before its end.
     pub(crate) robbed: bool,
 }
 
-/// An answer on its way to the process.
+/// A reply on its way to the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Answer {
     #[default]
@@ -72,24 +72,24 @@ pub(crate) enum Answer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Notice {
     pub(crate) token: u8,
-    /// How long the lease lasts, which the process knows from the store's clock.
+    /// How long the lease lasts; the process knows it from the store's clock.
     pub(crate) left: u8,
-    /// The claim was refused since, which its process knows when it hears that.
+    /// The claim was refused since. Its process learns that from the refusal.
     pub(crate) old: bool,
 }
 
 impl World {
-    /// Notes the first thing that is wrong.
+    /// Records the first thing that is wrong.
     pub(crate) fn blame(&mut self, wrong: Wrong) {
         self.wrong = self.wrong.or(Some(wrong));
     }
 
-    /// The claim runs, and can talk to the store.
+    /// Returns whether the claim's process runs and can talk to the store.
     pub(crate) fn talks(&self, claim: usize) -> bool {
         self.claims[claim].process == Process::Runs && !self.claims[claim].cut
     }
 
-    /// The claim waits for its locks, as its process sees it.
+    /// Returns whether the claim waits for its locks, as its process sees it.
     pub(crate) fn waits(&self, claim: usize) -> bool {
         self.claims[claim].phase.waits()
     }

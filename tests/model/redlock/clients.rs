@@ -1,11 +1,12 @@
-//! What a client does: it begins, makes up its mind, issues a token or gives up.
+//! What a client does: it begins, decides, issues a token or gives up.
 
 use super::scheme::{Checks, Counts, Hints, Scheme, Setting};
 use super::step::{Step, Who};
 use super::world::{MAJORITY, NODES, Node, Phase, Request, World, Wrong};
 
 impl Setting {
-    /// Attempts begin in the order of their numbers: those that are alike could change names.
+    /// Begins the next attempt, in the order of their numbers, because alike attempts could
+    /// exchange names.
     pub(crate) fn begin(&self, world: &World, next: &mut Vec<(Step, World)>) {
         let begun = |at: &usize| world.attempts[*at].phase != Phase::NotBegun;
         let attempt = (0..self.tokens.len()).take_while(begun).count();
@@ -18,7 +19,7 @@ impl Setting {
         }
         let hints: Vec<u8> = match self.hints {
             Hints::Any(hints) => hints.to_vec(),
-            // Each node says it.
+            // Each node chooses its own.
             Hints::Each(_) => vec![0],
             Hints::Clock { ahead, tick } => (0..=ahead).map(|by| (world.now + by) * tick).collect(),
         };
@@ -36,11 +37,11 @@ impl Setting {
         }
     }
 
-    /// An attempt that gets its first lock next.
+    /// Returns an attempt that has begun and must acquire its first lock next.
     ///
-    /// Where no attempt is given up and hints know no time, that leaves nothing out: one that began
-    /// earlier could do no more until then, its lease would be over earlier, and less would be asked
-    /// of its token.
+    /// If no attempt is given up and hints do not depend on time, this leaves nothing out: an
+    /// attempt that began earlier could do nothing before that lock, its lease would end earlier,
+    /// and less would be required of its token.
     pub(crate) fn just_begun(&self, world: &World) -> Option<usize> {
         let simple = self.never_gives_up() && !matches!(self.hints, Hints::Clock { .. });
         (0..self.tokens.len()).filter(|_| simple).find(|&attempt| {
@@ -54,7 +55,7 @@ impl Setting {
         self.together >= self.tokens.len() && self.tokens.iter().enumerate().all(alone)
     }
 
-    /// Lets a client make up its mind, with any majority of the answers there are.
+    /// Lets a client decide, with any majority of the available replies.
     pub(crate) fn decide(&self, world: &World, attempt: usize, next: &mut Vec<(Step, World)>) {
         let it = world.attempts[attempt];
         if !self.in_time(world, attempt) {
@@ -76,7 +77,7 @@ impl Setting {
             };
             let answers: [Option<u8>; NODES] = std::array::from_fn(answer);
             let yes = answers.iter().flatten().count();
-            // A set with a node in it that did not answer is another set.
+            // A set with a node that did not reply duplicates a smaller set.
             let Some(&token) = answers.iter().flatten().max() else { continue };
             if yes != heard.count_ones() as usize || yes < MAJORITY {
                 continue;
@@ -114,7 +115,7 @@ impl Setting {
         world
     }
 
-    /// A client has no use for an attempt any more, and begins the next, or another client does.
+    /// Gives up an attempt. The client begins the next, or another client does.
     pub(crate) fn give_up(&self, world: &World, attempt: usize, next: &mut Vec<(Step, World)>) {
         if !world.under_way(attempt) || self.never_gives_up() {
             return;
@@ -130,7 +131,8 @@ impl Setting {
         next.push((Step::GivesUp(self.who(attempt)), then));
     }
 
-    /// Whether something may still come of it. Where nothing may, nothing can go wrong any more.
+    /// Returns whether the attempt may still issue a token. If none may, nothing can go wrong any
+    /// more.
     pub(crate) fn may_issue(&self, world: &World, attempt: usize) -> bool {
         match world.attempts[attempt].phase {
             Phase::NotBegun => true,
@@ -139,7 +141,7 @@ impl Setting {
         }
     }
 
-    /// Whether the lease is long enough yet, as the client counts it.
+    /// Returns whether the lease still lasts, as the client counts it.
     fn in_time(&self, world: &World, attempt: usize) -> bool {
         world.now < self.deadline(world.attempts[attempt].began)
     }
@@ -174,7 +176,7 @@ fn write_to(
     world
 }
 
-/// What the node answered is of no use any more. A request that has not arrived yet still may.
+/// Discards the node's reply. A request that has not arrived yet still may.
 fn finish(node: &mut Node, attempt: usize) {
     if node.requests[attempt] != Request::Sent {
         node.requests[attempt] = Request::Over;

@@ -1,5 +1,5 @@
-//! A node that restarts empty, while each attempt sends what its client's clock shows: how long the
-//! node has to rest, and what is asked of the clocks.
+//! A node that restarts empty, while each attempt sends its client's clock: how long the node has
+//! to rest, and what the clocks must guarantee.
 
 use super::scheme::{Clock, Hints, PLAIN, Setting};
 use super::world::{Phase, World};
@@ -7,8 +7,8 @@ use crate::search::explore;
 
 const TTL: u8 = 2;
 
-/// One node restarts, in a world whose clocks show up to `ahead` ticks more than it is, and in which
-/// a tick is so much of a hint. Leases end at any time.
+/// One node restarts. Clocks show up to `ahead` ticks more than the time, and a tick adds `tick` to
+/// a hint. Leases end at any time.
 fn restarts(rest: u8, ahead: u8, tick: u8) -> Setting {
     Setting {
         starts: &[[0, 0, 0]],
@@ -36,7 +36,7 @@ fn the_same_clock_and_a_rest_as_long_as_a_lease_holds() {
     explore(&Setting { restarts: 2, ..rested }).holds(777_068);
 }
 
-/// Then the rest has to be longer by the difference of the clocks.
+/// The rest must be longer by the difference of the clocks.
 #[test]
 fn clocks_that_differ_want_a_longer_rest() {
     explore(&restarts(TTL, 1, 4)).is_wrong("issued twice", 12);

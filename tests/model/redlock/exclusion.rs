@@ -1,5 +1,6 @@
-//! At most one attempt holds the lock at a time. This is what rests on time; fencing is for when
-//! that was not as assumed.
+//! At most one attempt holds the lock at a time.
+//!
+//! Exclusion depends on time; fencing covers the case in which the clocks are not as assumed.
 
 use super::scheme::{Checks, Clock, PLAIN, Setting};
 use super::world::Phase;
@@ -13,7 +14,7 @@ const EXACT: Setting = Setting {
     ..PLAIN
 };
 
-/// A holder takes its lease to end before any node does.
+/// A holder assumes its lease to end before any node does.
 const DRIFTING: Clock = Clock { until: 6, ttl: 3, drift: 1, margin: 1, rest: 0 };
 
 #[test]
@@ -38,7 +39,7 @@ fn a_node_that_restarted_empty_has_to_rest_for_a_whole_lease() {
     explore(&restarts(2)).holds(27_429);
 }
 
-/// The release of the attempt before frees what this one has just been given.
+/// The late release of the earlier attempt frees what this one has just been granted.
 #[test]
 fn a_release_that_comes_late_is_wrong_under_the_same_token() {
     let retry = Setting { tokens: &[1, 1, 2], ..EXACT };
@@ -51,7 +52,7 @@ fn a_release_that_comes_late_does_no_harm_under_a_token_for_each_attempt() {
     explore(&Setting { tokens: &[1, 2, 3], together: 2, ..EXACT }).holds(2_703_487);
 }
 
-/// As long as leases are as long as they should be, tokens grow in the order in which they are issued.
+/// As long as leases last as long as assumed, tokens grow in the order in which they are issued.
 #[test]
 fn leases_order_the_tokens() {
     let order = Setting { checks: Checks::Order, starts: &[[5, 0, 0], [0, 1, 1]], ..EXACT };

@@ -1,5 +1,5 @@
 //! A token is issued once, and is above every token that was issued before its attempt began:
-//! whatever the counters say at first, however leases end, whatever is lost.
+//! whatever the initial counters are, however leases end, whatever is lost.
 
 use super::scheme::{Accepts, Checks, Counts, GAPS, Hints, PLAIN, Scheme, Setting};
 use super::world::Phase;
@@ -22,7 +22,8 @@ fn writing_back_to_the_process_that_has_the_lock_is_wrong() {
     }
 }
 
-/// The node gave the lock under a count that the client has not seen, which may be above its token.
+/// The node granted the lock with a number that the client has not seen, which may be above its
+/// token.
 #[test]
 fn an_accept_of_a_node_whose_answer_is_not_in_the_maximum_is_wrong() {
     let (accepts, counts) = (Accepts::Owner, Counts::Any);
@@ -38,7 +39,8 @@ fn issuing_only_what_a_majority_agrees_on_holds_but_may_never_issue() {
     let apart = explore(&alone);
     apart.holds(28);
     assert!(!apart.some(|world| world.count(Phase::Issued) > 0));
-    // If it reached all nodes, its next attempt finds them as far apart. A hint mends that.
+    // Even if an attempt reaches all nodes, the next one finds them as far apart. A hint fixes
+    // that.
     let hinted = Setting { hints: Hints::Any(&[6]), ..alone };
     assert!(explore(&hinted).some(|world| world.count(Phase::Issued) > 0));
 }
@@ -60,7 +62,7 @@ fn ours_holds_with_any_hints_also_such_as_go_backwards() {
     explore(&Setting { hints, ..UNDER_ALL_GAPS }).holds(1_086_163);
 }
 
-/// A node that does not take a hint counts by another number than the next.
+/// A node that ignores a hint counts with a number other than the next.
 #[test]
 fn ours_holds_where_each_node_counts_by_a_number_of_its_own() {
     let hints = Hints::Each(&[0, 3, 6]);
@@ -84,8 +86,8 @@ fn ours_holds_for_three_clients() {
     assert!(three.some(|world| world.count(Phase::Issued) == 3));
 }
 
-/// Without clocks, tokens are not in the order in which they were issued: a waiter for an answer
-/// for long may issue what was overtaken. Its lease is over by then (`exclusion.rs`).
+/// Without clocks, tokens are not issued in order: a client that waits long for a reply may issue a
+/// token that was overtaken. Its lease is over by then (`exclusion.rs`).
 #[test]
 fn no_scheme_without_clocks_issues_in_order() {
     let order = Setting { checks: Checks::Order, ..UNDER_ALL_GAPS };

@@ -1,11 +1,12 @@
-//! What a node does: each command is one script, and so one step; leases end, and it may restart.
+//! What a node does: each command is one script, and so one step; leases end, and the node may
+//! restart.
 
 use super::scheme::{Accepts, Counts, Hints, Restarts, Scheme, Setting};
 use super::step::Step;
 use super::world::{Node, Phase, Request, World};
 
 impl Setting {
-    /// Lets a node give the lock if it is free, or has this owner token already.
+    /// The node grants the lock if it is free, or already has this owner token.
     pub(crate) fn take(
         &self,
         world: &World,
@@ -69,8 +70,8 @@ impl Setting {
         }
     }
 
-    /// The release of an attempt that was given up arrives. Where leases end at any time, that is
-    /// one of those ends.
+    /// The release of an attempt that was given up arrives. If leases may end at any time, that
+    /// covers it.
     pub(crate) fn release(
         &self,
         world: &World,
@@ -134,8 +135,8 @@ impl Setting {
         }
     }
 
-    /// Whether a later attempt with the same token was executed here, which an earlier command
-    /// cannot overtake any more.
+    /// Returns whether the node has executed a later attempt with the same token, after which no
+    /// earlier command can arrive.
     fn too_late(&self, node: &Node, attempt: usize) -> bool {
         let mut later = attempt + 1..self.tokens.len();
         let same = |later: usize| self.tokens[later] == self.tokens[attempt];

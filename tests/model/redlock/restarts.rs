@@ -1,5 +1,5 @@
-//! A node that restarts empty at any step: what that does to the tokens, and what a rest before it
-//! is counted again does about it, without hints.
+//! A node that restarts empty at any step: its effect on tokens, and how a rest before the node
+//! counts again helps, without hints.
 
 use super::scheme::{Clock, GAPS, PLAIN, Restarts, Setting};
 use crate::search::explore;
@@ -14,14 +14,14 @@ fn a_counter_that_is_lost_is_wrong() {
     explore(&empty).is_wrong("issued twice", 9);
 }
 
-/// Only the counter: that the node's locks are gone is as if their leases had ended.
+/// Only the counter has to survive: lost locks are like ended leases.
 #[test]
 fn a_counter_that_survives_is_enough() {
     let durable = Setting { starts: GAPS, restarts: 1, restart: Restarts::Durable, ..PLAIN };
     explore(&durable).holds(646_242);
 }
 
-/// It keeps holders apart (`exclusion.rs`), but brings no counter back.
+/// It keeps holders apart (`exclusion.rs`), but restores no counter.
 #[test]
 fn a_rest_alone_is_wrong() {
     let rested = Setting { restarts: 1, clock: REST, ..PLAIN };
@@ -36,7 +36,8 @@ fn a_rest_and_then_the_counters_of_the_others_holds_for_one_node_at_a_time() {
     explore(&twice).is_wrong("not above one issued before it began", 16);
 }
 
-/// A token that was accepted here before the restart is issued after the others were asked.
+/// A token that was accepted here before the restart is issued after the others' counters were
+/// read.
 #[test]
 fn the_counters_of_the_others_before_the_rest_are_wrong() {
     let learns = Setting { restarts: 1, clock: REST, restart: Restarts::LearnsAtOnce, ..PLAIN };

@@ -1,4 +1,4 @@
-//! A client that asks again because answers were lost: what its next attempt may make use of.
+//! A client that asks again because replies were lost: what its next attempt may use.
 
 use super::scheme::{Accepts, Counts, PLAIN, Scheme, Setting};
 use crate::search::explore;
@@ -6,20 +6,20 @@ use crate::search::explore;
 /// One of two claims is tried twice, in every order in which the attempts can begin.
 const ORDERS: [&[u8]; 3] = [&[1, 1, 2], &[1, 2, 1], &[1, 2, 2]];
 
-/// The smallest gaps: what is wrong here is wrong with those.
+/// The smallest gaps: whatever is wrong here is wrong with those.
 const SMALL_GAPS: &[[u8; 3]] = &[[0, 0, 0], [0, 0, 1], [0, 1, 1]];
 
 const RETRY: Setting = Setting { starts: SMALL_GAPS, tokens: &[1, 2, 1], ..PLAIN };
 
-/// What was answered to an earlier attempt may have lapsed before this one began.
+/// The lock behind a reply to an earlier attempt may have lapsed before this one began.
 #[test]
 fn counting_the_answers_of_an_earlier_attempt_is_wrong() {
     let mixed = Setting { mixes: true, ..RETRY };
     explore(&mixed).is_wrong("not above one issued before it began", 11);
 }
 
-/// The earlier request takes the lock back under the same token, after somebody else had it: the
-/// node cannot tell that the lock it has is not the one the token was computed from.
+/// The earlier request acquires the lock again under the same token, after another client held it.
+/// The node cannot tell that its lock is not the one that the token was computed from.
 #[test]
 fn the_same_token_is_wrong_where_an_earlier_request_can_come_late() {
     for tokens in ORDERS {
@@ -34,7 +34,7 @@ fn the_same_token_holds_where_requests_keep_their_order() {
     }
 }
 
-/// Sound, but of no use where a counter serves many locks: they pass the token all the time.
+/// Sound, but useless if a counter serves many locks, because they pass the token all the time.
 #[test]
 fn the_same_token_holds_where_a_node_refuses_what_its_counter_has_passed() {
     let (accepts, counts) = (Accepts::OwnerNotPassed, Counts::Answered);

@@ -1,15 +1,15 @@
-//! The ways to a fencing token, and the circumstances under which they are tried.
+//! The schemes that compute a fencing token, and the circumstances under which they are tried.
 
-/// How a client comes from the answers of a majority to a token.
+/// How a client computes a token from the replies of a majority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scheme {
-    /// Issues the largest answer.
+    /// Issues the largest reply.
     Maximum,
-    /// Issues the largest answer where a majority gave exactly that; else it has failed.
+    /// Issues the largest reply if a majority sent exactly that; otherwise the attempt fails.
     Agreed,
-    /// Writes the largest answer to the nodes, and issues it once a majority has accepted.
+    /// Writes the largest reply to the nodes, and issues it once a majority has accepted.
     WriteBack {
-        /// Does without that where a majority gave exactly that answer.
+        /// Skips the write if a majority sent exactly that reply.
         at_once: bool,
         accepts: Accepts,
         counts: Counts,
@@ -17,27 +17,27 @@ pub(crate) enum Scheme {
 }
 
 impl Scheme {
-    /// What `redlock://` does.
+    /// The scheme of `redlock://`.
     pub(crate) const OURS: Self =
         Self::WriteBack { at_once: true, accepts: Accepts::Owner, counts: Counts::Answered };
 }
 
-/// From whom a node accepts what is written back.
+/// From which clients a node accepts a token that is written back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Accepts {
     Anybody,
-    /// Only while the lock there still has the owner token of who writes.
+    /// Only while the lock there still has the writer's owner token.
     Owner,
     /// And only while the counter there has not passed the token.
     OwnerNotPassed,
 }
 
-/// Which nodes count that have accepted.
+/// Which of the nodes that have accepted count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Counts {
-    /// Those whose answers the maximum was taken of.
+    /// Nodes whose replies the maximum was taken from.
     Answered,
-    /// Also one that gave the lock later.
+    /// Also a node that granted the lock later.
     Any,
 }
 
@@ -46,11 +46,11 @@ pub(crate) enum Counts {
 pub(crate) enum Hints {
     /// Any of these, whatever was sent before.
     Any(&'static [u8]),
-    /// Each node counts by any of these, whatever the others do: as where it takes its own clock
-    /// instead of a hint that is too far ahead of it.
+    /// Each node counts with any of these, independently of the others: as if it used its own clock
+    /// instead of a hint that is too far ahead.
     Each(&'static [u8]),
-    /// What the client's clock shows when the attempt begins: the time, or up to `ahead` ticks more.
-    /// One tick is so much of a hint.
+    /// The client's clock when the attempt begins: the time, or up to `ahead` ticks more. One tick
+    /// adds `tick` to the hint.
     Clock { ahead: u8, tick: u8 },
 }
 
@@ -59,22 +59,22 @@ pub(crate) enum Hints {
 pub(crate) enum Checks {
     /// A token is issued twice, or is not above one that was issued before its attempt began.
     Fencing,
-    /// A token is not above every one that was issued before it was, whenever its attempt began.
+    /// A token is not above every token issued before it, whenever its attempt began.
     Order,
     /// Two attempts hold the lock at the same time.
     Exclusion,
 }
 
-/// What a node does that was started anew.
+/// What a restarted node does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Restarts {
-    /// Nothing is left of its locks; its counter is as it was.
+    /// Its locks are lost; its counter is kept.
     Durable,
     /// It comes back empty.
     Empty,
-    /// It comes back empty and asks the others at once for their counters.
+    /// It comes back empty and reads the others' counters at once.
     LearnsAtOnce,
-    /// It comes back empty and asks the others for their counters when its rest is over.
+    /// It comes back empty and reads the others' counters when its rest is over.
     LearnsAfterRest,
 }
 
@@ -83,22 +83,22 @@ pub(crate) enum Restarts {
 pub(crate) struct Setting {
     pub(crate) scheme: Scheme,
     pub(crate) checks: Checks,
-    /// The counters of the nodes at first.
+    /// The initial counters of the nodes.
     pub(crate) starts: &'static [[u8; 3]],
-    /// Whose owner token each attempt carries, in the order in which the attempts begin.
+    /// The owner token of each attempt, in the order in which the attempts begin.
     pub(crate) tokens: &'static [u8],
-    /// So many attempts are under way at a time.
+    /// How many attempts may be under way at a time.
     pub(crate) together: usize,
     pub(crate) hints: Hints,
     /// How often locks of other names advance a counter.
     pub(crate) others: u8,
-    /// A renewal writes the token back where the lock is still the holder's.
+    /// A renewal writes the token back to a node whose lock is still the holder's.
     pub(crate) renewals: bool,
-    /// A later attempt counts what an earlier one with its token was answered.
+    /// A later attempt counts the replies to an earlier one with its token.
     pub(crate) mixes: bool,
     /// A node executes the attempts of one token in the order in which they were sent.
     pub(crate) in_order: bool,
-    /// Which node restarts how often, all in all.
+    /// How often nodes may restart, in total.
     pub(crate) restarts: u8,
     pub(crate) restart: Restarts,
     pub(crate) clock: Clock,
@@ -109,25 +109,25 @@ pub(crate) struct Setting {
 pub(crate) struct Clock {
     /// Nothing happens later.
     pub(crate) until: u8,
-    /// The length of a lease, at the node from the execution of the request, for its holder from
+    /// The length of a lease: at the node from the execution of the request, for its holder from
     /// before it was sent.
     pub(crate) ttl: u8,
-    /// By how much a lease may be shorter at a node: its clock is faster. With `ttl`, a lease may
-    /// end at any time.
+    /// By how much a lease may be shorter at a node, whose clock is faster. If this equals `ttl`, a
+    /// lease may end at any time.
     pub(crate) drift: u8,
-    /// By how much its holder takes it to be shorter.
+    /// By how much its holder assumes it to be shorter.
     pub(crate) margin: u8,
-    /// For how long a node that restarted is not counted.
+    /// For how long a restarted node is not counted.
     pub(crate) rest: u8,
 }
 
 impl Clock {
-    /// No time: leases end whenever they like, and attempts may take forever.
+    /// No time: leases may end at any step, and attempts may take forever.
     pub(crate) const NONE: Self = Self { until: 0, ttl: 1, drift: 1, margin: 0, rest: 0 };
 }
 
-/// Every gap there can be between three counters; what they are counted from makes no difference.
-/// Four are as good as more for what is tried here: no counter gets so far ahead by itself.
+/// Every gap between three counters; the value they start from makes no difference. A gap of four
+/// covers larger ones here: no counter gets that far ahead by itself.
 pub(crate) const GAPS: &[[u8; 3]] = &[
     [0, 0, 0],
     [0, 0, 1],
@@ -146,7 +146,7 @@ pub(crate) const GAPS: &[[u8; 3]] = &[
     [0, 4, 4],
 ];
 
-/// Two attempts of two clients over one node that is ahead: all else is said by who uses it.
+/// The defaults, which tests override: two attempts of two clients, with one node ahead.
 pub(crate) const PLAIN: Setting = Setting {
     scheme: Scheme::OURS,
     checks: Checks::Fencing,

@@ -1,10 +1,10 @@
-//! A step, for who reads the way to a mistake.
+//! The steps, and their text in the path to a mistake.
 
 use std::fmt;
 
 use super::world::{NODE_NAMES, NODES};
 
-/// What happened, to whom.
+/// What happened, and to which attempt or node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     Begins(Who),
@@ -22,7 +22,7 @@ pub(crate) enum Step {
     TimePasses,
 }
 
-/// An attempt: its owner token, and how many there were with that token before.
+/// An attempt: its owner token, and the number of earlier attempts with that token.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Who(pub(crate) u8, pub(crate) usize);
 

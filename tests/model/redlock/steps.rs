@@ -1,8 +1,8 @@
-//! What can happen next. Whatever a node does in one script is one step; every other step of the
-//! world may come before and after it.
+//! What can happen next: whatever a node does in one script is one step, and every other step may
+//! come before or after it.
 //!
-//! Nothing has to happen: a client that crashes, a message that is lost and one that comes late are
-//! steps that are not made, or not made yet.
+//! No step is forced: a crashed client, a lost message and a late one are steps that are not made,
+//! or not made yet.
 
 use super::scheme::Setting;
 use super::step::Step;
@@ -22,7 +22,7 @@ impl Model for Setting {
             }
             let mut sorted = fences;
             sorted.sort_unstable();
-            // What a majority has reached may have been issued.
+            // A token that a majority has reached may have been issued.
             start.before = sorted[NODES - MAJORITY];
             start
         };
@@ -57,8 +57,8 @@ impl Model for Setting {
         next
     }
 
-    /// Nodes have no names to a client: it counts them. All that a state knows of one lies in its
-    /// `Node`, so sorting those gives the same for all states that differ by names.
+    /// A client only counts nodes, so their names do not matter. All that a state knows of a node
+    /// is in its `Node`, so sorting those gives the same for all states that differ in names only.
     fn canonical(&self, mut world: World) -> World {
         world.nodes.sort_unstable();
         world

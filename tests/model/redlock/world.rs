@@ -3,7 +3,7 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-/// How many attempts a state has room for.
+/// The number of attempts in a state.
 pub(crate) const ATTEMPTS: usize = 3;
 pub(crate) const NODES: usize = 3;
 pub(crate) const MAJORITY: usize = 2;
@@ -14,7 +14,7 @@ pub(crate) struct World {
     pub(crate) nodes: [Node; NODES],
     pub(crate) attempts: [Attempt; ATTEMPTS],
     pub(crate) now: u8,
-    /// The largest token that was issued before all this.
+    /// The largest token that was issued before the start.
     pub(crate) before: u8,
     /// How often other locks may still advance a counter.
     pub(crate) others: u8,
@@ -29,33 +29,33 @@ pub(crate) struct Node {
     /// The owner token in the lock, 0 for none.
     pub(crate) owner: u8,
     pub(crate) fence: u8,
-    /// When the lock was given.
+    /// When the lock was granted.
     pub(crate) since: u8,
     /// When it restarted, if it is not counted yet.
     pub(crate) restarted: Option<u8>,
-    /// What became of each attempt's request to it.
+    /// The state of each attempt's request to it.
     pub(crate) requests: [Request; ATTEMPTS],
 }
 
 /// A request on its way to a node and back.
 ///
-/// An answer that was lost, or has not come yet, is one that the client leaves out when it decides.
-/// A request that was lost, or refused, stays `Sent` forever.
+/// A reply that was lost, or has not arrived yet, is one that the client ignores when it decides. A
+/// request that was lost or refused stays `Sent`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Request {
     #[default]
     Sent,
-    /// The lock was given, under this count.
+    /// The lock was granted, with this number.
     Answered(u8),
-    /// The answer was one of those the client took the maximum of.
+    /// The client took the maximum from this reply and others.
     Counted,
-    /// The node has accepted what was written back.
+    /// The node has accepted the token that was written back.
     Accepted,
     /// It has no more effect.
     Over,
 }
 
-/// One attempt of a client to get the lock from a majority.
+/// One attempt of a client to acquire the lock from a majority.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Attempt {
     pub(crate) phase: Phase,
@@ -86,29 +86,29 @@ pub(crate) enum Wrong {
 }
 
 impl World {
-    /// So many attempts are in this phase.
+    /// Returns the number of attempts in this phase.
     pub(crate) fn count(&self, phase: Phase) -> usize {
         self.attempts.iter().filter(|attempt| attempt.phase == phase).count()
     }
 
-    /// Whether the client still works at it.
+    /// Returns whether the client still works on the attempt.
     pub(crate) fn under_way(&self, attempt: usize) -> bool {
         matches!(self.attempts[attempt].phase, Phase::Asking | Phase::WritingBack)
     }
 
-    /// The largest token that was issued so far.
+    /// Returns the largest token that was issued so far.
     pub(crate) fn largest(&self) -> u8 {
         let issued = self.attempts.iter().filter(|attempt| attempt.phase == Phase::Issued);
         issued.map(|attempt| attempt.token).fold(self.before, u8::max)
     }
 
-    /// How many nodes have this request of `attempt` in such a state.
+    /// Returns the number of nodes whose request of `attempt` satisfies `such`.
     pub(crate) fn nodes_where(&self, attempt: usize, such: impl Fn(Request) -> bool) -> usize {
         self.nodes.iter().filter(|node| such(node.requests[attempt])).count()
     }
 }
 
-/// In few words: a search hashes each state once for each way to it.
+/// Few words, because a search hashes each state once for each path to it.
 impl Hash for World {
     fn hash<H: Hasher>(&self, state: &mut H) {
         for node in &self.nodes {
@@ -141,7 +141,7 @@ impl Request {
 
 pub(crate) const NODE_NAMES: [char; NODES] = ['A', 'B', 'C'];
 
-/// The counters, with the owner token of each lock.
+/// Prints the counters, with the owner token of each lock.
 impl fmt::Display for World {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (node, name) in self.nodes.iter().zip(NODE_NAMES) {

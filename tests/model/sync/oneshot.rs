@@ -1,4 +1,4 @@
-//! The oneshot channel of tokio, as its documentation has it: send and poll are one step each.
+//! Tokio's oneshot channel, as documented: send and poll are one step each.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -13,7 +13,7 @@ pub(crate) fn channel<T>() -> (Sender<T>, Receiver<T>) {
 
 struct State<T> {
     value: Option<T>,
-    /// Nothing more comes from the sender.
+    /// The sender has sent or is gone.
     sent_or_gone: bool,
     closed: bool,
     waker: Option<Waker>,
@@ -42,7 +42,7 @@ impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
         let Some(channel) = self.0.take() else { return };
         let waker = {
-            // `Place::drop` drops its own sender while the lines are locked.
+            // `Waiter::drop` drops its own sender while the queues are locked.
             let state = channel.lock_in_the_same_step();
             let mut state = state.unwrap_or_else(PoisonError::into_inner);
             state.sent_or_gone = true;
@@ -54,11 +54,11 @@ impl<T> Drop for Sender<T> {
 
 pub(crate) struct Receiver<T> {
     channel: Arc<Mutex<State<T>>>,
-    /// The value came or the channel was closed by hand: dropping it changes nothing for others.
+    /// The value came or the channel is closed: dropping the receiver changes nothing for others.
     over: bool,
 }
 
-/// Nothing comes any more, or nothing is here yet.
+/// No value has come, and none will.
 #[derive(Debug)]
 pub(crate) struct Nothing;
 
@@ -84,7 +84,7 @@ impl<T> Future for Receiver<T> {
 
 impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
-        // One that was closed may hold a value still, which goes with it.
+        // A closed channel may still hold a value, which is dropped with it.
         let state = match self.over {
             true => self.channel.lock_in_the_same_step(),
             false => self.channel.lock(),

@@ -1,5 +1,7 @@
-//! The semaphore of tokio, as its documentation has it: those who wait get permits in the order in
-//! which they came, as the permits come, and one who leaves puts back what it had got so far.
+//! Tokio's semaphore, as documented: waiters get permits in the order of their arrival, as permits
+//! become free.
+//!
+//! A waiter that leaves returns the permits it has got so far.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -12,7 +14,7 @@ pub(crate) struct Semaphore(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
-    /// None as long as somebody waits.
+    /// 0 while any task waits.
     free: usize,
     waiting: VecDeque<Waiter>,
     last_id: u64,
@@ -25,11 +27,11 @@ struct Waiter {
     waker: Waker,
 }
 
-/// A semaphore is only closed by hand, and here no process does.
+/// The error of a closed semaphore. No task closes one here.
 #[derive(Debug)]
 pub(crate) struct Closed;
 
-/// There are not enough permits now.
+/// The error if too few permits are free.
 #[derive(Debug)]
 pub(crate) struct NotNow;
 
@@ -74,7 +76,7 @@ impl State {
     }
 }
 
-/// Waiting for permits.
+/// A wait for permits.
 pub(crate) struct Acquire<'a> {
     semaphore: &'a Semaphore,
     permits: usize,
@@ -125,7 +127,7 @@ impl Drop for Acquire<'_> {
     }
 }
 
-/// Permits, put back when this is dropped.
+/// Permits, returned on drop.
 #[derive(Debug)]
 pub(crate) struct Permit<'a> {
     semaphore: &'a Semaphore,

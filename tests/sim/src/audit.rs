@@ -1,4 +1,4 @@
-//! What is left in the servers when all is over: nothing may be.
+//! Checks that nothing is left in the servers at the end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::messages::Messages;
 use crate::network::Network;
 use crate::turn::KEYS;
 
-/// Asks each of these servers for each lock: it must be free, and no process wait in the queue for it.
+/// Asks each of these servers for each lock: it must be free, with an empty wait queue.
 pub(crate) async fn audit(servers: Vec<String>, messages: Messages) -> Vec<String> {
     let mut left = Vec::new();
     let (network, system) = Network::new();

@@ -1,4 +1,5 @@
-//! A process's store: asks one server over the simulated network, as the Redis store asks Redis.
+//! A process's store: sends requests to one server over the simulated network, as the Redis store
+//! does to Redis.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,21 +17,21 @@ use crate::life::Life;
 use crate::messages::{Answer, Messages, Question};
 use crate::network::Network;
 
-/// What the client does with what it hears. All but the first are wrong, and here to be found.
+/// How the client handles replies. All but the first are mistakes that the simulation must find.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Habit {
     /// As the Redis store does.
     #[default]
     Right,
-    /// The lease of a grant begins when its message comes.
+    /// The lease of a grant begins when its message arrives.
     DatesGrantsLate,
-    /// A renewal that got no answer counts as one that did.
+    /// A renewal without a reply counts as successful.
     TakesSilenceForYes,
-    /// A question that is not answered at once counts as one that never is.
+    /// A request without an immediate reply counts as lost.
     TakesBusyForGone,
 }
 
-/// After how long a hasty client gives its question up.
+/// After how long a hasty client gives up a request.
 const HASTY: Duration = Duration::from_millis(25);
 
 /// The locks of one server.
@@ -42,7 +43,7 @@ pub(crate) struct WireStore {
 }
 
 impl WireStore {
-    /// The server of this name, asked by a process for as long as it lives. Contacts no process yet.
+    /// The store of the server at `address`, for one life of a process. Does not connect yet.
     pub(crate) fn new(
         address: &str,
         network: Network,
@@ -77,7 +78,7 @@ impl WireStore {
         }
     }
 
-    /// Asks for each of a batch what only a batch can be asked for.
+    /// Sends the request of a whole batch, and returns a result for each of its elements.
     async fn ask_all<T>(
         &self,
         many: usize,
@@ -96,7 +97,7 @@ impl Store for WireStore {
         let sent = Instant::now();
         match self.ask(Question::Acquire(asked.clone())).await? {
             Answer::Acquire(answer, clock) => {
-                // As the script does, which tells its clock to those only who wait.
+                // Like the script, which reports its clock only to claims that wait.
                 let waits = asked.waiting != Waiting::Not;
                 if waits && matches!(answer, AcquireOutcome::Held { .. }) {
                     self.line.post.saw_clock(sent, clock);
@@ -129,7 +130,7 @@ impl Store for WireStore {
         releases: &[ReleaseRequest],
     ) -> Vec<Result<ReleaseOutcome, StoreError>> {
         if self.life.is_over() {
-            // Clearing away what a killed process had in memory must not wait for anything.
+            // Dropping the memory of a killed process must not wait for anything.
             return releases.iter().map(|_| Ok(ReleaseOutcome::NotHeld)).collect();
         }
         let read = |answer| match answer {

@@ -1,5 +1,5 @@
-//! A connection that is always there: made when first needed, replaced when it fails or falls
-//! silent, in the slot in which the engines keep theirs.
+//! A connection that is made when first needed, and replaced when it fails or falls silent, in the
+//! slots that the engines use.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -17,29 +17,29 @@ use crate::messages::{Answer, Message, Messages, Question};
 use crate::network::Network;
 use crate::wire::Wire;
 
-/// After how long without an answer the server is asked whether it is there.
+/// After how long without a reply the server is sent a ping.
 const HEARTBEAT: Duration = Duration::from_millis(500);
 
-/// What all who ask this server have in common.
+/// What all callers of this server share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     address: String,
     network: Network,
     messages: Messages,
     habit: Habit,
-    /// How long an answer may take, and how long a connection.
+    /// How long a reply or a connection attempt may take.
     pub(crate) response: Duration,
     pub(crate) post: Post,
     life: Life,
     connections: Slots<(), Live>,
-    /// When the last answer came.
+    /// When the last reply came.
     answered: Mutex<Option<Instant>>,
 }
 
 type Outcome = Result<Live, StoreError>;
 type Ask = (Question, oneshot::Sender<Answer>);
 
-/// A connection that is thought to work.
+/// A connection that is believed to work.
 #[derive(Clone, Debug)]
 pub(crate) struct Live {
     pub(crate) asks: mpsc::UnboundedSender<Ask>,
@@ -60,8 +60,8 @@ impl Shared {
         Self { address, network, messages, habit, response, post, life, connections, answered }
     }
 
-    /// The connection, made now if there is none: by a task of its own, so that a caller without
-    /// wait budget does not end it for the others.
+    /// Returns the connection; makes one if there is none. A task of its own connects, so that a
+    /// caller whose wait budget ends does not end it for the others.
     pub(crate) async fn get(self: &Arc<Self>) -> Outcome {
         let connect = |attempt| {
             let (life, keeps) = (self.life.clone(), run_connection(self.clone(), attempt));
@@ -76,7 +76,7 @@ impl Shared {
         self.connections.get((), connect).await
     }
 
-    /// Whether an answer has come since then.
+    /// Returns whether a reply has come since then.
     pub(crate) fn answered_since(&self, since: Instant) -> bool {
         let answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
         answered.is_some_and(|answered| answered > since)
@@ -86,7 +86,7 @@ impl Shared {
         *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
-    /// Connects and asks to be told what concerns the subscribers.
+    /// Connects, and subscribes to the messages for all subscribers.
     async fn connect(&self) -> std::io::Result<Wire> {
         let socket = self.network.connect(&self.address).await?;
         let mut wire = Wire::new(socket, self.messages.clone());
@@ -101,7 +101,7 @@ impl Shared {
         }
     }
 
-    /// What a server said without being asked.
+    /// Delivers a message that the server sent without a request.
     fn deliver(&self, message: Message) {
         let Message::Notification(subscriber, words) = message else { return };
         if self.habit == Habit::DatesGrantsLate
@@ -112,7 +112,7 @@ impl Shared {
         self.post.deliver(subscriber, &words);
     }
 
-    /// The mistake that the clock in a grant is there to avoid.
+    /// The mistake that the clock in a grant prevents.
     fn deliver_late(&self, subscriber: u64, words: &str) {
         let mut words = words.split(' ');
         let token = words.next().and_then(OwnerToken::parse);
@@ -125,7 +125,7 @@ impl Shared {
     }
 }
 
-/// Connects, tells how that went, and stays with the connection for as long as it answers.
+/// Connects, reports the result, and keeps the connection as long as it gets replies.
 async fn run_connection(shared: Arc<Shared>, attempt: Attempt<Live>) {
     let connected = timeout(shared.response, shared.connect()).await;
     let failed = |sentence: String| StoreError::new(sentence).not_sent();
@@ -144,7 +144,7 @@ async fn run_connection(shared: Arc<Shared>, attempt: Attempt<Live>) {
     shared.connections.settle((), id, &Ok(live.clone()));
     attempt.finish(Ok(live));
     let response = shared.response;
-    // Not while it waits: who drops the store closes the connection.
+    // Only a weak reference while the connection is open: dropping the store closes it.
     let shared = {
         let weak = Arc::downgrade(&shared);
         drop(shared);
@@ -157,7 +157,7 @@ async fn run_connection(shared: Arc<Shared>, attempt: Attempt<Live>) {
     }
 }
 
-/// Until the connection ends, or no process answers, or no process asks any more.
+/// Runs until the connection ends, the server does not reply, or no caller is left.
 async fn stay(
     shared: &Weak<Shared>,
     mut wire: Wire,
@@ -165,7 +165,7 @@ async fn stay(
     suspected: &Notify,
     response: Duration,
 ) {
-    // In order: when they are given up, those who wait are woken in it.
+    // Sorted, so that waiting callers are woken in a fixed order when the connection ends.
     let mut open = BTreeMap::new();
     let mut looks = Instant::now() + HEARTBEAT;
     let mut ping = None;
@@ -184,7 +184,7 @@ async fn stay(
                             looks = Instant::now() + HEARTBEAT;
                         }
                         if let Some(tells) = open.remove(&number) {
-                            // No process listens any more where the wait budget was spent.
+                            // The caller may be gone if its wait budget is spent.
                             let _nobody: Result<(), _> = oneshot::Sender::send(tells, answer);
                         }
                     }

@@ -1,5 +1,4 @@
-//! What the tasks of all processes wait for and have, as they see it: what is judged about waiting
-//! (`waits.rs`) is judged by this.
+//! The waits and holds of all tasks, as the tasks see them, by which `waits.rs` judges.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,7 +9,7 @@ use lockattr_history::Mode;
 use crate::machine::elapsed;
 use crate::turn::Turn;
 
-/// The notes of one world; its clones are the same ones.
+/// The notes of one world; clones are the same notes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EventLog(Rc<RefCell<Vec<Note>>>);
 
@@ -22,22 +21,22 @@ pub(crate) struct Note {
     pub(crate) mode: Mode,
     pub(crate) what: What,
     pub(crate) began: Duration,
-    /// When it ended; never, if its process was not asked any more.
+    /// When it ended; `Duration::MAX` while it has not.
     pub(crate) ended: Duration,
 }
 
 /// What was noted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum What {
-    /// The task had the lock.
+    /// The task held the lock.
     Held,
-    /// It waited, until it was granted or refused, or gave up.
+    /// The task waited until it was granted or refused, or gave up.
     Waited,
-    /// It waited, and an error of the store was the answer.
+    /// The task waited, and got an error of the store.
     Failed(String),
 }
 
-/// A note whose end is written down when this is dropped.
+/// A note whose end is recorded when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Open {
     event_log: EventLog,
@@ -46,12 +45,12 @@ pub(crate) struct Open {
 }
 
 impl EventLog {
-    /// A task of this process begins to wait.
+    /// Notes that a task of this process begins to wait.
     pub(crate) fn waits(&self, process: usize, turn: &Turn) -> Open {
         self.note(process, turn, What::Waited, Duration::ZERO)
     }
 
-    /// A task of this process has the lock now, and keeps it for as long as its options say at least.
+    /// Notes that a task of this process holds the lock, at least for as long as its options say.
     pub(crate) fn holds(&self, process: usize, turn: &Turn) -> Open {
         self.note(process, turn, What::Held, elapsed() + turn.at_least)
     }
@@ -63,14 +62,14 @@ impl EventLog {
         Open { event_log: self.clone(), nth: notes.len() - 1, at_least_until }
     }
 
-    /// All of them.
+    /// Returns all notes.
     pub(crate) fn notes(&self) -> Vec<Note> {
         self.0.borrow().clone()
     }
 }
 
 impl Open {
-    /// The store's error was the answer.
+    /// Notes that the wait ended with an error of the store.
     pub(crate) fn fails(&self, error: &lockattr::Error) {
         self.event_log.0.borrow_mut()[self.nth].what = What::Failed(error.to_string());
     }
@@ -88,7 +87,7 @@ impl Note {
         (self.began..self.ended).contains(&at)
     }
 
-    /// Whether both are about one lock.
+    /// Returns whether both concern the same lock.
     pub(crate) fn meets(&self, other: &Self) -> bool {
         self.keys.iter().any(|key| other.keys.contains(key))
     }

@@ -1,4 +1,4 @@
-//! A hold as its holder writes it down: dropped, it was given back, and it is unknown how that went.
+//! A hold as its holder records it: dropping it records a release whose outcome is unknown.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use lockattr_history::{Call, Op, Recorder};
 use crate::event_log::Open;
 use crate::life::Life;
 
-/// One hold of one call chain, of one key or several.
+/// One hold of one call chain, of one or several keys.
 #[derive(Debug)]
 pub(crate) struct Holding {
     recorder: Recorder,
@@ -17,7 +17,7 @@ pub(crate) struct Holding {
     chain: u32,
     keys: Vec<&'static str>,
     over: Cell<bool>,
-    /// What is noted of it, until it ends.
+    /// Its note in the event log, until it ends.
     _note: Open,
 }
 
@@ -41,7 +41,7 @@ impl Holding {
         self.keys.iter().map(|key| self.asks(key, op)).collect()
     }
 
-    /// Looks whether it is still held.
+    /// Checks whether it is still held.
     pub(crate) fn check(&self, lease: &Lease) -> bool {
         let asked = self.asks_all(Op::Check);
         let held = lease.ensure_held().is_ok();
@@ -49,7 +49,7 @@ impl Holding {
         held
     }
 
-    /// Has the lease last longer.
+    /// Extends the lease.
     pub(crate) async fn extended(&self, lease: &Lease, ttl: Duration) {
         let asked = self.asks_all(Op::Renew);
         match lease.extend(ttl).await {
@@ -59,20 +59,20 @@ impl Holding {
         }
     }
 
-    /// Leaves what was entered again.
+    /// Leaves a re-entry.
     pub(crate) fn leaves(&self, key: &str, inner: LockGuard) {
         let asked = self.asks(key, Op::Leave);
         drop(inner);
         asked.ok(None);
     }
 
-    /// It learns that it holds no more.
+    /// Records that the holder learns of the loss.
     pub(crate) fn lost(self) {
         self.over.set(true);
         self.keys.iter().for_each(|key| self.recorder.lost(self.chain, key));
     }
 
-    /// It is about to be given back.
+    /// Records that the release begins.
     pub(crate) fn releases(self) -> Vec<Call> {
         self.over.set(true);
         self.asks_all(Op::Release)

@@ -1,4 +1,4 @@
-//! Servers that are wrong, each in one way, so that it can be seen that they are found out.
+//! Servers with one bug each, which the simulation has to find.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,26 +12,26 @@ use lockattr::store::{
 use lockattr::{FencingToken, Holder};
 use tokio::time::Instant;
 
-/// What a server does wrong.
+/// The bug of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InjectedBug {
     /// A release frees the lock, whichever process sent it.
     ReleasesForAnybody,
-    /// A lease does not end by itself.
+    /// A lease does not expire.
     ForgetsToExpire,
     /// Every tenth refusal is a grant.
     GrantsTwice,
-    /// It counts its fencing tokens by its clock alone, which is set back now and then.
+    /// It takes fencing tokens from its clock alone, which is set back now and then.
     CountsBackwards,
-    /// A lease ends at its half.
+    /// A lease ends after half of its time.
     ExpiresEarly,
-    /// An entry of its wait queue lasts though its process asks no more.
+    /// An entry of its wait queue lasts although its process no longer asks.
     KeepsTheDead,
-    /// A released lock stays taken for a while, as if its holder had asked for that.
+    /// A released lock stays taken for a while, as if its holder had requested that.
     FreesLate,
 }
 
-/// A server with a flaw.
+/// A server with a bug.
 pub(crate) struct WrongStore {
     inner: MemoryStore,
     injected_bug: InjectedBug,
@@ -40,25 +40,25 @@ pub(crate) struct WrongStore {
 
 #[derive(Default)]
 struct Memory {
-    /// Who asked for each lock last and was not refused at once.
+    /// The last claim for each lock that was granted at once.
     holders: HashMap<String, Arc<Claim>>,
     refusals: u64,
     grants: u64,
-    /// A waiter, and asked last when, where the dead are kept.
+    /// For `KeepsTheDead`: each waiter, with the time of its last request.
     waiting: Vec<(AcquireRequest, Instant)>,
 }
 
-/// After so long without a question of its own, the server asks for a waiter itself.
+/// After how long without a request of its own the server repeats a waiter's request.
 const SILENT: Duration = Duration::from_millis(500);
 
 /// How late a lock is freed.
 const LATE: Duration = Duration::from_secs(8);
 
-/// As good as forever, in a simulation.
+/// Longer than any simulation.
 const FOR_EVER: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl WrongStore {
-    /// Right but for this.
+    /// A correct store, except for this bug.
     pub(crate) fn new(injected_bug: InjectedBug) -> Self {
         Self { inner: MemoryStore::new(), injected_bug, memory: Mutex::default() }
     }
@@ -67,8 +67,8 @@ impl WrongStore {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks once more for all who wait and have not asked for long: so their entries last. What one of
-    /// them is granted, it never learns of.
+    /// Repeats the requests of waiters that have long been silent, so that their entries last. Such
+    /// a waiter never learns of its grant.
     async fn keep_the_dead(&self) {
         let now = Instant::now();
         let silent = |entry: &&(AcquireRequest, Instant)| entry.1 + SILENT < now;

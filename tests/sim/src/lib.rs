@@ -1,8 +1,8 @@
-//! The runtime over a simulated network and simulated time.
+//! Runs the runtime over a simulated network and simulated time.
 //!
-//! Hosts are the systems under processes, each with a `LockManager` on stores whose servers are other hosts. The
-//! network, the time, what goes wrong and what the processes do come from one seed, and so does
-//! the history that comes of it: the same each time.
+//! Each host is the operating system of a process with a `LockManager`, whose stores are servers on
+//! other hosts. One seed determines the network, the time, the faults and the work of the
+//! processes, and so the resulting history: it is the same each time.
 
 mod audit;
 mod client;

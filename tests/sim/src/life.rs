@@ -1,5 +1,5 @@
-//! Whether a process still lives: one that was killed says nothing more and asks nothing more,
-//! though its memory is still to be cleared away.
+//! Whether a process is alive: a killed one sends nothing more, although its memory is still to be
+//! dropped.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Notify;
 
-/// One life of a process; its clones are the same life.
+/// One life of a process; clones are the same life.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Life(Arc<Inner>);
 
@@ -18,13 +18,13 @@ struct Inner {
 }
 
 impl Life {
-    /// It is killed.
+    /// Kills the process.
     pub(crate) fn end(&self) {
         self.0.over.store(true, Ordering::Relaxed);
         self.0.ended.notify_waiters();
     }
 
-    /// Whether it was killed.
+    /// Returns whether it was killed.
     pub(crate) fn is_over(&self) -> bool {
         self.0.over.load(Ordering::Relaxed)
     }

@@ -1,5 +1,5 @@
-//! The machine under all simulated processes: its chance comes from the seed, its clock from the
-//! simulation, and each process has a calendar that is wrong in its own way.
+//! The machine under all simulated processes: its randomness comes from the seed, its clock from
+//! the simulation, and each process has a calendar with its own error.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -12,30 +12,30 @@ use rand::{Rng, SeedableRng};
 use tokio::runtime::{self, Handle};
 use tokio::time::Instant;
 
-/// 2026-01-01: when every simulation begins.
+/// 2026-01-01: the beginning of every simulation.
 const BEGINS: Duration = Duration::from_secs(1_767_225_600);
 
-/// The machine of one simulation, for as long as this exists.
+/// The machine of one simulation, while this exists.
 #[derive(Debug)]
 pub(crate) struct Machine(Rc<Speaks>);
 
 #[derive(Debug)]
 struct Speaks {
     chance: RefCell<StdRng>,
-    /// By how many microseconds the calendar of each runtime is ahead.
+    /// How many microseconds the calendar of each runtime is ahead.
     ahead: RefCell<HashMap<runtime::Id, Rc<Cell<i64>>>>,
 }
 
 thread_local! {
     static EVENTS: Cell<u64> = const { Cell::new(0) };
-    /// How long the simulation has run, for those who ask from outside of all hosts.
+    /// The time of the simulation, for callers outside of all hosts.
     static NOW: Cell<Duration> = const { Cell::new(Duration::ZERO) };
     /// When the runtime of each process began, by its own clock and by the simulation's.
     static BEGAN: RefCell<HashMap<runtime::Id, (Instant, Duration)>> = RefCell::default();
 }
 
 impl Machine {
-    /// Puts all that runs on this thread on a machine of this seed.
+    /// Puts all that runs on this thread on a machine with this seed.
     pub(crate) fn start(seed: u64) -> Self {
         EVENTS.set(0);
         NOW.set(Duration::ZERO);
@@ -46,19 +46,19 @@ impl Machine {
         Self(speaks)
     }
 
-    /// From now on the calendar of the runtime that this is called on is ahead by what `micros` says.
+    /// Sets the calendar of the current runtime ahead by `micros`, which may change later.
     pub(crate) fn has_calendar(&self, micros: Rc<Cell<i64>>) {
         self.0.ahead.borrow_mut().insert(Handle::current().id(), micros);
     }
 
-    /// The same machine, for those who live on it.
+    /// Returns the same machine, for the processes on it.
     #[must_use]
     pub(crate) fn share(&self) -> Rc<Self> {
         Rc::new(Self(self.0.clone()))
     }
 }
 
-/// The real one again: nothing simulated may be left on it.
+/// Restores the real machine. Nothing simulated may be left.
 pub(crate) fn stop() {
     __sim::run_on(None);
 }
@@ -79,18 +79,18 @@ impl __sim::Machine for Speaks {
     }
 }
 
-/// The runtime that this is called on began so long after the simulation did.
+/// Records when the current runtime began, in the time of the simulation.
 pub(crate) fn runs_since(at: Duration) {
     let (runtime, now) = (Handle::current().id(), Instant::now());
     BEGAN.with_borrow_mut(|began| began.insert(runtime, (now, at)));
 }
 
-/// The simulation has run so long.
+/// Sets the time of the simulation.
 pub(crate) fn it_is(now: Duration) {
     NOW.set(now);
 }
 
-/// How long the simulation has run, by the clock of the process or of the host that asks.
+/// Returns how long the simulation has run, by the clock of the current process or host.
 pub(crate) fn elapsed() -> Duration {
     let of_a_process = Handle::try_current().ok().and_then(|runtime| {
         let began = BEGAN.with_borrow(|began| began.get(&runtime.id()).copied());
@@ -99,12 +99,12 @@ pub(crate) fn elapsed() -> Duration {
     of_a_process.or_else(turmoil::sim_elapsed).unwrap_or_else(|| NOW.get())
 }
 
-/// The clock of all histories: milliseconds of the simulation, for timers know nothing smaller, and
-/// below them the order in which events of the same one came.
+/// The clock of all histories: milliseconds of the simulation, because timers are no finer, and
+/// below them the order of events within one millisecond.
 ///
 /// # Panics
 ///
-/// If a simulation is longer than all time.
+/// If the simulation's milliseconds do not fit into 64 bits.
 pub(crate) fn clock() -> u64 {
     let events = EVENTS.replace(EVENTS.get() + 1);
     let millis = u64::try_from(elapsed().as_millis()).expect("no simulation is that long");

@@ -1,5 +1,7 @@
-//! What travels between a process and a server. The network carries its number, eight bytes; what
-//! the number stands for lies here. A message that the network loses is one that no process collects.
+//! The messages between processes and servers.
+//!
+//! The network carries only the number of a message, in eight bytes; its content is stored here. No
+//! process collects a message that the network loses.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,18 +15,18 @@ use lockattr::{FencingToken, Holder};
 /// One message.
 #[derive(Debug)]
 pub(crate) enum Message {
-    /// From a process; the number comes back with the answer.
+    /// From a process; the reply carries the same number.
     Question(u64, Question),
     /// From a server.
     Answer(u64, Answer),
-    /// From a server to a subscriber, in the words of Redis.
+    /// From a server to a subscriber, in the format of the Redis scripts.
     Notification(u64, String),
 }
 
-/// What a process asks.
+/// A request of a process.
 #[derive(Debug)]
 pub(crate) enum Question {
-    /// To be told what concerns these subscribers, from now on and on this connection.
+    /// Subscribes this connection to the messages for these subscribers.
     Listen(Vec<u64>),
     /// `Store::acquire`.
     Acquire(AcquireRequest),
@@ -36,28 +38,28 @@ pub(crate) enum Question {
     Holder(LockKey),
     /// `Store::next_token`.
     Number(LockKey),
-    /// Whether anybody is there.
+    /// Whether the server is there.
     Ping,
 }
 
-/// What a server answers.
+/// A reply of a server.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    /// To `AcquireOutcome`, and what the server's clock shows, in microseconds.
+    /// To `Acquire`, with the server's clock in microseconds.
     Acquire(AcquireOutcome, u64),
-    /// To `RenewOutcome`, one by one.
+    /// To `Renew`, one by one.
     Renew(Vec<RenewOutcome>),
-    /// To `ReleaseOutcome`, one by one.
+    /// To `Release`, one by one.
     Release(Vec<ReleaseOutcome>),
     /// To `Holder`.
     Holder(Option<Holder>),
     /// To `Number`.
     Number(Option<FencingToken>),
-    /// To all else.
+    /// To all others.
     Done,
 }
 
-/// All that is on its way, in one simulated world.
+/// All messages on their way in one simulated world.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Messages(Arc<Mutex<Depot>>);
 
@@ -68,7 +70,7 @@ struct Depot {
 }
 
 impl Messages {
-    /// Puts a message on its way: what the network has to carry.
+    /// Sends a message. Returns the bytes that the network has to carry.
     pub(crate) fn send(&self, message: Message) -> [u8; 8] {
         let mut depot = self.depot();
         depot.last += 1;
@@ -77,11 +79,11 @@ impl Messages {
         number.to_be_bytes()
     }
 
-    /// What the network has brought.
+    /// Returns the message that the network has delivered.
     ///
     /// # Panics
     ///
-    /// If it brought the same twice, or half of it: no such network is simulated.
+    /// If it was delivered twice or in part: no such network is simulated.
     pub(crate) fn collect(&self, bytes: [u8; 8]) -> Message {
         let number = u64::from_be_bytes(bytes);
         self.depot().waiting.remove(&number).expect("a message comes once")

@@ -1,7 +1,7 @@
-//! A process's way to the network: the system under it keeps its connections.
+//! A process's access to the network: the system under it owns its connections.
 //!
-//! The system goes on while the process stands still: what comes meanwhile lies there until the
-//! process reads it. When the process is gone, the system closes what it had open.
+//! The system continues while the process is paused: it buffers what arrives until the process
+//! reads it. When the process is gone, the system closes its connections.
 
 use std::io;
 use std::time::Duration;
@@ -13,40 +13,40 @@ use turmoil::net::TcpStream;
 
 use crate::server::PORT;
 
-/// What the network carries at a time: the number of a message.
+/// What the network carries: the number of a message.
 type Bytes = [u8; 8];
 
-/// How often the system tells the other end that it is still there. It does so for a process that
-/// stands still too: to its server, that process looks alive.
+/// How often the system tells the other end that it is still there, also for a paused process. To
+/// its server, that process looks alive.
 const KEEPS_ALIVE: Duration = Duration::from_secs(1);
 
-/// What it tells: the number of no message.
+/// The keep-alive message: no message has this number.
 pub(crate) const ALIVE: Bytes = [0; 8];
 
-/// A process's end; its clones are the same one.
+/// A process's end; clones are the same end.
 #[derive(Clone, Debug)]
 pub(crate) struct Network(mpsc::UnboundedSender<Dial>);
 
-/// A wish for a connection.
+/// A request for a connection.
 #[derive(Debug)]
 struct Dial {
     address: String,
     tells: oneshot::Sender<io::Result<Socket>>,
 }
 
-/// A connection as the process has it. Dropped, it is closed.
+/// A connection of a process. Dropping it closes the connection.
 #[derive(Debug)]
 pub(crate) struct Socket {
     sends: mpsc::UnboundedSender<Bytes>,
     comes: mpsc::UnboundedReceiver<Bytes>,
 }
 
-/// The system's end: what a simulated host runs.
+/// The system's end, which a simulated host runs.
 #[derive(Debug)]
 pub(crate) struct System(mpsc::UnboundedReceiver<Dial>);
 
 impl Network {
-    /// Both ends.
+    /// Creates both ends.
     pub(crate) fn new() -> (Self, System) {
         let (asks, asked) = mpsc::unbounded_channel();
         (Self(asks), System(asked))
@@ -75,7 +75,7 @@ impl Socket {
         self.sends.send(bytes).map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 
-    /// The next message that came; none is lost if this is dropped.
+    /// Returns the next message. Cancel safe: no message is lost.
     ///
     /// # Errors
     ///
@@ -90,7 +90,7 @@ impl System {
     ///
     /// # Errors
     ///
-    /// None: a connection that fails is the process's to find out.
+    /// None: the process finds out that a connection has failed.
     pub(crate) async fn run(mut self) -> turmoil::Result {
         while let Some(dial) = self.0.recv().await {
             tokio::task::spawn_local(dial.connects());
@@ -114,13 +114,13 @@ impl Dial {
                     carry(stream, sent, brings).await;
                 }
             }
-            // The process may have given up just now.
+            // The process may have just given up.
             Err(error) => drop(self.tells.send(Err(error))),
         }
     }
 }
 
-/// Carries what is sent and what comes, until either side closes the connection.
+/// Carries messages in both directions until either side closes the connection.
 async fn carry(
     mut stream: TcpStream,
     mut sent: mpsc::UnboundedReceiver<Bytes>,
@@ -133,7 +133,7 @@ async fn carry(
             biased;
             next = sent.recv() => next,
             () = sleep_until(quiet_since + KEEPS_ALIVE) => Some(ALIVE),
-            // A message is one segment, which comes as a whole.
+            // A message is one segment, which arrives as a whole.
             read = stream.read(&mut bytes) => {
                 let is_whole = matches!(read, Ok(8));
                 if !is_whole || brings.send(bytes).is_err() {

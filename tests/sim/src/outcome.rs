@@ -1,4 +1,4 @@
-//! What became of a world, and whether that may be.
+//! The result of a world, and its judgement.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -7,40 +7,40 @@ use lockattr_history::{Event, Judged, Step, check};
 
 use crate::plan::{KINDS, Topology};
 
-/// How a world went.
+/// The result of a world.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// What it came from.
+    /// Its seed.
     pub seed: u64,
     /// Its servers.
     pub topology: Topology,
     /// What its processes did, in order.
     pub history: Vec<Event>,
-    /// What must not be, and is in no history.
+    /// Violations that no history shows.
     pub findings: Vec<String>,
     /// How often the resources were written.
     pub written: u64,
-    /// How long it was.
+    /// Its simulated time.
     pub simulated: Duration,
-    /// What went wrong, by kind.
+    /// The faults, by kind.
     pub injected: [u64; KINDS.len()],
 }
 
-/// How many violations a report tells; the rest come of the first.
+/// How many violations a report lists; the others follow from the first.
 const TOLD: usize = 3;
 
 impl Outcome {
-    /// How often somebody asked something of a lock.
+    /// Returns the number of requests to locks.
     #[must_use]
     pub fn operations(&self) -> u64 {
         self.history.iter().filter(|event| matches!(event.step, Step::Invoke(_))).count() as u64
     }
 
-    /// Judges it.
+    /// Judges the result.
     ///
     /// # Errors
     ///
-    /// What must not be, in words.
+    /// The violations, as text.
     pub fn judge(&self) -> Result<Judged, String> {
         let mut report = String::new();
         for finding in &self.findings {

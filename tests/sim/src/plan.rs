@@ -1,4 +1,5 @@
-//! What a seed says: who there is, and what goes wrong and when.
+//! The plan of a world, determined by its seed: the processes and servers, and what goes wrong and
+//! when.
 
 mod drawn;
 mod scene;
@@ -12,64 +13,64 @@ use crate::turn::Part;
 pub enum Topology {
     /// One.
     Alone,
-    /// Five that know nothing of one another, asked by Redlock.
+    /// Five independent ones, used by Redlock.
     Redlock,
 }
 
-/// The plot of a world that is not all chance.
+/// A script for a world that is not entirely random.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scene {
-    /// The process of waiters dies, stands still or is cut off.
+    /// A process with waiters dies, pauses or is cut off.
     WaitersLeave,
-    /// Many waiters have waited long enough in the same moment.
+    /// The wait budgets of many waiters end at the same moment.
     ACrowdGivesUp,
-    /// Callers are dropped in the moment in which the lock is handed to them.
+    /// Callers are dropped at the moment at which the lock is handed to them.
     CallersAreDropped,
 }
 
 /// One world.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What all of it comes from.
+    /// The seed that determines everything.
     pub seed: u64,
-    /// Its plot, if it has one.
+    /// Its scene, if it has one.
     pub scene: Option<Scene>,
     /// Its servers.
     pub topology: Topology,
-    /// Its processes, and how each is set up.
+    /// The setup of each process.
     pub processes: Vec<Setup>,
-    /// By how many thousandths each server's clock runs too fast.
+    /// How much too fast each server's clock runs, in thousandths.
     pub fast: Vec<i32>,
-    /// How long a message takes at most, while nothing is wrong.
+    /// The most that a message takes while nothing is wrong.
     pub latency: Duration,
-    /// How long a process waits for an answer.
+    /// How long a process waits for a reply.
     pub response: Duration,
-    /// How long a server is busy with each question.
+    /// How long a server is busy with each request.
     pub server_takes: Duration,
-    /// How long the processes begin new work.
+    /// Until when the processes begin new work.
     pub works: Duration,
-    /// How long a lock may stay out of reach of those who live, after the last thing that went wrong.
+    /// How long a lock may be out of reach for living processes after the last fault.
     pub bound: Duration,
-    /// What goes wrong, in order.
+    /// The faults, in order.
     pub faults: Vec<Fault>,
 }
 
-/// How a process is set up.
+/// The setup of a process.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Its tasks.
+    /// The number of its tasks.
     pub tasks: u32,
-    /// What its first life does beside them.
+    /// What its first life does besides.
     pub(crate) parts: Vec<Part>,
     /// `linger` of its manager.
     pub linger: Duration,
-    /// `hand_overs` of its manager.
+    /// `max_handoffs` of its manager.
     pub hand_overs: u32,
-    /// `hand_over_time` of its manager.
+    /// `max_handoff_time` of its manager.
     pub hand_over_time: Duration,
-    /// By how many microseconds its calendar is ahead.
+    /// How many microseconds its calendar is ahead.
     pub ahead: i64,
-    /// Whether it ends by a shutdown, and not by dropping its manager.
+    /// Whether it ends with a shutdown instead of dropping its manager.
     pub shuts_down: bool,
 }
 
@@ -78,36 +79,36 @@ pub struct Setup {
 pub struct Fault {
     /// When it begins.
     pub at: Duration,
-    /// When it is over.
+    /// When it ends.
     pub until: Duration,
-    /// What it is.
+    /// What goes wrong.
     pub trouble: Trouble,
 }
 
-/// What goes wrong. Processes and servers by number.
+/// A kind of fault, with the numbers of the processes and servers.
 #[derive(Clone, Debug)]
 pub enum Trouble {
-    /// Nothing passes between a process and these servers: it is lost.
+    /// Messages between a process and these servers are lost.
     Partition(usize, Vec<usize>),
-    /// Nothing passes to them.
+    /// Messages to these servers are lost.
     PartitionThere(usize, Vec<usize>),
-    /// Nothing passes back from them.
+    /// Messages from these servers are lost.
     PartitionBack(usize, Vec<usize>),
-    /// Nothing passes, and all of it comes when this is over.
+    /// Messages are held back, and arrive when this is over.
     Hold(usize, Vec<usize>),
-    /// What passes is slow.
+    /// Messages are slow.
     Slow(usize, Vec<usize>, Duration),
-    /// The process dies, and another begins in its place when this is over.
+    /// The process dies, and another replaces it when this is over.
     Kill(usize),
-    /// The process stands still, and goes on where it was.
+    /// The process is paused, and then continues.
     Pause(usize),
     /// The server's process dies, and comes back with its data.
     PowerOff(usize),
-    /// The process's calendar is ahead by so many microseconds more.
+    /// The process's calendar jumps ahead by this many microseconds.
     Calendar(usize, i64),
 }
 
-/// Kinds of trouble, as figures name them.
+/// The kinds of faults, as figures name them.
 pub const KINDS: [&str; 9] = [
     "partition",
     "partition there",
@@ -121,7 +122,7 @@ pub const KINDS: [&str; 9] = [
 ];
 
 impl Trouble {
-    /// Whether it keeps this process from its work or its servers.
+    /// Returns whether it keeps this process from its work or its servers.
     pub(crate) fn befalls(&self, process: usize) -> bool {
         match self {
             Self::Partition(which, _)
@@ -136,7 +137,7 @@ impl Trouble {
         }
     }
 
-    /// Its place in [`KINDS`].
+    /// Returns its index in [`KINDS`].
     #[must_use]
     pub fn kind(&self) -> usize {
         match self {
@@ -154,7 +155,7 @@ impl Trouble {
 }
 
 impl Plan {
-    /// How a report calls it.
+    /// Returns its name in reports.
     #[must_use]
     pub fn name(&self) -> String {
         let Self { seed, scene, topology, .. } = self;

@@ -1,4 +1,4 @@
-//! A process: a manager, tasks that want locks, and an end.
+//! A process: a manager, tasks that acquire locks, and an end.
 
 use std::cell::{Cell, RefCell};
 use std::future::pending;
@@ -22,45 +22,45 @@ use crate::network::Network;
 use crate::plan::{Setup, Topology};
 use crate::task::Task;
 
-/// How long a process that has let go of everything is left to tell its servers so.
+/// How long a process that has released everything stays alive to send its releases.
 const LEAVES: Duration = Duration::from_secs(3);
 
-/// One place for a process; when it dies, another begins there.
+/// A place for a process. When the process dies, another begins there.
 #[derive(Debug)]
 pub(crate) struct Process {
-    /// Its place.
+    /// The number of its place.
     pub(crate) number: usize,
-    /// How it is set up.
+    /// Its setup.
     pub(crate) setup: Setup,
-    /// What its servers are, and which of them it asks.
+    /// The topology of its servers.
     pub(crate) topology: Topology,
     /// The numbers of the servers that it asks.
     pub(crate) servers: Vec<usize>,
-    /// How it reads what they say.
+    /// How it handles replies.
     pub(crate) habit: Habit,
-    /// How long it waits for an answer.
+    /// How long it waits for a reply.
     pub(crate) response: Duration,
-    /// How long it begins new work.
+    /// Until when it begins new work.
     pub(crate) works: Duration,
-    /// What its work is drawn from.
+    /// The seed that its work is drawn from.
     pub(crate) seed: u64,
-    /// Its way to the servers.
+    /// Its access to the network.
     pub(crate) network: Network,
     /// The messages of its world.
     pub(crate) messages: Messages,
-    /// What the locks guard.
+    /// What its locks protect.
     pub(crate) resources: Resources,
     /// The machine that it runs on.
     pub(crate) machine: Rc<Machine>,
-    /// By how many microseconds its calendar is ahead.
+    /// How many microseconds its calendar is ahead.
     pub(crate) ahead: Rc<Cell<i64>>,
-    /// What its tasks wait for and have.
+    /// The waits and holds of its tasks.
     pub(crate) event_log: EventLog,
-    /// Which life it lives.
+    /// Its current life.
     pub(crate) life: RefCell<Life>,
     /// The history of each of its lives.
     pub(crate) recorders: RefCell<Vec<Recorder>>,
-    /// What its tasks found that must not be.
+    /// Violations that its tasks found.
     pub(crate) findings: RefCell<Vec<String>>,
     /// Whether it has done its work.
     pub(crate) done: Cell<bool>,
@@ -77,13 +77,13 @@ impl Process {
     ///
     /// # Errors
     ///
-    /// None: what goes wrong is a panic.
+    /// None: faults panic.
     pub(crate) async fn run(self: Rc<Self>) -> turmoil::Result {
         let life = Life::default();
         self.life.replace(life.clone());
         self.machine.has_calendar(self.ahead.clone());
         let lives = self.recorders.borrow().len();
-        // Lives of one process are far apart, so that each has a number of its own.
+        // A place has up to 1000 lives, so each life has a number of its own.
         let number = u32::try_from(self.number * 1000 + lives).expect("few");
         let recorder = Recorder::in_memory(number, clock);
         self.recorders.borrow_mut().push(recorder.clone());
@@ -124,13 +124,13 @@ impl Process {
         pending().await
     }
 
-    /// It dies: nothing that is still in its memory counts from now on.
+    /// Kills the process: nothing that is still in its memory counts from now on.
     pub(crate) fn dies(&self) {
         self.life.borrow().end();
         self.done.set(false);
     }
 
-    /// What all of its lives did.
+    /// Returns what all of its lives did.
     #[must_use]
     pub(crate) fn history(&self) -> Vec<Event> {
         self.recorders.borrow().iter().flat_map(Recorder::events).collect()

@@ -1,6 +1,8 @@
-//! What runs a process: a runtime of its own that is driven step by step, outside of the simulated
-//! host. So a process can be stopped: its tasks are not polled and its timers do not fire, while the
-//! network, the servers and their clocks go on. When it goes on, its clock has jumped, as it has after
+//! Runs a process on a runtime of its own, which is driven step by step, outside of the simulated
+//! host.
+//!
+//! So a process can be paused: its tasks are not polled and its timers do not fire, while the
+//! network, the servers and their clocks go on. When it resumes, its clock has jumped, as after
 //! `SIGSTOP` and `SIGCONT`.
 
 use std::rc::Rc;
@@ -13,22 +15,22 @@ use tokio::time::{advance, sleep};
 use crate::machine::runs_since;
 use crate::process::Process;
 
-/// One life of a process. Dropped, all that was in its memory is cleared away.
+/// One life of a process. Dropping it drops everything in its memory.
 #[derive(Debug)]
 pub(crate) struct Running {
     runtime: Runtime,
     local: LocalSet,
     software: Option<JoinHandle<turmoil::Result>>,
-    /// How long it has stood still, while it does.
+    /// While the process is paused: for how long it has been.
     stands: Option<Duration>,
 }
 
 impl Running {
-    /// Begins a life of `process`, so long after the simulation began.
+    /// Begins a life of `process`, at this time of the simulation.
     ///
     /// # Panics
     ///
-    /// If the system has no runtime for it.
+    /// If the runtime cannot be built.
     pub(crate) fn begin(process: &Rc<Process>, at: Duration) -> Self {
         let mut builder = Builder::new_current_thread();
         let runtime = builder.enable_time().start_paused(true).build().expect("a runtime");
@@ -43,11 +45,11 @@ impl Running {
         Self { runtime, local, software: Some(software), stands: None }
     }
 
-    /// Lets so much time pass for it.
+    /// Lets this much time pass for the process.
     ///
     /// # Errors
     ///
-    /// What its software failed with.
+    /// The error of its software.
     pub(crate) fn step(&mut self, time: Duration) -> turmoil::Result {
         if let Some(stands) = &mut self.stands {
             *stands += time;
@@ -60,12 +62,12 @@ impl Running {
         }
     }
 
-    /// It stands still from now on.
+    /// Pauses the process.
     pub(crate) fn stop(&mut self) {
         self.stands.get_or_insert_default();
     }
 
-    /// It goes on: its clock jumps before anything in it is polled.
+    /// Resumes the process: its clock jumps before anything in it is polled.
     pub(crate) fn go_on(&mut self) {
         if let Some(stood) = self.stands.take() {
             self.runtime.block_on(advance(stood));

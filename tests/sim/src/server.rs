@@ -16,25 +16,26 @@ use crate::machine::elapsed;
 use crate::messages::{Answer, Message, Messages, Question};
 use crate::network::ALIVE;
 
-/// Where every server listens.
+/// The port of every server.
 pub(crate) const PORT: u16 = 6379;
 
-/// After how long without a word a connection counts as dead: nothing says that one has ended whose
-/// network was cut first. Its subscribers are notified in vain until then. A process that stands still is not
-/// found out by this: its system speaks for it.
+/// How long a connection may be silent before it counts as dead: if the network was cut first,
+/// nothing reports the end of a connection. Until then its subscribers are notified in vain. A
+/// paused process is not detected, because its system keeps the connection alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(3);
 
-/// Bits of a fencing token below the counter that a server's words carry.
+/// The bits of a fencing token below the counter. The server's notifications carry only the
+/// counter.
 const COUNTER: u32 = 10;
 
-/// One server; what it keeps outlives its process.
+/// One server. Its data outlives its process.
 #[derive(Debug)]
 pub(crate) struct Server {
-    /// What it keeps.
+    /// Its data.
     pub(crate) store: AnyStore,
-    /// By how much its clock runs too fast, in parts of a thousand.
+    /// How much too fast its clock runs, in thousandths.
     pub(crate) fast: i32,
-    /// How long it is busy with each question, and until when it is with those that have come.
+    /// How long it is busy with each request; `busy`: until when with those that have arrived.
     pub(crate) takes: Duration,
     pub(crate) busy: Mutex<Option<Instant>>,
     /// Whether its process runs.
@@ -44,7 +45,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// A server over `store`, that is on.
+    /// A running server over `store`.
     pub(crate) fn new(
         store: AnyStore,
         fast: i32,
@@ -59,7 +60,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// None that a simulated network has.
+    /// None of those that a simulated network has.
     pub(crate) async fn run(self: Arc<Self>) -> turmoil::Result {
         let mut power = self.power.subscribe();
         loop {
@@ -84,7 +85,7 @@ impl Server {
         }
     }
 
-    /// One connection, until it ends. Its subscribers are no process's then.
+    /// Serves one connection until it ends, and then drops its subscribers.
     async fn serve(self: Arc<Self>, mut stream: TcpStream) {
         let (says, mut said) = mpsc::unbounded_channel();
         let mut subscribers = Vec::new();
@@ -116,7 +117,7 @@ impl Server {
                     }
                     self.has_time().await;
                     let answer = self.answer(question).await;
-                    // The other end is above.
+                    // The receiver is alive: it is in this function.
                     says.send(Message::Answer(number, answer)).ok();
                 }
                 () = sleep_until(heard + KEEP_ALIVE) => return,
@@ -124,7 +125,7 @@ impl Server {
         }
     }
 
-    /// Waits until it is done with the questions that came before.
+    /// Waits until the server is done with earlier requests.
     async fn has_time(&self) {
         if self.takes.is_zero() {
             return;
@@ -139,7 +140,7 @@ impl Server {
         sleep_until(begins).await;
     }
 
-    /// What stands here for the subscriber of a process.
+    /// The server's part of a process's subscriber.
     fn subscriber(self: &Arc<Self>, id: u64, says: &mpsc::UnboundedSender<Message>) -> Subscriber {
         let (contended, news, server) = (says.clone(), says.clone(), self.clone());
         let on_contended = move |name: Option<&str>| {
@@ -152,7 +153,7 @@ impl Server {
         Subscriber::with_network(id, on_contended, on_notification)
     }
 
-    /// Notification as the scripts word them.
+    /// A notification, in the format of the scripts.
     fn words(&self, token: OwnerToken, news: &Notification) -> String {
         match news {
             Notification::Granted(grant) => {
@@ -195,17 +196,17 @@ impl Server {
         }
     }
 
-    /// How long a time is that its clock calls so.
+    /// The real length of a duration by the server's clock.
     fn counted(&self, time: Duration) -> Duration {
         time.mul_f64(1.0 - f64::from(self.fast) / 1000.0)
     }
 
-    /// What its clock shows, in microseconds: it need not have begun when ours did.
+    /// The server's clock, in microseconds. It need not start with the simulation.
     fn clock(&self) -> u64 {
         1_000_000_000 + self.shown(elapsed()).as_micros() as u64
     }
 
-    /// What its clock calls so much time.
+    /// The length of a real duration by the server's clock.
     fn shown(&self, time: Duration) -> Duration {
         time.mul_f64(1.0 + f64::from(self.fast) / 1000.0)
     }

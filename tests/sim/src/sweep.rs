@@ -1,4 +1,4 @@
-//! Many worlds, one seed after the other, and what they come to together.
+//! Runs many worlds, one seed after another, and adds up their figures.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -11,32 +11,33 @@ use crate::outcome::Outcome;
 use crate::plan::{KINDS, Plan};
 use crate::world::{Wrong, run};
 
-/// What many worlds come to.
+/// The totals of many worlds.
 #[derive(Clone, Debug, Default)]
 pub struct Figures {
-    /// The worlds.
+    /// The number of worlds.
     pub seeds: u64,
-    /// How long they were, together.
+    /// Their simulated time in total.
     pub simulated: Duration,
-    /// Questions to a lock.
+    /// Requests to a lock.
     pub operations: u64,
-    /// Locks that were had.
+    /// Locks that were acquired.
     pub acquired: u64,
-    /// Of them, those that were entered again.
+    /// Of these, re-entries.
     pub reentered: u64,
-    /// Times a holder was told that it lost its lock.
+    /// How often a holder was notified that it lost its lock.
     pub lost: u64,
     /// Writes under a lock.
     pub written: u64,
-    /// What went wrong, by kind.
+    /// The faults, by kind.
     pub injected: [u64; KINDS.len()],
 }
 
-/// The seeds to run: `LOCKATTR_SIM_SEED` only, or the first `LOCKATTR_SIM_SEEDS`, or the first `usual`.
+/// Returns the seeds to run: only `LOCKATTR_SIM_SEED`, or the first `LOCKATTR_SIM_SEEDS`, or the
+/// first `usual`.
 ///
 /// # Panics
 ///
-/// If one of them is no number.
+/// If one of these variables is not a number.
 #[must_use]
 pub fn seeds(usual: u64) -> std::ops::Range<u64> {
     let number = |name: &str| {
@@ -53,7 +54,7 @@ pub fn seeds(usual: u64) -> std::ops::Range<u64> {
 ///
 /// # Errors
 ///
-/// What was found, with the commands that show it again.
+/// The findings, with the commands that reproduce them.
 pub fn sweep(plans: impl IntoIterator<Item = Plan>) -> Result<Figures, String> {
     let (mut figures, mut found) = (Figures::default(), BTreeSet::new());
     let mut report = String::new();

@@ -1,4 +1,4 @@
-//! A task of a process: takes its turns, and writes down what it asks and what it is answered.
+//! A task of a process: takes its turns, and records its requests and their results.
 
 mod body;
 
@@ -20,11 +20,11 @@ use crate::machine::elapsed;
 use crate::process::Process;
 use crate::turn::{End, Part, Turn};
 
-/// How much longer than its wait budget an acquisition may take: for the last answer, and for giving
-/// back what it may have been granted, each on servers that do not answer.
+/// How much longer than its wait budget an acquisition may take: for the last reply, and for
+/// releasing what it may have been granted, both on servers that do not reply.
 const AND_NO_LONGER: Duration = Duration::from_secs(3);
 
-/// One of them.
+/// A task of a process.
 #[derive(Debug)]
 pub(crate) struct Task {
     pub(crate) nth: u32,
@@ -41,12 +41,13 @@ impl Task {
             sleep(Duration::from_millis(dice.random_range(0..80))).await;
             let turn = Turn::draw(&mut dice);
             turns += 1;
-            // A chain of its own: what an earlier turn does not know about is none of its business.
+            // Each turn is a call chain of its own: the unknown outcome of an earlier turn does not
+            // concern it.
             self.takes(self.nth << 16 | turns, &turn).await;
         }
     }
 
-    /// Takes one turn, when its time has come.
+    /// Takes one turn at its time.
     pub(crate) async fn plays(self, part: Part) {
         sleep(part.at.saturating_sub(elapsed())).await;
         let chain = self.nth << 16;
@@ -62,7 +63,8 @@ impl Task {
         }
     }
 
-    /// Takes a turn, until its future is dropped: also where it could have gone on in that moment.
+    /// Takes a turn, and drops its future at its cancellation, even if it could have gone on at
+    /// that moment.
     async fn takes(&self, chain: u32, turn: &Turn) {
         let taken = self.take(chain, turn);
         match turn.cancelled {
@@ -106,7 +108,7 @@ impl Task {
             holding.lost();
             drop(guard);
         } else if turn.end == End::Dropped {
-            // First written down, then done.
+            // Recorded before it happens.
             drop(holding);
             drop(guard);
         } else {
@@ -120,7 +122,8 @@ impl Task {
         }
     }
 
-    /// The same by `with_lock`: it drops the body when the lease is lost, and gives the lock back.
+    /// The same with `with_lock`, which drops the body when the lease is lost, and releases the
+    /// lock.
     async fn take_scoped(&self, chain: u32, turn: &Turn) {
         let waits = self.process.event_log.waits(self.process.number, turn);
         let mut asked = Some((self.asks(chain, turn), waits));

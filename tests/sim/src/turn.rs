@@ -1,4 +1,6 @@
-//! One turn of a task: which lock it asks for and how, and what it does under it. Drawn, and pure.
+//! One turn of a task: which lock it acquires and how, and what it does under it.
+//!
+//! Turns are drawn at random, without side effects.
 
 use std::time::Duration;
 
@@ -7,76 +9,76 @@ use lockattr_history as history;
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-/// The longest lease that anybody asks for.
+/// The longest lease that any task requests.
 pub(crate) const LONGEST_TTL: Duration = Duration::from_millis(1_500);
 
 /// What a task is about to do.
 #[derive(Clone, Debug)]
 pub(crate) struct Turn {
-    /// One key, or two that are taken together.
+    /// One key, or two that are acquired together.
     pub(crate) keys: Vec<&'static str>,
-    /// With whom they are shared.
+    /// How they are shared.
     pub(crate) mode: history::Mode,
-    /// The options by which they are asked for.
+    /// The options of the acquisition.
     pub(crate) options: LockOptions,
-    /// How long it waits; `None` if it asks once.
+    /// The wait budget; `None` if the task tries once.
     pub(crate) wait: Option<Duration>,
-    /// What it does then.
+    /// What it does under the lock.
     pub(crate) steps: Vec<Step>,
-    /// How it lets go.
+    /// How it releases the lock.
     pub(crate) end: End,
-    /// For how long the lock stays taken once a body has begun, however soon that ends.
+    /// How long the lock stays taken once a body has begun, even if the body ends earlier.
     pub(crate) at_least: Duration,
-    /// After how long its future is dropped, wherever it stands.
+    /// After how long its future is dropped, wherever it is.
     pub(crate) cancelled: Option<Duration>,
 }
 
-/// A turn that a task is given.
+/// A turn at a given time.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
-    /// When it is taken.
+    /// When it begins.
     pub(crate) at: Duration,
-    /// What is done.
+    /// The turn.
     pub(crate) turn: Turn,
-    /// What the same task does beside it, and drops when it is done.
+    /// Turns that the same task takes concurrently, and drops when its own is done.
     pub(crate) rivals: Vec<Turn>,
 }
 
 /// A part of a body.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
-    /// Works, and looks now and then whether the lock is still held.
+    /// Works, and checks now and then that the lock is still held.
     Work(Duration),
     /// Counts: reads, works, writes.
     Count(Duration),
-    /// Enters its hold again, and works inside.
+    /// Re-enters its hold, and works inside.
     Reenter(Duration),
-    /// Has the lease last longer.
+    /// Extends the lease.
     Extend(Duration),
 }
 
 /// How a hold ends if nothing goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// It is given back, and that waited for.
+    /// It is released, and the release awaited.
     Released,
     /// Its guard is dropped.
     Dropped,
-    /// It was taken by `with_lock`, which does the rest.
+    /// It was acquired by `with_lock`, which releases it.
     Scoped,
 }
 
 /// Locks for one holder.
 const STOCK: [&str; 2] = ["stock:a", "stock:b"];
 
-/// All the locks that there are.
+/// All locks.
 pub(crate) const KEYS: [&str; 4] = ["stock:a", "stock:b", "page", "door"];
 
-/// What `door` lets in.
+/// The permits of `door`.
 pub(crate) const PERMITS: u32 = 2;
 
 impl Turn {
-    /// What a task does next.
+    /// Draws what a task does next.
     pub(crate) fn draw(dice: &mut StdRng) -> Self {
         let (keys, mode) = match dice.random_range(0..20) {
             0..13 => (vec![STOCK[usize::from(dice.random_bool(0.3))]], history::Mode::Exclusive),
@@ -114,7 +116,7 @@ impl Turn {
         Self { keys, mode, options, wait, steps, end, at_least, cancelled }
     }
 
-    /// The options by which a lock of this mode is asked for.
+    /// Returns the options for a lock of this mode.
     pub(crate) fn options(mode: history::Mode, ttl: Duration) -> LockOptions {
         let options = LockOptions::new().ttl(ttl);
         match mode {

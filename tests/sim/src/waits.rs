@@ -1,9 +1,9 @@
-//! The judgement of waiting: what a dead, stopped or cut-off process may cost others, and when a
-//! caller may hear of an outage.
+//! Judges waits: how much a dead, stopped or cut-off process may delay others, and when a caller
+//! may learn of an outage.
 //!
-//! A lock that its waiter could have, by what those who live hold and wait for, is granted within
-//! [`Plan::bound`] after the last thing that went wrong. And an error of the store is no answer where
-//! nothing was wrong between the caller and its servers.
+//! A lock that its waiter could have, given what living processes hold and wait for, is granted
+//! within [`Plan::bound`] after the last fault. And a caller must not get a store error if nothing
+//! was wrong between it and its servers.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use crate::event_log::{EventLog, Note, What};
 use crate::plan::{Fault, Plan, Topology, Trouble};
 use crate::process::Process;
 
-/// How long a process may go on with what was broken, before it knows that and has another: a
-/// connection, a question that nothing answers.
+/// How long a process may use something broken before it notices and replaces it: a connection, or
+/// a request that gets no reply.
 const NOTICES: Duration = Duration::from_secs(3);
 
-/// How many of a crowd learn of.
+/// How many findings are listed.
 const TOLD: usize = 3;
 
-/// What must not be, in words.
+/// Returns what is wrong with the waits.
 pub(crate) fn faults(plan: &Plan, event_log: &EventLog) -> Vec<String> {
     let judge = Judge { plan, notes: event_log.notes() };
     let waits = judge.notes.iter().filter(|note| note.what != What::Held);
@@ -39,7 +39,7 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// A wait that was longer than the bound, for a lock that could be acquired.
+    /// Finds a wait that was longer than the bound, for a lock that could be acquired.
     fn waited_in_vain(&self, wait: &Note) -> Option<String> {
         let bound = self.plan.bound;
         if wait.ended.saturating_sub(wait.began) <= bound {
@@ -67,7 +67,7 @@ impl Judge<'_> {
         None
     }
 
-    /// Whether those who live would let it have the lock then.
+    /// Returns whether the living processes would let the waiter have the lock at that time.
     fn could_be_granted(&self, wait: &Note, at: Duration) -> bool {
         let lives = |note: &&Note| note.spans(at) && self.is_well(note.process, at);
         let living: Vec<_> = self.notes.iter().filter(lives).collect();
@@ -88,11 +88,12 @@ impl Judge<'_> {
         self.is_well(wait.process, at) && admits(wait) && others.all(|other| admits(other))
     }
 
-    /// An error of the store though nothing was wrong.
+    /// Finds a store error although nothing was wrong.
     fn failed(&self, wait: &Note) -> Option<String> {
         let What::Failed(error) = &wait.what else { return None };
         if self.plan.topology == Topology::Redlock && wait.mode != Mode::Exclusive {
-            // That the servers gave unlike numbers to those who share is an error of the store, too.
+            // If the servers gave different numbers to claims that share, that is also an error of
+            // the store.
             return None;
         }
         let near = |fault: &&Fault| fault.at <= wait.ended && wait.began <= fault.until + NOTICES;
@@ -111,7 +112,7 @@ impl Judge<'_> {
         ))
     }
 
-    /// Whether the process runs, and reaches its servers.
+    /// Returns whether the process runs and reaches its servers.
     fn is_well(&self, process: usize, at: Duration) -> bool {
         let now = |fault: &&Fault| (fault.at..fault.until).contains(&at);
         !self.troubles().filter(now).any(|fault| fault.trouble.befalls(process))
@@ -121,7 +122,7 @@ impl Judge<'_> {
         self.troubles().any(|fault| fault.at == at || fault.until == at)
     }
 
-    /// When something changes, from the beginning of this wait to its end.
+    /// The times of all changes from the beginning of this wait to its end.
     fn changes(&self, wait: &Note) -> BTreeSet<Duration> {
         let notes = self.notes.iter().flat_map(|note| [note.began, note.ended]);
         let faults = self.troubles().flat_map(|fault| [fault.at, fault.until]);
@@ -129,7 +130,7 @@ impl Judge<'_> {
         all.filter(|at| (wait.began..=wait.ended).contains(at)).collect()
     }
 
-    /// What may be an excuse. A calendar that jumps is none.
+    /// The faults that may excuse a wait. A calendar jump does not.
     fn troubles(&self) -> impl Iterator<Item = &Fault> {
         let faults = self.plan.faults.iter();
         faults.filter(|fault| !matches!(fault.trouble, Trouble::Calendar(..)))

@@ -3,7 +3,7 @@
 use crate::messages::{Message, Messages, Question};
 use crate::network::Socket;
 
-/// What goes over a connection.
+/// Sends and receives the messages of a connection.
 #[derive(Debug)]
 pub(crate) struct Wire {
     socket: Socket,
@@ -23,7 +23,7 @@ impl Wire {
         Ok(self.last)
     }
 
-    /// Can be dropped at any time.
+    /// Cancel safe.
     pub(crate) async fn hear(&mut self) -> std::io::Result<Message> {
         Ok(self.messages.collect(self.socket.next().await?))
     }

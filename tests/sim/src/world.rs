@@ -1,4 +1,4 @@
-//! A world: built as its plan says, run to its end, looked over, and taken down.
+//! A world: built from its plan, run to its end, audited, and torn down.
 
 mod faults;
 
@@ -29,21 +29,22 @@ use crate::server::Server;
 use crate::turn::LONGEST_TTL;
 use crate::waits;
 
-/// How far the simulation goes at a time, and the least that a message takes.
+/// The step of the simulation, and the least time that a message takes.
 const TICK: Duration = Duration::from_millis(2);
 
-/// How long all work may take, faults and wait budget included: who is not done by then hangs.
+/// How long all work may take, including faults and wait budgets. A process that is not done by
+/// then hangs.
 const LIMIT: Duration = Duration::from_secs(40);
 
-/// What is wrong on purpose.
+/// A deliberate mistake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wrong {
-    /// Nothing.
+    /// No mistake.
     #[default]
     Nothing,
-    /// All servers.
+    /// In all servers.
     Servers(InjectedBug),
-    /// All clients.
+    /// In all clients.
     Clients(Habit),
     /// Each process takes two of the five servers for a majority: it asks only three of them.
     SmallQuorum,
@@ -55,9 +56,9 @@ struct World<'a> {
     sim: Sim<'a>,
     servers: Vec<Arc<Server>>,
     processes: Vec<Rc<Process>>,
-    /// The life that each process lives, if it lives.
+    /// The current life of each process, if it is alive.
     running: Vec<Option<Running>>,
-    /// In which order processes get their time.
+    /// Draws the order in which processes run.
     dice: StdRng,
     messages: Messages,
     injected: [u64; KINDS.len()],
@@ -75,7 +76,7 @@ pub fn run(plan: &Plan, wrong: Wrong) -> Outcome {
     let event_log = EventLog::default();
     let mut world = World::build(plan, wrong, &machine, &resources, &event_log);
     let hangs = world.run_to_end();
-    // Leases that no process gave back have ended by then.
+    // By then, leases that no process released have ended.
     world.goes_on(LONGEST_TTL + Duration::from_millis(500));
     let left = world.audit();
     let mut findings = resources.damage();
@@ -115,7 +116,7 @@ impl<'a> World<'a> {
         let mut sim = Builder::new()
             .epoch(SystemTime::UNIX_EPOCH)
             .tick_duration(TICK)
-            // Its own limit is ours.
+            // `LIMIT` ends the simulation first.
             .simulation_duration(LIMIT * 2)
             .min_message_latency(Duration::from_millis(1))
             .max_message_latency(plan.latency)
@@ -172,7 +173,8 @@ impl<'a> World<'a> {
         Self { plan, sim, servers, processes, running, dice, messages, injected }
     }
 
-    /// Until everybody is done, or should be; says who is not.
+    /// Runs until all processes are done, or for `LIMIT`. Returns a finding for each process that
+    /// hangs.
     fn run_to_end(&mut self) -> Vec<String> {
         let plan = self.plan;
         let begins = plan.faults.iter().map(|fault| (fault.at, true, &fault.trouble));

@@ -1,12 +1,12 @@
-//! Wrong servers, wrong clients, a wrong quorum: each is found, by the same worlds in which the
-//! runtime as it is passes, within a few seeds.
+//! Wrong servers, wrong clients, a wrong quorum: each is found within a few seeds, in the same
+//! worlds in which the real runtime passes.
 
 use lockattr_sim::{Habit, InjectedBug, Plan, Scene, Topology, Wrong, run};
 
-/// After so many worlds without a finding, nothing would be found.
+/// How many worlds may pass before the mistake counts as not found.
 const WITHIN: u64 = 120;
 
-/// Runs worlds until what is wrong there is found, and in words that fit.
+/// Runs worlds until the mistake is found, with a report that contains `fits`.
 fn found(wrong: Wrong, topology: Topology, fits: &str) {
     found_among((0..WITHIN).map(|seed| Plan::draw(seed, topology)), wrong, fits);
 }

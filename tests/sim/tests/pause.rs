@@ -1,15 +1,15 @@
-//! A process that stands still does nothing, and goes on where it was.
+//! A paused process does nothing, and then continues.
 
 use lockattr_sim::{Plan, Topology, Trouble, Wrong, run};
 
-/// The calls of a history are numbered by the life of their process, a thousand for each place.
+/// The lives of a process are numbered from a thousand times its place.
 const LIVES: u32 = 1000;
 
-/// How far the simulation goes at a time, and a bit: in nanoseconds of a history.
+/// Just above the step of the simulation, in nanoseconds of a history.
 const STEP: u64 = 3_000_000;
 
-/// Red without: the return in `Running::step` (it goes on all the same), or `advance` in `go_on` (its
-/// clock is behind from then on, and it holds what is not its any more).
+/// Red without: the return in `Running::step` (the process goes on all the same), or `advance` in
+/// `go_on` (its clock stays behind, and it uses locks that it has lost).
 #[test]
 fn a_process_that_stands_still_does_nothing_and_then_goes_on() {
     let (mut pauses, mut went_on) = (0, 0);

@@ -1,4 +1,4 @@
-//! The same seed is the same world.
+//! The same seed gives the same world.
 
 use lockattr_sim::{Plan, Topology, Wrong, run};
 

@@ -1,12 +1,12 @@
-//! The runtime as it is, in worlds with a plot (`plan/scene.rs`).
+//! The real runtime in worlds with a scene (`plan/scene.rs`).
 //!
-//! `LOCKATTR_SIM_SEEDS=10000` and `LOCKATTR_SIM_SEED=17` are as in `seeds.rs`.
+//! `LOCKATTR_SIM_SEEDS=10000` and `LOCKATTR_SIM_SEED=17` work as in `seeds.rs`.
 
 use std::env;
 
 use lockattr_sim::{Plan, Scene, Wrong, run, seeds, sweep};
 
-/// Scenes of all sorts that are run always.
+/// The number of scenes of all kinds that always run.
 const USUAL: u64 = 150;
 
 fn plays(scene: Scene) {
@@ -20,7 +20,7 @@ fn plays(scene: Scene) {
     }
 }
 
-/// What its processes do in this scene, and when.
+/// Prints what the processes do in this scene, and when.
 fn tell(plan: &Plan) {
     say(&format!("{plan:#?}"));
     for event in run(plan, Wrong::Nothing).history {

@@ -1,19 +1,20 @@
-//! The runtime as it is, in a thousand worlds and more.
+//! The real runtime in more than a thousand worlds.
 //!
-//! `LOCKATTR_SIM_SEEDS=10000` runs that many of each sort, `LOCKATTR_SIM_SEED=17` one, and says what
-//! goes wrong in it and all that its processes did.
+//! `LOCKATTR_SIM_SEEDS=10000` runs that many of each kind. `LOCKATTR_SIM_SEED=17` runs one, and
+//! prints its faults and all that its processes did.
 
 use std::env;
 
 use lockattr_sim::{Plan, Topology, Wrong, run, seeds, sweep};
 
-/// Worlds of each sort that are run always.
+/// The number of worlds of each kind that always run.
 const USUAL: u64 = 520;
 
-/// Seeds that found something once. They run always, with any number of others. When what a seed
-/// draws changes, the finding is made once more, and its seeds of then stand here.
+/// Seeds that once found a bug. They always run, besides any others. If what a seed draws changes,
+/// reproduce the bug, and list its new seeds here.
 const FOUND: &[(Topology, u64)] = &[
-    // Two that shared had one fencing token: what `engines/redlock/agree_on_token.rs` is for.
+    // Two claims that shared a lock had the same fencing token; `engines/redlock/agree_on_token.rs`
+    // prevents that.
     (Topology::Redlock, 96),
     (Topology::Redlock, 156),
     (Topology::Redlock, 184),
@@ -31,7 +32,7 @@ fn runs(what: &str, usual: u64, nth: u64, draw: impl Fn(u64) -> Plan) {
     }
 }
 
-/// All that happens in one world.
+/// Prints all that happens in one world.
 fn tell(plan: &Plan) {
     say(&format!("{plan:#?}"));
     for event in run(plan, Wrong::Nothing).history {

@@ -1,4 +1,4 @@
-//! Worlds that are all chance.
+//! Worlds that are entirely random.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::{Fault, KINDS, Plan, Setup, Topology, Trouble, scene};
 use crate::turn::LONGEST_TTL;
 
 impl Plan {
-    /// What this seed says of these servers.
+    /// Draws the world of this seed with these servers.
     #[must_use]
     pub fn draw(seed: u64, topology: Topology) -> Self {
         let mut dice = StdRng::seed_from_u64(seed);
@@ -43,7 +43,7 @@ impl Plan {
 
     fn draw_faults(&self, dice: &mut StdRng) -> Vec<Fault> {
         let (processes, servers) = (self.processes.len(), self.fast.len());
-        // Two faults of one link, or of one host, are none that a network knows.
+        // The simulated network cannot have two faults of one link or host at a time.
         let mut busy: HashMap<String, Duration> = HashMap::new();
         let mut faults = Vec::new();
         let mut at = Duration::from_millis(dice.random_range(100..600));
@@ -75,7 +75,8 @@ impl Plan {
                 _ => Vec::new(),
             };
             if takes.iter().all(|what| busy.get(what).is_none_or(|until| *until < at)) {
-                // A step later, or the end of one would be the beginning of the next.
+                // A step later, because otherwise the end of one fault would coincide with the
+                // beginning of the next.
                 let free = until + Duration::from_millis(20);
                 busy.extend(takes.into_iter().map(|what| (what, free)));
                 faults.push(Fault { at, until, trouble });

@@ -1,6 +1,8 @@
-//! Worlds with a plot: waiters that die, stand still, are cut off, give up or are dropped while others
-//! wait for the same lock. Which caller asks for what is drawn too, and far more often meets such an end than
-//! in a world that is all chance.
+//! Worlds with a scene: waiters die, pause, are cut off, give up or are dropped while others wait
+//! for the same lock.
+//!
+//! Which caller requests what is random too, but such ends are far more frequent than in a random
+//! world.
 
 use std::time::Duration;
 
@@ -11,23 +13,23 @@ use rand::{RngExt, SeedableRng};
 use super::{Fault, Plan, Scene, Setup, Topology, Trouble};
 use crate::turn::{End, PERMITS, Part, Step, Turn};
 
-/// What a lock of a scene is held and waited for by.
+/// The keys and the mode of a lock in a scene.
 type Lock = (Vec<&'static str>, Mode);
 
-/// Places of processes.
+/// The places of the processes.
 const HOLDER: usize = 0;
 const LEAVER: usize = 1;
 const LIVING: usize = 2;
 const NEXT: usize = 3;
 
-/// How long those wait that are to see whether they get in.
+/// The wait budget of waiters that must acquire the lock.
 const PATIENT: Duration = Duration::from_secs(14);
 
-/// After a scene.
+/// A time after the end of a scene.
 const OVER: Duration = Duration::from_secs(15);
 
 impl Plan {
-    /// The scene of this seed, before one server.
+    /// Draws the scene of this seed, with one server.
     #[must_use]
     pub fn scene(seed: u64) -> Self {
         let mut dice = StdRng::seed_from_u64(seed ^ 0x7363_656e_6521);
@@ -58,8 +60,8 @@ impl Plan {
         plan
     }
 
-    /// While a lock is held, a process with waiters dies, stands still or is cut off; another waits
-    /// behind them. The next holder may die, too.
+    /// While a lock is held, a process with waiters dies, pauses or is cut off; another process
+    /// waits behind them. The next holder may die, too.
     fn waiters_leave(&mut self, dice: &mut StdRng) {
         let ttl = ms([300, 600, 1_000, 1_500][dice.random_range(0..4)]);
         let lets_go = ms(dice.random_range(1_500..4_000));
@@ -81,7 +83,7 @@ impl Plan {
             self.has(HOLDER, ms(0), Turn::plain(held.clone(), lease, ms(500), works));
         }
         if held.1 == Mode::Exclusive && !stays && dice.random_bool(0.5) {
-            // The first in the wait queue; it has the lock when it is killed.
+            // The first in the wait queue. It holds the lock when it is killed.
             self.has(NEXT, ms(120), Turn::plain(held, ttl, PATIENT, ms(1_000)));
             let at = lets_go + ms(dice.random_range(100..900));
             self.befalls(Trouble::Kill(NEXT), at, OVER);
@@ -90,7 +92,7 @@ impl Plan {
         let cut = dice.random_bool(0.5);
         for _ in 0..dice.random_range(1..=8) {
             let at = ms(dice.random_range(200..400));
-            // Those of a process that is cut off may give up meanwhile.
+            // Waiters of a process that is cut off may give up meanwhile.
             let gives_up = cut && dice.random_bool(0.8);
             let wait = if gives_up { begins + ms(dice.random_range(0..600)) } else { OVER };
             self.has(LEAVER, at, Turn::plain(left.clone(), ttl, wait, ms(20)));
@@ -110,7 +112,8 @@ impl Plan {
         self.bound = bound(ttl);
     }
 
-    /// Many of one process wait for a lock that stays held, and have waited long enough all at once.
+    /// Many callers of one process wait for a lock that stays held, and their wait budgets end at
+    /// the same moment.
     fn a_crowd_gives_up(&mut self, dice: &mut StdRng) {
         let (many, ttl, ends) = (dice.random_range(300..450), ms(1_500), ms(3_000));
         self.server_takes = ms(1);
@@ -129,8 +132,8 @@ impl Plan {
         self.bound = bound(ttl);
     }
 
-    /// Callers that wait beside the holder are dropped in the moment in which the lock is handed to
-    /// them, as the losers of a `select!` are. Each would have kept it for a while.
+    /// Callers that wait in the holder's process are dropped at the moment at which the lock is
+    /// handed to them, like the losers of a `select!`. Each would have kept the lock for a while.
     fn callers_are_dropped(&mut self, dice: &mut StdRng) {
         let (ttl, at_least) = (ms(600), ms(8_000));
         let lets_go = ms(dice.random_range(500..1_500));
@@ -154,7 +157,7 @@ impl Plan {
 }
 
 impl Setup {
-    /// A process without habits.
+    /// A process with default settings and no random tasks.
     fn plain() -> Self {
         Self {
             tasks: 0,
@@ -169,7 +172,7 @@ impl Setup {
 }
 
 impl Turn {
-    /// Asks for this lock, works under it and gives it back.
+    /// Acquires this lock, works under it and releases it.
     fn plain((keys, mode): Lock, ttl: Duration, wait: Duration, works: Duration) -> Self {
         let options = Self::options(mode, ttl).wait(wait);
         let (steps, end) = (vec![Step::Work(works)], End::Released);
@@ -182,8 +185,8 @@ impl Turn {
     }
 }
 
-/// What the waiters of a process that is gone may cost: a place in the queue that no process renews, then
-/// one lease that was granted just before the place ended, and a second for what is on its way.
+/// What the waiters of a dead process may cost: a place in the queue that is not renewed, then a
+/// lease granted just before the place lapses, and a second for messages on their way.
 pub(super) fn bound(ttl: Duration) -> Duration {
     ttl.max(Duration::from_secs(1)) + ttl + Duration::from_secs(1)
 }

@@ -10,7 +10,7 @@ use super::Task;
 use crate::holding::Holding;
 use crate::turn::{Step, Turn};
 
-/// How often a body looks whether it still holds.
+/// How often a body checks whether it still holds the lock.
 const LOOKS: Duration = Duration::from_millis(7);
 
 impl Task {

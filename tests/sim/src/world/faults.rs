@@ -1,4 +1,4 @@
-//! What goes wrong in a world: begun, and ended.
+//! Begins and ends the faults of a world.
 
 use super::World;
 use crate::plan::Trouble;
@@ -9,8 +9,8 @@ impl World<'_> {
     pub(super) fn begin(&mut self, trouble: &Trouble) {
         if let Trouble::Kill(process) = trouble {
             self.processes[*process].dies();
-            // Its connections end one by one, in an order. A runtime that is dropped drops its tasks
-            // in one that depends on how many tasks there ever were.
+            // Its connections end one by one in this step, in a fixed order. A dropped runtime
+            // drops its tasks in an order that depends on how many tasks it ever had.
             self.step();
             self.running[*process] = None;
             return;
@@ -77,7 +77,7 @@ impl World<'_> {
     }
 }
 
-/// What is done to the links between a process and servers.
+/// Calls `does` for each link between the process and the servers.
 fn links(process: usize, servers: &[usize], mut does: impl FnMut(String, String)) {
     for server in servers {
         does(Process::name(process), server_name(*server));
