@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 ///
 /// The first call of `next` sends the requests to all nodes. A caller that stops after a majority
 /// must [run it to completion](Self::see_through): a dropped request may never be sent, and each
-/// node that executes it is one more that may fail later without harm.
+/// further node that executes it allows another to fail later.
 pub(super) struct Round<F: Future> {
     open: Vec<Option<Pin<Box<F>>>>,
     came: VecDeque<(usize, F::Output)>,
