@@ -42,8 +42,8 @@ impl AcquireAnswers {
         self.count_of(|answer| matches!(answer, NodeAnswer::Yes { .. })) >= self.needed
     }
 
-    /// Whether another claim holds the lock: too few nodes can still grant it, and enough nodes
-    /// replied that they would have sufficed. An outage must not look like contention.
+    /// Whether another claim holds the lock: too few nodes can still grant it, although enough
+    /// nodes have replied. An outage must not look like contention.
     pub(super) fn are_contention(&self) -> bool {
         let yes = self.count_of(|answer| matches!(answer, NodeAnswer::Yes { .. }));
         let held = self.count_of(|answer| matches!(answer, NodeAnswer::Held { .. }));

@@ -4,7 +4,7 @@ use super::recipe::Entry;
 use super::{queue_order, value};
 use crate::store::Sharing;
 
-/// Only an exclusive entry has its turn alone, and an entry without its turn waits for one before
+/// An exclusive entry has its turn alone, and an entry without its turn waits for one before it.
 /// it.
 pub(in crate::engines) fn check_queue(queue: &[Entry]) {
     let served = queue_order::served(queue);
