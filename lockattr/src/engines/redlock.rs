@@ -56,8 +56,8 @@ pub(super) const TWICE: &str =
 ///   after a random delay.
 /// * The fencing token is the greatest number that a node gave, once a majority knows it. This
 ///   takes one round trip while the nodes agree, which they do while the clocks do; else two.
-/// * A lock counts as renewed or released once a majority of all nodes, including those that are
-///   down, reports it.
+/// * A lock counts as renewed or released once a majority reports it. The majority is of all nodes,
+///   whether they are up or down.
 /// * [Permits](crate::store::Sharing::Permits) need more than a majority. With a majority for each
 ///   holder, three nodes would let three holders have two permits. With `n` nodes and `p` permits,
 ///   a claim needs `n · p / (p + 1)` nodes, rounded down, plus one.
