@@ -33,54 +33,57 @@ use recipe::Etcd;
 
 /// Locks in an etcd cluster (3.4 and later).
 ///
-/// Made by [`LockManager::connect`](crate::LockManager::connect) from an `etcd://h1,h2,h3` URL, or by
-/// hand. Name all members: it connects to the one that leads, and to another when that one falls
-/// silent. The query may set `session_timeout`, `connect_timeout`, `response_timeout`, `heartbeat`,
-/// and `tls=true` with `ca`, `cert` and `key` (with the feature `tls`).
+/// Made by [`LockManager::connect`](crate::LockManager::connect) from an `etcd://h1,h2,h3` URL, or
+/// by hand. Name all members: the store connects to the leader, and to another member when the
+/// leader does not reply. The query may set `session_timeout`, `connect_timeout`,
+/// `response_timeout`, `heartbeat`, and `tls=true` with `ca`, `cert` and `key` (with the feature
+/// `tls`).
 ///
-/// A lock is a range of keys under its name (with `/` written as `%2F`): one for each claim that holds
-/// it or waits. Whose turn it is is read off the order in which they were made, so no process overtakes,
-/// and a waiter watches the one before: a release wakes one process. The counter of a fencing token
-/// is the *create revision* of the claim's key. Taking a free lock is one request, giving it back
-/// another. A claim for several keys takes sixty at most, or `too many operations` is the answer.
+/// A lock is a range of keys under its name (with `/` written as `%2F`), with one key for each
+/// claim that holds it or waits. The order in which the keys were made decides whose turn it is, so
+/// no process overtakes. A waiter watches the key before its own, so a release notifies one
+/// process. The counter of a fencing token is the *create revision* of the claim's key. Acquiring a
+/// free lock takes one request, releasing it another. A claim may have sixty keys at most; with
+/// more, etcd replies `too many operations`.
 ///
 /// # How long a lease is
 ///
-/// A store has one etcd lease, its session, kept alive on a thread of its own, and all its keys hang on
-/// it. As long as the process lives, a lock's lease ends after its `ttl` as in every store. When the
-/// process dies or is cut off, its locks are free when etcd ends the session: `session_timeout` (20 s)
-/// after it last heard of it, and an election timeout more if there was an election, **whatever the
-/// `ttl`**. For that reason a `ttl` can be five eighths of `session_timeout` at most: for so long the
-/// session is known to live at any time. So can `hold_at_least`, which lasts no longer than the
-/// session if the process ends.
+/// A store has one etcd lease, its session, kept alive on a thread of its own. All its keys belong
+/// to that lease. As long as the process lives, a lock's lease ends after its `ttl`, as in every
+/// store. When the process dies or is cut off, its locks become free when etcd ends the session:
+/// `session_timeout` (20 s) after it last heard from the process, plus an election timeout if there
+/// was an election, **whatever the `ttl`**. A `ttl` can therefore be five eighths of
+/// `session_timeout` at most: the session is known to live for that long at any time. The same
+/// limit applies to `hold_at_least`, which ends with the session if the process ends.
 ///
-/// `session_timeout` is in whole seconds. etcd makes one that is shorter than one and a half of its
-/// election timeouts longer; a warning event reports it.
+/// `session_timeout` is in whole seconds. etcd lengthens it to at least one and a half of its
+/// election timeouts; a warning event reports that.
 ///
-/// # What is lost under which fault
+/// # Which fault loses what
 ///
-/// * A member dies or stands still: the store goes to another. What was being asked is unknown, as
-///   always.
-/// * The leader does, or most members do: nothing is granted or renewed until there is a leader. Who
-///   holds meanwhile is notified [`Lost`](Error::Lost) at the end of its TTL; a new leader begins the
-///   time of all sessions anew, so no other process gets in before.
+/// * A member dies or is paused: the store connects to another. The outcome of open requests is
+///   unknown, as always.
+/// * The leader or most members fail: nothing is granted or renewed until there is a leader. A
+///   holder is notified [`Lost`](Error::Lost) at the end of its TTL. A new leader starts the time
+///   of all sessions anew, so no other process acquires the lock before.
 /// * A member is cut off from the others: it proves nothing. A renewal is a read that a majority
 ///   confirms.
-/// * The session ends, is revoked by hand, or could not be kept: all holds of this store are `Lost` at
-///   once, all who wait get in the queue again in a new session.
-/// * A process stands still for longer than a session: its locks are another's, and it learns so
-///   before its next step, as its clock ran on. Fencing tokens tell a resource.
-/// * A leader stands still for longer than a session, and is replaced: etcd before 3.4.31 and 3.5.13
-///   may revoke sessions that its successor has kept, when it comes back (etcd issue 15247). Their
-///   holds are `Lost` as soon as etcd tells, but somebody else may be told first.
-/// * A cluster is restored from a backup: revisions begin again where the backup ends, and fencing
+/// * The session ends, is revoked by hand, or could not be kept alive: all holds of this store are
+///   `Lost` at once, and all waiters enter the queue again in a new session.
+/// * A process is paused for longer than a session: other processes may hold its locks. It learns
+///   this before its next step, because its clock ran on. With fencing tokens, a resource can
+///   reject its late writes.
+/// * A leader is paused for longer than a session, and is replaced: when it comes back, etcd before
+///   3.4.31 and 3.5.13 may revoke sessions that its successor kept alive (etcd issue 15247). Their
+///   holds are `Lost` as soon as etcd reports it, but the next waiter may be notified first.
+/// * A cluster is restored from a backup: revisions start again where the backup ends, and fencing
 ///   tokens with them, unless it was restored with `--bump-revision`.
 ///
 /// # Rights
 ///
-/// With `user:password@` in the URL it authenticates itself, and again when the token ends. The user
-/// needs to read and write the keys that begin with the manager's `prefix` and with
-/// `lockattr/session/`, where each session has a key of its own:
+/// With `user:password@` in the URL the store authenticates itself, and again when the token
+/// expires. The user needs to read and write the keys that begin with the manager's `prefix` and
+/// with `lockattr/session/`, where each session has a key of its own:
 ///
 /// ```text
 /// etcdctl role grant-permission locker --prefix=true readwrite lock:
@@ -100,11 +103,11 @@ pub struct EtcdStore {
 }
 
 impl EtcdStore {
-    /// The store that `url` names. Does not contact the servers.
+    /// Makes the store that `url` names. Does not contact the servers.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] if the URL makes no sense.
+    /// [`Error::InvalidOptions`] if the URL is not valid.
     pub fn open(url: &str) -> Result<Self, Error> {
         let StoreUrl { urls, query } = StoreUrl::parse(url)?;
         Self::at(&urls, &query, ServerSettings::default())

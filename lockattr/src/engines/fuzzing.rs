@@ -1,5 +1,5 @@
-//! What the fuzzers of `fuzz/` reach: where answers of servers are read, and keys are built. In no
-//! other build.
+//! Entry points for the fuzzers of `fuzz/`: where replies of servers are read, and keys are built.
+//! In no other build.
 
 #![allow(missing_docs, reason = "the doors are named after the rooms")]
 
@@ -18,7 +18,7 @@ pub fn finished(key: KeyBuilder) -> Option<String> {
     key.finish().map(Into::into)
 }
 
-/// A duration as a URL says it.
+/// Reads a duration as a URL has it.
 pub fn duration(text: &str) -> Result<Duration, Error> {
     crate::lock::settings::duration("ttl", text)
 }

@@ -15,8 +15,8 @@ use locks::Locks;
 
 /// Locks in the memory of this process, on tokio's clock, so that a paused clock drives them.
 ///
-/// Each `MemoryStore` is a world of its own, as is each manager connected to `memory://`. Managers
-/// that shall contend with each other share one:
+/// Each `MemoryStore` is separate, as is each manager connected to `memory://`. Managers that
+/// contend with each other share one:
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -40,7 +40,7 @@ pub struct MemoryStore {
     subscribers: Subscribers,
 }
 
-/// What is to be told when the locks are no longer locked.
+/// A notification to send after the locks are unlocked.
 enum Message {
     Notification(Arc<Subscriber>, OwnerToken, Notification),
     Contended(Arc<Subscriber>, Box<str>),
@@ -55,7 +55,7 @@ impl MemoryStore {
     fn with<T>(&self, change: impl FnOnce(&mut Locks, &mut Notifier<'_>) -> T) -> T {
         let mut notifier = Notifier { store: self, now: Instant::now(), messages: Vec::new() };
         let changed = {
-            // A panic cannot leave the map half changed, so a poisoned lock is still good.
+            // No panic can leave this half-changed, so a poisoned mutex is safe to use.
             let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
             change(&mut locks, &mut notifier)
         };
@@ -69,7 +69,7 @@ impl MemoryStore {
     }
 }
 
-/// Who learns of a change, and when it happens.
+/// The notifications of a change, and when it happens.
 struct Notifier<'a> {
     store: &'a MemoryStore,
     now: Instant,
@@ -77,7 +77,7 @@ struct Notifier<'a> {
 }
 
 impl Notifier<'_> {
-    /// Tells the claim's subscriber; `false` if its manager is gone.
+    /// Notifies the claim's subscriber; `false` if its manager is gone.
     fn notify(&mut self, claim: &Claim, news: Notification) -> bool {
         let subscriber = self.subscriber(claim);
         let there = subscriber.is_some();
@@ -89,7 +89,7 @@ impl Notifier<'_> {
         there
     }
 
-    /// Tells the holder that others wait.
+    /// Notifies the holder that others wait.
     fn notify_contended(&mut self, holder: &Claim, name: &str) {
         let subscriber = self.subscriber(holder);
         self.messages

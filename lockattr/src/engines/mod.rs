@@ -1,4 +1,5 @@
-//! The stores: one folder for each engine that can keep locks. All of them implement [`Store`](crate::store::Store).
+//! The engines that keep locks, each in a folder of its own. All of them implement
+//! [`Store`](crate::store::Store).
 
 #[cfg(feature = "etcd")]
 pub(crate) mod etcd;

@@ -1,4 +1,4 @@
-//! A store made of stores that know nothing of one another: a majority of them decides.
+//! A store that grants a lock when a majority of independent stores grants it.
 
 mod acquire;
 mod acquire_answers;
@@ -34,37 +34,39 @@ use members::Members;
 use quorum::Quorum;
 use round::Round;
 
-/// For how long a manager that connects waits for those beyond a majority.
+/// How long a connecting manager waits for the replies beyond a majority.
 const ALL_ANSWER_WITHIN: Duration = Duration::from_millis(250);
 
-/// What is wrong where two names lead to one server.
+/// The error for two host names that lead to the same server.
 pub(super) const TWICE: &str =
     "the URL names a server twice, under two names: it would have two votes";
 
-/// Locks that are had where a majority of independent stores grants them: Redlock (Sanfilippo,
-/// *Distributed locks with Redis*), with fencing tokens.
+/// Locks that a majority of independent stores grants: Redlock (Sanfilippo, *Distributed locks with
+/// Redis*), with fencing tokens.
 ///
-/// Made by [`LockManager::connect`](crate::LockManager::connect) from a `redlock://` URL, or by hand
-/// of stores that count as they are asked to ([`hint`](field@AcquireRequest::hint),
-/// [`fence`](field@RenewRequest::fence)): each a [`RedisStore`](crate::store::RedisStore) or a
-/// [`MemoryStore`](crate::store::MemoryStore). Databases, ZooKeeper and etcd have numbers of their own,
-/// and are no nodes. A minority of the nodes may be down, or hang, without being noticed.
+/// Made by [`LockManager::connect`](crate::LockManager::connect) from a `redlock://` URL, or by
+/// hand from stores that support [`hint`](field@AcquireRequest::hint) and
+/// [`fence`](field@RenewRequest::fence): [`RedisStore`](crate::store::RedisStore) and
+/// [`MemoryStore`](crate::store::MemoryStore). Databases, ZooKeeper and etcd count by themselves,
+/// and cannot be nodes. A minority of the nodes may be down or hang without effect on the locks.
 ///
-/// * All are asked at once, and a majority of answers decides.
-/// * The lease is counted from before the question, so what it takes to ask is no part of it.
-/// * What was granted by too few is given back, and asked for again after a random while.
-/// * The fencing token is the greatest number that one of them gave, once a majority knows it: one
-///   trip as long as they agree, which they do while clocks do; else two.
-/// * A lock counts as renewed, or as released, where a majority of all stores reports it, up or down.
-/// * [Permits](crate::store::Sharing::Permits) take more than a majority: with a majority for each
-///   holder, three stores would let three holders have two permits. `n` stores and `p` permits take
-///   `n · p / (p + 1)`, rounded down, and one.
-/// * Claims in the queue learn when the lock is free, and take it themselves; in the order in which
-///   they came as long as the stores agree on it.
+/// * Every request is sent to all nodes at once. A majority of the replies decides.
+/// * The lease is counted from before the request is sent, so it does not include the round trip.
+/// * If too few nodes grant the lock, the store releases it on those that did. The caller retries
+///   after a random delay.
+/// * The fencing token is the greatest number that a node gave, once a majority knows it. This
+///   takes one round trip while the nodes agree, which they do while the clocks do; else two.
+/// * A lock counts as renewed or released once a majority reports it. The majority is of all nodes,
+///   whether they are up or down.
+/// * [Permits](crate::store::Sharing::Permits) need more than a majority. With a majority for each
+///   holder, three nodes would let three holders have two permits. With `n` nodes and `p` permits,
+///   a claim needs `n · p / (p + 1)` nodes, rounded down, plus one.
+/// * The nodes notify queued claims when the lock is free, and these then acquire it: in the order
+///   in which they came, as long as the nodes agree on it.
 ///
-/// A store that may have forgotten what it granted must not grant: see [`MAX_TTL`](Self::MAX_TTL).
-/// For that the user of a server needs `+info`, besides the rights that
-/// [`RedisStore`](crate::store::RedisStore) names.
+/// A node that may have forgotten what it granted must not grant: see [`MAX_TTL`](Self::MAX_TTL).
+/// The server's user therefore needs `+info`, besides the rights that
+/// [`RedisStore`](crate::store::RedisStore) lists.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -86,9 +88,9 @@ pub struct RedlockStore {
     nodes: Vec<AnyStore>,
     quorum: Quorum,
     longest_ttl: Duration,
-    /// The last hint: two questions of this process never have the same.
+    /// The last hint. No two requests of this process have the same.
     hint: AtomicU64,
-    /// Which servers the names in its URL lead to.
+    /// The servers that the URL's host names lead to.
     #[cfg(feature = "redis")]
     members: Option<Arc<Members>>,
 }
@@ -96,25 +98,26 @@ pub struct RedlockStore {
 impl RedlockStore {
     /// The longest lease, unless the URL sets another `max_ttl`: one minute.
     ///
-    /// A server that was restarted may have forgotten what it granted, and how far it has counted. So
-    /// it grants nothing until every lease of before has ended, and every clock is past the hints of
-    /// before: for `max_ttl` and 1 % of it and [`clock_skew`](Self::CLOCK_SKEW), by its own uptime;
-    /// it tells that in whole seconds, so it may be one second more.
-    /// Options that ask for a longer lease are refused. With `durable=true` in the URL none of this is
-    /// so: it says that every server has each write on its disk before it answers (`appendonly yes`,
-    /// `appendfsync always`).
+    /// A restarted server may have forgotten what it granted, and its fencing counter. It therefore
+    /// grants nothing until every earlier lease has expired and every clock is past the earlier
+    /// hints: until its uptime exceeds `max_ttl` plus 1 % plus [`clock_skew`](Self::CLOCK_SKEW).
+    /// The server reports its uptime in whole seconds, so this may take one second more. Options
+    /// with a longer lease are refused.
+    ///
+    /// None of this applies with `durable=true` in the URL. It states that every server writes each
+    /// change to disk before it replies (`appendonly yes`, `appendfsync always`).
     pub const MAX_TTL: Duration = Duration::from_secs(60);
 
-    /// How far the clocks of the processes that lock are apart at most, unless the URL sets another
-    /// `clock_skew`: one second.
+    /// The greatest difference between the clocks of the locking processes, unless the URL sets
+    /// another `clock_skew`: one second.
     pub const CLOCK_SKEW: Duration = Duration::from_secs(1);
 
-    /// The quorum of these stores, each on a machine of its own.
+    /// Makes a store from these nodes. Each must be on a machine of its own.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] if there are fewer than 3 (of two, both would have to be up) or more
-    /// than 63.
+    /// [`Error::InvalidOptions`] if there are fewer than 3 (with two, both would have to be up) or
+    /// more than 63.
     pub fn new(nodes: impl IntoIterator<Item = impl Into<AnyStore>>) -> Result<Self, Error> {
         let nodes: Vec<AnyStore> = nodes.into_iter().map(Into::into).collect();
         if !(3..=63).contains(&nodes.len()) {
@@ -136,7 +139,7 @@ impl RedlockStore {
         })
     }
 
-    /// Whether two of its names are known to lead to one server.
+    /// Whether two host names are known to lead to the same server.
     fn has_one_twice(&self) -> bool {
         #[cfg(feature = "redis")]
         return self.members.as_ref().is_some_and(|members| members.has_one_twice());
@@ -144,7 +147,7 @@ impl RedlockStore {
         false
     }
 
-    /// What the clock shows, for all nodes alike.
+    /// Returns the next hint, from the clock: the same for all nodes.
     fn next_hint(&self) -> u64 {
         let now = fencing::clock();
         let next = |last: u64| now.max(last + 1);
@@ -152,8 +155,8 @@ impl RedlockStore {
         self.hint.fetch_update(Ordering::Relaxed, Ordering::Relaxed, advance).map_or(now, next)
     }
 
-    /// What a majority of the nodes says of each of these claims, one question to each node; the
-    /// others are seen through.
+    /// Sends one request to each node, and returns what a majority replies for each claim. Requests
+    /// to the other nodes run to completion in the background.
     async fn by_majority<'a, F>(
         &self,
         claims: impl Iterator<Item = &'a Arc<Claim>>,
@@ -233,7 +236,7 @@ impl Store for RedlockStore {
         answers.outcome()
     }
 
-    /// All nodes are waited for: on which of them a lock is, it is unknown before.
+    /// Waits for all nodes, because any of them may have a lock that the others do not.
     async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
         let mut round = Round::new(self.nodes.iter().map(|node| node.held_locks(prefix)));
         let mut lists = HeldLockLists::of(self.quorum);
@@ -243,7 +246,7 @@ impl Store for RedlockStore {
         lists.outcome()
     }
 
-    /// On a majority, so that the process that had it has none any more.
+    /// Releases the lock on a majority of the nodes, so that its holder no longer has one.
     async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
         let mut round = Round::new(self.nodes.iter().map(|node| node.force_release(key)));
         let (majority, mut had, mut had_not) = (self.quorum.majority(), 0, 0);
@@ -258,7 +261,7 @@ impl Store for RedlockStore {
         if had + had_not < majority {
             return Err(failed);
         }
-        // It may have been on those too that did not answer.
+        // Nodes that did not reply may have had the lock too.
         Ok(had > 0 && had_not + majority <= self.nodes.len())
     }
 
@@ -267,7 +270,8 @@ impl Store for RedlockStore {
         let mut round = Round::new(self.nodes.iter().map(ask));
         let needed = std::iter::once(self.quorum.majority());
         let mut answers = majority::by_majority(self.quorum, needed, &mut round).await;
-        // Whether one of the others is the same server, only it can say; one that hangs need not.
+        // Only its reply shows whether a further node is the same server. A node that hangs is not
+        // waited for.
         let others = async { while round.next().await.is_some() {} };
         timeout(ALL_ANSWER_WITHIN, others).await.ok();
         match self.has_one_twice() {
@@ -276,7 +280,7 @@ impl Store for RedlockStore {
         }
     }
 
-    /// Where a majority has.
+    /// Whether a majority of the nodes has replied.
     fn answered_since(&self, key: &LockKey, since: Instant) -> bool {
         let answered = self.nodes.iter().filter(|node| node.answered_since(key, since)).count();
         answered >= self.quorum.majority()

@@ -1,10 +1,11 @@
-//! Locks that are lines of entries, in servers that agree on the order of things: ZooKeeper and etcd.
+//! Locks as queues of entries, in servers that agree on one order: ZooKeeper and etcd.
 //!
-//! No process grants: whose turn it is is read off the line (`queue_order.rs`), and a waiter
-//! watches the one before. A claim for several keys enters all lines in one step, and has its locks
-//! when it has its turn in each; so no process is overtaken. The entries hang on a session of the store,
-//! which the ensemble's own client keeps alive; what a lease is shorter than the session, the store
-//! ends itself (`shared.rs`), as long as this process lives.
+//! No process grants a lock. A waiter reads from the queue whether it is its turn
+//! (`queue_order.rs`), and watches the entry before its own. A claim for several keys enters all
+//! queues in one step, and holds its locks once it has its turn in each, so no process is
+//! overtaken. The entries belong to a session of the store, which the ensemble's own client keeps
+//! alive. A lease is shorter than the session: the store itself ends it (`shared.rs`), as long as
+//! this process lives.
 
 mod claim_record;
 mod claims;
@@ -41,13 +42,13 @@ pub(crate) use thread::{StoreThread, ThreadGuard};
 pub(crate) use value::entry_value;
 use wait::{has_its_turn, has_waiters, wait, watch_for_contention};
 
-/// After how long an entry is removed again whose removal got no answer.
+/// The delay before a failed removal is retried.
 const RETRY_REMOVAL_AFTER: Duration = Duration::from_millis(200);
 
-/// What a fencing token has room for.
+/// The counter of a fencing token must be smaller.
 const MAX_FENCING_NUMBER: u64 = 1 << 53;
 
-/// A store over one ensemble.
+/// A store over one ensemble of servers.
 #[derive(Debug)]
 pub(crate) struct SequencedStore<E: LockRecipe> {
     shared: Arc<Shared<E>>,
@@ -64,7 +65,7 @@ impl<E: LockRecipe> SequencedStore<E> {
         let known = shared.claims().begin_acquire(claim, *ttl, since);
         shared.ensure_timer()?;
         let again = match known {
-            // What removes it may find anything that it makes now.
+            // The running removal may also remove an entry that is made now.
             PriorState::Leaving => return Err(StoreError::new("it is being given back")),
             PriorState::HasEntries(made) => {
                 let answer = self.ask_again(asked, &made, since).await;
@@ -84,12 +85,12 @@ impl<E: LockRecipe> SequencedStore<E> {
                 shared.claims().acquire_not_sent(token);
             }
         })?;
-        // There is something to undo, whatever cannot be sent from here on.
+        // From here on there is something to undo, so no error may report that nothing was sent.
         self.entered(asked, entered, since).await.map_err(StoreError::sent)
     }
 
-    /// The answer to a claim that has entries; none if it has lost one, and comes anew, to the end of
-    /// the line.
+    /// Returns the outcome for a claim that has entries; `None` if it has lost one, and must enter
+    /// again at the end of the queue.
     async fn ask_again(
         &self,
         asked: &AcquireRequest,
@@ -101,7 +102,7 @@ impl<E: LockRecipe> SequencedStore<E> {
             return self.settle(asked, made, queues, since).await.map(Some);
         }
         if claim.keys().len() > 1 {
-            // It would wait for what is left of it.
+            // It would wait for its own remaining entries.
             let left = shared.recipe.leave(&[made.of(claim)]).await;
             left.into_iter().collect::<Result<Vec<_>, _>>()?;
         }
@@ -111,7 +112,7 @@ impl<E: LockRecipe> SequencedStore<E> {
         }
     }
 
-    /// The claim has entries since just now.
+    /// Records the entries that the claim has just made.
     async fn entered(
         &self,
         asked: &AcquireRequest,
@@ -132,7 +133,8 @@ impl<E: LockRecipe> SequencedStore<E> {
         let made = Arc::new(MadeEntries { session, number, entries });
         shared.note_proof(session, since);
         if !shared.claims().record_entries(token, &made) {
-            // It took longer than the lease, which was ended meanwhile, and was made after that.
+            // The request took longer than the lease, so the claim was removed before its entries
+            // were made.
             let pending =
                 shared.claims().undo_late_entries(claim, &made, asked.ttl, Instant::now());
             let undoing = shared.clone();
@@ -143,7 +145,7 @@ impl<E: LockRecipe> SequencedStore<E> {
         self.settle(asked, &made, queues, since).await
     }
 
-    /// What the lines say to a claim that stands in them.
+    /// Returns the outcome for a claim that has entries in these queues.
     async fn settle(
         &self,
         asked: &AcquireRequest,
@@ -168,7 +170,7 @@ impl<E: LockRecipe> SequencedStore<E> {
                     return Ok(AcquireOutcome::Held { holder, queued });
                 }
                 NoTurn::Remove(pending) => return self.refuse(claim, pending, &queues).await,
-                // The lines are older than that.
+                // The queues were read before that.
                 NoTurn::Granted | NoTurn::Gone => {}
             }
         }
@@ -184,7 +186,7 @@ impl<E: LockRecipe> SequencedStore<E> {
         Ok(AcquireOutcome::Acquired { fencing, contended })
     }
 
-    /// The answer to a claim that only asked, and has to go.
+    /// Removes a claim that does not wait, and returns its outcome.
     async fn refuse(
         &self,
         claim: &Claim,
@@ -196,14 +198,15 @@ impl<E: LockRecipe> SequencedStore<E> {
         let (left, holder) =
             futures_util::future::join(leaving, self.blocking_holder(claim, queues)).await;
         if let Some(Err(error)) = left.into_iter().next() {
-            // It may be asked again at any time.
+            // The claim may ask again at any time, so the removal must not wait for the lease to
+            // end.
             shared.retry_removal(&pending);
             return Err(error);
         }
         Ok(AcquireOutcome::Held { holder, queued: None })
     }
 
-    /// Has a task wait for the claim, unless one does.
+    /// Spawns a task that waits for the claim's turn, unless one is running.
     fn spawn_waiter(
         &self,
         claim: &Arc<Claim>,
@@ -227,7 +230,7 @@ impl<E: LockRecipe> SequencedStore<E> {
         Ok(())
     }
 
-    /// Who holds where the claim has not its turn, if that can be said.
+    /// Returns the holder of a lock that the claim waits for, if that can be determined.
     async fn blocking_holder(&self, claim: &Claim, queues: &ClaimQueues) -> Option<Box<Holder>> {
         for (key, queue) in claim.keys().iter().zip(queues) {
             let nth = queue_order::position_of(queue, claim.token()).unwrap_or_default();
@@ -249,7 +252,7 @@ impl<E: LockRecipe> SequencedStore<E> {
                 let token = renewal.claim.token();
                 let made =
                     claims.get(token).filter(|record| record.phase == Phase::Holding)?.made.clone();
-                // Before the answer: it may come late, and the lease must not end meanwhile.
+                // Extended before the reply, which may be late: the lease must not end meanwhile.
                 claims.extend_to(token, now + renewal.ttl);
                 made
             };
@@ -274,7 +277,7 @@ impl<E: LockRecipe> SequencedStore<E> {
             if let Some(made) = made.as_ref().filter(|_| there) {
                 shared.note_proof(made.session, now);
             }
-            // It may have ended meanwhile.
+            // The lease may have ended meanwhile.
             let holds = claims.get(token).is_some_and(|record| record.phase == Phase::Holding);
             if holds && !there {
                 lost |= claims.entries_lost(token, now);
@@ -293,7 +296,7 @@ impl<E: LockRecipe> SequencedStore<E> {
             .collect();
         drop(claims);
         if lost {
-            // If there is nothing that could end them, they end with the session.
+            // If the timer cannot run, the remaining entries end with the session.
             let _ended_soon = shared.ensure_timer();
         }
         answers
@@ -346,7 +349,7 @@ impl<E: LockRecipe> SequencedStore<E> {
         what.iter().map(answer).collect()
     }
 
-    /// Lets locks be taken for a while still; whether each was.
+    /// Keeps locks held for a while longer (`hold_at_least`). Returns for each whether it was held.
     async fn stay(
         &self,
         stays: &[(&ReleaseRequest, Arc<MadeEntries>)],
@@ -366,13 +369,13 @@ impl<E: LockRecipe> SequencedStore<E> {
                         let waiting = claims.waiting_for(release.claim.keys());
                         told.extend(waiting.into_iter().map(|token| (token, end)));
                     }
-                    // What is left of it is due at once.
+                    // Its remaining entries are removed at once.
                     Ok(false) => _ = claims.entries_lost(token, now),
                     Err(_) => {}
                 }
             }
         }
-        // Not while the places are locked: the process that is notified may want them.
+        // After the mutex is released, because the subscriber may lock it.
         for (token, end) in told {
             if let Some(subscriber) = shared.subscribers.get(token.subscriber()) {
                 subscriber.ask_again(token, end);
@@ -385,14 +388,14 @@ impl<E: LockRecipe> SequencedStore<E> {
     }
 }
 
-/// Whether a later acquisition may get the number that this one has of another store: what is certain
-/// is only that it gets a greater one than was given here.
+/// Whether the fence is greater than the number that this store gave. Only a number greater than
+/// that one is certain for a later acquisition.
 fn fence_is_beyond(renewal: &RenewRequest, made: Option<&MadeEntries>) -> bool {
     let number = made.map(|made| FencingToken::from_counter(made.number));
     renewal.fence.is_some_and(|fence| number.is_none_or(|number| fence > number))
 }
 
-/// What a release comes to.
+/// What one release does.
 enum ReleaseAction {
     NotHeld,
     HoldAtLeast,
@@ -436,7 +439,7 @@ impl<E: LockRecipe> Store for SequencedStore<E> {
         self.shared.recipe.ping().await
     }
 
-    /// An entry ends with the session, of which at least a half may be leased.
+    /// An entry ends with the session, and `keeps_for` is at least half of the session timeout.
     fn entry_lifetime(&self, _ttl: Duration) -> Duration {
         self.shared.recipe.keeps_for() * 2
     }

@@ -22,51 +22,57 @@ use entries::Zookeeper;
 
 /// Locks in a ZooKeeper ensemble (3.6 and later).
 ///
-/// Made by [`LockManager::connect`](crate::LockManager::connect) from a `zookeeper://h1,h2,h3/chroot`
-/// URL, or by hand. Locks are kept below the node `chroot`, or `/lockattr` if the URL names none;
-/// its query may set `session_timeout`, `connect_timeout` and `response_timeout`.
+/// Made by [`LockManager::connect`](crate::LockManager::connect) from a
+/// `zookeeper://h1,h2,h3/chroot` URL, or by hand. Locks are stored below the node `chroot`, or
+/// `/lockattr` if the URL names none. The query may set `session_timeout`, `connect_timeout` and
+/// `response_timeout`.
 ///
-/// A lock is a node under its name (with `/` and what else servers refuse written as `%2F`), and who
-/// holds or waits has an ephemeral sequential node below it. Whose turn it is can be read off their
-/// order, so no process overtakes, and a waiter watches the one before: a release wakes one process.
-/// The nodes of locks are *containers*: the servers remove one when it has been empty for a while
-/// (`znode.container.checkIntervalMs`, a minute by default), and the `chroot` with the last of
-/// them. The counter of a fencing token is the *zxid* of the entry.
+/// A lock is a node under its name, with `/` and whatever else servers refuse written as `%2F`.
+/// Each claim that holds it or waits has an ephemeral sequential node below it. Their order decides
+/// whose turn it is, so no process overtakes. A waiter watches the node before its own, so a
+/// release notifies one process. The nodes of locks are *containers*: the servers remove one when
+/// it has been empty for a while (`znode.container.checkIntervalMs`, a minute by default), and the
+/// `chroot` with the last of them. The counter of a fencing token is the *zxid* of the entry.
 ///
-/// A claim for several keys says all of them in each of its entries, and servers take no request beyond
-/// `jute.maxbuffer` (1 MiB by default): some 170 keys of twenty letters. One that would be larger is
-/// [refused](Error::InvalidOptions); where the servers' limit is lower, they close the connection.
+/// A claim for several keys writes all of them into each of its entries, and servers accept no
+/// request beyond `jute.maxbuffer` (1 MiB by default): about 170 keys of twenty letters. A larger
+/// claim is [refused](Error::InvalidOptions). If the servers' limit is lower, they close the
+/// connection.
 ///
 /// # How long a lease is
 ///
-/// A store has one session, on a thread of its own, and all its entries hang on it. As long as the
-/// process lives, a lease ends after its `ttl` as in every store. When the process dies or is cut
-/// off, its locks are free when the servers end the session: `session_timeout` (20 s) after they
-/// last heard of it, rounded up to their next tick, **whatever the `ttl`**. For that reason a `ttl` can
-/// be half of `session_timeout` at most: only for so long can a holder rely on its session. So can
-/// `hold_at_least`, which lasts no longer than the session if the process ends.
+/// A store has one session, on a thread of its own. All its entries belong to that session. As long
+/// as the process lives, a lease ends after its `ttl`, as in every store. When the process dies or
+/// is cut off, its locks become free when the servers end the session: `session_timeout` (20 s)
+/// after they last heard from the process, rounded up to their next tick, **whatever the `ttl`**. A
+/// `ttl` can therefore be half of `session_timeout` at most: a holder can rely on its session only
+/// for that long. The same limit applies to `hold_at_least`, which ends with the session if the
+/// process ends.
 ///
-/// The servers bound `session_timeout` to 2 to 20 of their ticks (of 2 s by default). If they give
-/// less than asked for, connecting fails, and reports it; it should be four ticks or more.
+/// The servers limit `session_timeout` to 2 to 20 of their ticks (of 2 s by default). If they grant
+/// less than the store requests, connecting fails, and reports it. Set it to four ticks or more.
 ///
-/// # What is lost under which fault
+/// # Which fault loses what
 ///
-/// * A server dies: the client goes to another. What was being asked is unknown, as always.
-/// * The leader dies, or most servers do: nothing is granted or renewed until there is a leader. Who
-///   holds meanwhile is notified [`Lost`](Error::Lost) at the end of its TTL; after an election all
-///   sessions begin anew, so no other process gets in before.
-/// * A server is cut off from the leader: it goes on answering its clients' pings, and proves
-///   nothing by that. A renewal is a transaction that only a majority commits.
-/// * The session ends, or the process could not reach any server for half of its time: all holds of
-///   this store are `Lost` at once, all who wait get in the queue again in a new session.
-/// * A process stands still for longer than a session: its locks are another's, and it learns so
-///   before its next step, as its clock ran on. Fencing tokens tell a resource.
+/// * A server dies: the client connects to another. The outcome of open requests is unknown, as
+///   always.
+/// * The leader or most servers fail: nothing is granted or renewed until there is a leader. A
+///   holder is notified [`Lost`](Error::Lost) at the end of its TTL. After an election all sessions
+///   start anew, so no other process acquires the lock before.
+/// * A server is cut off from the leader: it still answers its clients' pings, which prove nothing.
+///   A renewal is a transaction that only a majority commits.
+/// * The session ends, or the process could not reach any server for half of `session_timeout`: all
+///   holds of this store are `Lost` at once, and all waiters enter the queue again in a new
+///   session.
+/// * A process is paused for longer than a session: other processes may hold its locks. It learns
+///   this before its next step, because its clock ran on. With fencing tokens, a resource can
+///   reject its late writes.
 ///
 /// # Rights
 ///
 /// Without a login, nodes are open to `world:anyone`. With `user:password@` in the URL (`digest`
-/// authentication), only who has the same login can touch them; a `chroot` that is there already
-/// needs the rights `crd` for it. The client speaks no TLS here.
+/// authentication), only clients with the same login can access them. On a `chroot` that already
+/// exists, the user needs the rights `crd`. The store does not support TLS.
 ///
 /// ```
 /// use lockattr::store::ZookeeperStore;
@@ -81,12 +87,13 @@ pub struct ZookeeperStore {
 }
 
 impl ZookeeperStore {
-    /// The store that `url` names. Does not contact the servers.
+    /// Makes the store that `url` names. Does not contact the servers.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] if the URL makes no sense, or if this process was forked from one that had
-    /// a connection to ZooKeeper: the client's one thread, which all connections need, is in the parent.
+    /// [`Error::InvalidOptions`] if the URL is not valid, or if this process was forked from one
+    /// that had a connection to ZooKeeper: the client's one thread, which all connections need,
+    /// stays in the parent.
     pub fn open(url: &str) -> Result<Self, Error> {
         let StoreUrl { urls, query } = StoreUrl::parse(url)?;
         Self::at(&urls, &query, &ServerSettings::default())

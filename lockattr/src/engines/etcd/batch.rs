@@ -1,17 +1,17 @@
-//! Many claims in one question, and an answer for each. Pure.
+//! Many claims in one request, and a result for each. Pure.
 
 use super::failure::Failure;
 use super::requests::MAX_OPERATIONS;
 use crate::engines::sequenced::Entry;
 use crate::store::StoreError;
 
-/// The entries of all claims, each with the number of its claim.
+/// The entries of all claims, each with the index of its claim.
 pub(super) fn numbered(claims: &[Vec<Entry>]) -> Vec<(&Entry, usize)> {
     let claims = claims.iter().enumerate();
     claims.flat_map(|(nth, entries)| entries.iter().map(move |entry| (entry, nth))).collect()
 }
 
-/// Yes for a claim all of whose entries have a yes, and at least one.
+/// Returns `true` for each claim that has entries, all of which are `true`.
 pub(super) fn by_claim(
     claims: usize,
     entries: &[(&Entry, usize)],

@@ -1,4 +1,4 @@
-//! One question over one channel, or a stream of them.
+//! Sends one request over a channel, or a stream of them.
 
 use futures_util::Stream;
 use prost::Message;
@@ -19,7 +19,7 @@ pub(super) const WATCH: &str = "/etcdserverpb.Watch/Watch";
 pub(super) const STATUS: &str = "/etcdserverpb.Maintenance/Status";
 pub(super) const AUTHENTICATE: &str = "/etcdserverpb.Auth/Authenticate";
 
-/// Asks once.
+/// Sends one request, and returns the reply.
 pub(super) async fn unary<Q, A>(
     channel: &Channel,
     token: Option<&MetadataValue<Ascii>>,
@@ -41,7 +41,7 @@ where
     answer.map(Response::into_inner).map_err(said)
 }
 
-/// Opens a stream; returns when the member has begun to answer.
+/// Opens a stream. Returns when the member has begun to reply.
 pub(super) async fn stream<Q, A>(
     channel: &Channel,
     token: Option<&MetadataValue<Ascii>>,
@@ -55,7 +55,7 @@ where
     let mut client = Grpc::new(channel.clone()).max_decoding_message_size(usize::MAX);
     client.ready().await.map_err(|error| Status::from_error(error.into()))?;
     let mut request = with_token(requests.into_streaming_request(), token);
-    // The stream is to end where its member has no leader: it hears nothing new then.
+    // The stream must end if its member has no leader, because it then gets no new events.
     request.metadata_mut().insert("hasleader", MetadataValue::from_static("true"));
     let path = path.parse().map_err(|_| Status::internal("not a path"))?;
     let answer = client.streaming(request, path, ProstCodec::<Q, A>::default()).await;

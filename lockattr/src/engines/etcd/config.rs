@@ -1,4 +1,4 @@
-//! What an etcd URL says: where the members are, who we are, and how long to wait for them.
+//! The settings in an etcd URL: members, credentials and timeouts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,30 +18,30 @@ pub(super) struct Config {
     pub(super) address: String,
     pub(super) login: Option<Login>,
     pub(super) timing: ServerSettings,
-    /// How long the servers keep the entries of a process that they hear nothing of: the TTL of its
-    /// lease, in whole seconds.
+    /// How long the servers keep the entries of a process that they no longer hear from: the TTL of
+    /// its lease, in whole seconds.
     pub(super) session_timeout: Duration,
 }
 
-/// One of the servers.
+/// A server of the cluster.
 pub(super) struct Member {
     pub(super) endpoint: Endpoint,
     pub(super) address: Arc<str>,
 }
 
-/// Who we are, where the servers ask for it.
+/// The credentials, if the servers require them.
 pub(super) struct Login {
     pub(super) user: String,
     pub(super) password: String,
 }
 
-/// Where etcd listens if no process says otherwise.
+/// etcd's default port.
 const PORT: u16 = 2379;
 
-/// So that a lease of ten seconds, which is the default, fits.
+/// Long enough for a lease of ten seconds, which is the default.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Shorter ones are made longer by the servers, whose least is one and a half election timeouts.
+/// The servers lengthen a shorter one to their minimum, one and a half election timeouts.
 const SHORTEST: Duration = Duration::from_secs(2);
 
 const NAMES: &str = ", and for etcd `session_timeout`, `connect_timeout`, `response_timeout`, \

@@ -1,7 +1,7 @@
-//! Connecting: to the member that leads, if it is among those that answer.
+//! Connects to the leader, if it is among the members that reply.
 //!
-//! What a member tells while it is cut off from the others is not worth much, and a leader saves the
-//! others' way to it: so all members are asked each time who leads.
+//! A reply from a member that is cut off from the others proves little, and other members must
+//! forward requests to the leader. So every connect asks all members which one leads.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use super::messages::{AuthenticateRequest, AuthenticateResponse, Done, StatusRes
 use super::watches::Watches;
 use crate::store::StoreError;
 
-/// How long a member that knows who leads is kept waiting for that one's own answer.
+/// How long to wait for the leader's reply after another member has replied.
 const LEADER_GRACE: Duration = Duration::from_millis(50);
 
 impl ConnectionSlot {
@@ -63,7 +63,7 @@ impl ConnectionSlot {
         Ok(Connection { id, address: member.address.clone(), channel, token, watches })
     }
 
-    /// Connects to one member and asks it who leads.
+    /// Connects to one member and asks it which member leads.
     async fn probe_member<'a>(
         &self,
         member: &'a Member,
@@ -80,7 +80,7 @@ impl ConnectionSlot {
                 unary(&channel, None, &member.address, STATUS, Done {}).await;
             let standing = match status {
                 Ok(status) => MemberRole::of(&status),
-                // It answers, and that is enough.
+                // A refusal is a reply too, and that is enough.
                 Err(failure) if failure.kind != Kind::Unknown => MemberRole::Follower,
                 Err(failure) => return Err(failure),
             };
@@ -115,7 +115,7 @@ impl ConnectionSlot {
     }
 }
 
-/// What a member says of itself.
+/// The role that a member reports.
 enum MemberRole {
     Leader,
     Follower,

@@ -1,4 +1,4 @@
-//! The connection, of which there is one at a time: replaced when it falls silent.
+//! The connection to the servers: one at a time, replaced when it does not reply.
 
 use std::sync::Arc;
 
@@ -14,21 +14,21 @@ use super::watches::Watches;
 use crate::store::last_answer::LastAnswer;
 use crate::store::slots::{Attempt, Slots};
 
-/// The way to the servers, of which there is one at a time. Lives on the store's own runtime.
+/// The one connection to the servers. Lives on the store's own runtime.
 pub(super) struct ConnectionSlot {
     pub(super) config: Config,
     connections: Slots<(), Connection>,
     pub(super) answered: LastAnswer,
 }
 
-/// A connection that is thought to work.
+/// A connection that is believed to work.
 #[derive(Clone)]
 pub(super) struct Connection {
     pub(super) id: u64,
     /// The member at its other end, for errors.
     pub(super) address: Arc<str>,
     pub(super) channel: Channel,
-    /// What proves who we are.
+    /// The token that authenticates this store.
     pub(super) token: Option<MetadataValue<Ascii>>,
     pub(super) watches: Arc<Watches>,
 }
@@ -39,8 +39,8 @@ impl ConnectionSlot {
         Arc::new(Self { config, connections, answered })
     }
 
-    /// Asks, and waits for the answer for `response_timeout`. Who drops this does not know what
-    /// became of the request.
+    /// Sends a request, and waits for the reply for `response_timeout`. If the caller drops this,
+    /// the outcome of the request is unknown.
     pub(super) async fn ask<Q, A>(
         self: &Arc<Self>,
         path: &'static str,
@@ -52,7 +52,7 @@ impl ConnectionSlot {
     {
         let live = self.get().await?;
         match self.ask_on(&live, path, request).await {
-            // It was not executed, so it is safe to ask again.
+            // It was not executed, so it is safe to send again.
             Err(failure) if failure.kind == Kind::BadToken && self.config.login.is_some() => {
                 let live = self.get().await?;
                 self.ask_on(&live, path, request).await
@@ -61,7 +61,7 @@ impl ConnectionSlot {
         }
     }
 
-    /// The same, of the member at the end of this connection.
+    /// The same, to the member of this connection.
     pub(super) async fn ask_on<Q, A>(
         &self,
         live: &Connection,
@@ -75,7 +75,7 @@ impl ConnectionSlot {
         self.in_time(live, live.unary(path, request.clone())).await
     }
 
-    /// The outcome of what a member was asked; silence ends the connection.
+    /// Returns a member's reply. A member that does not reply in time loses the connection.
     pub(super) async fn in_time<A>(
         &self,
         live: &Connection,
@@ -95,17 +95,17 @@ impl ConnectionSlot {
         outcome
     }
 
-    /// Uses this connection no more. No process hears on it what is watched for.
+    /// Stops using this connection, and ends its watches.
     pub(super) fn leave(&self, live: &Connection) {
         self.connections.forget(live.id);
         live.watches.end();
     }
 
-    /// The connection, made now if there is none.
+    /// Returns the connection, made now if there is none.
     pub(super) async fn get(self: &Arc<Self>) -> Result<Connection, Failure> {
         match self.connections.live(()) {
             Some((_, live)) if !live.watches.have_ended() => return Ok(live),
-            // The connection has ended too, as a rule; no request is to find that out.
+            // The connection has usually ended too; no request should have to find that out.
             Some((ended, _)) => drop(self.connections.forget(ended)),
             None => {}
         }
@@ -132,7 +132,7 @@ impl Connection {
         unary(&self.channel, self.token.as_ref(), &self.address, path, request).await
     }
 
-    /// The first answer to one request of a stream.
+    /// Returns the first reply to one request of a stream.
     pub(super) async fn first_of<Q, A>(&self, path: &'static str, request: Q) -> Result<A, Failure>
     where
         Q: Message + 'static,

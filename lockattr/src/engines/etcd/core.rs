@@ -1,4 +1,4 @@
-//! Entering lines, and leaving them: what is asked on the store's own thread.
+//! Enters and leaves queues, on the store's own thread.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,8 +17,8 @@ use super::session::{LeaseTiming, Session};
 use crate::engines::sequenced::{Entered, Entry};
 use crate::store::StoreError;
 
-/// How often a question to enter is put anew, at most: a session that has ended, and one that wrote
-/// its key again meanwhile.
+/// How often a request is sent at most: again if the session has ended, or has rewritten its key
+/// meanwhile.
 const ROUNDS: usize = 3;
 
 pub(super) struct Core {
@@ -66,14 +66,14 @@ impl Core {
             let numbers = || ours.iter().map(|entry| entry.sequence);
             let together = ours.len() == queues.len() && numbers().min() == numbers().max();
             if let Some(number) = numbers().max().filter(|_| together) {
-                // They are there, whatever could not be sent after that.
+                // The entries are there, so no later error may report that nothing was sent.
                 self.ensure_alive(&session, since).await.map_err(StoreError::sent)?;
                 return Ok(Entered { session: session.lease.cast_unsigned(), number, queues });
             }
             if answer.succeeded {
                 return Err(odd_answer());
             }
-            // Somebody has removed a part of them.
+            // Another program has removed some of them.
             self.remove(ours.iter()).await.map_err(|failure| failure.error.sent())?;
             match requests::key_revision_in(&answer) {
                 Some(mark) => session.set_key_revision(mark),
@@ -99,8 +99,7 @@ impl Core {
         Ok(())
     }
 
-    /// Whether each entry is there, in the order of claims that they are numbered by: all of one
-    /// claim, or not.
+    /// Whether the entries of each claim are all there: one result for each claim, in order.
     pub(super) async fn confirm(
         &self,
         session: &Session,
@@ -121,7 +120,7 @@ impl Core {
         outcome
     }
 
-    /// Removes the entries of each claim; whether all of them were there.
+    /// Removes the entries of each claim. Returns whether all of them were there.
     pub(super) async fn leave(&self, claims: &[Vec<Entry>]) -> Vec<Result<bool, StoreError>> {
         let entries = numbered(claims);
         let asked = entries.chunks(MAX_OPERATIONS).map(async |chunk| {
@@ -140,13 +139,13 @@ impl Core {
         Ok(())
     }
 
-    /// Returns once no question that was given up can come true any more.
+    /// Returns once no request with an unknown outcome can take effect any more.
     pub(super) async fn fence_lost_requests(&self) -> Result<(), StoreError> {
         match self.session() {
             Some(session) => {
                 self.rewrite_session_key(&session).await.map_err(|failure| failure.error)
             }
-            // With it, what was asked in its name.
+            // When a session is over, its requests cannot take effect.
             None => Ok(()),
         }
     }

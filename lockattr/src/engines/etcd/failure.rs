@@ -1,10 +1,10 @@
-//! What a member answered instead of an answer, and what that says about the request.
+//! An error that a member replied, and what it means for the request.
 
 use tonic::{Code, Status};
 
 use crate::store::StoreError;
 
-/// A request that failed, or of which it is unknown what came.
+/// A request that failed, or whose outcome is unknown.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
     pub(super) error: StoreError,
@@ -13,15 +13,15 @@ pub(super) struct Failure {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It did not leave this process.
+    /// It was not sent.
     NotSent,
-    /// The servers would not do it, and have done nothing.
+    /// The servers refused it, and did nothing.
     Refused,
-    /// The same, because they do not know our token any more: tokens end by time, and with a member.
+    /// The same, because they no longer accept the token: tokens expire, and end with a member.
     BadToken,
-    /// The same, because there is no such lease any more.
+    /// The same, because the lease no longer exists.
     NoLease,
-    /// It is unknown what became of it.
+    /// The outcome is unknown.
     Unknown,
 }
 
@@ -34,7 +34,7 @@ impl Failure {
         Self { error: StoreError::new(sentence), kind: Kind::Unknown }
     }
 
-    /// What the member at `address` said.
+    /// Reads the error that the member at `address` replied.
     pub(super) fn from_status(address: &str, status: &Status) -> Self {
         let message = status.message();
         let kind = match status.code() {
@@ -51,10 +51,10 @@ impl Failure {
             | Code::FailedPrecondition
             | Code::OutOfRange
             | Code::Unimplemented => Kind::Refused,
-            // The way there, or a member without a leader: an election, a restart.
+            // The connection failed, or the member has no leader: an election, a restart.
             _ => Kind::Unknown,
         };
-        // The way there says what was wrong in its causes only.
+        // A connection error names its reason only in its causes.
         let cause = std::error::Error::source(status).map(root).filter(|cause| cause != message);
         let cause = cause.map(|cause| format!(" ({cause})")).unwrap_or_default();
         let mut sentence = format!("{address}: {message}{cause}");
@@ -66,7 +66,7 @@ impl Failure {
     }
 }
 
-/// The last of the causes, which says most.
+/// Returns the innermost cause, which says most.
 pub(super) fn root(error: &(dyn std::error::Error + 'static)) -> String {
     let mut last = error;
     while let Some(next) = last.source() {
@@ -75,7 +75,7 @@ pub(super) fn root(error: &(dyn std::error::Error + 'static)) -> String {
     last.to_string()
 }
 
-/// The code alone: a status carries metadata too.
+/// Only the code, because a status carries metadata too.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct StatusCode(Code);

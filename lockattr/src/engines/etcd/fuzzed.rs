@@ -1,4 +1,4 @@
-//! The doors to this engine for [`fuzzing`](crate::engines::fuzzing).
+//! The entry points of this engine for [`fuzzing`](crate::engines::fuzzing).
 
 #![allow(missing_docs, reason = "the doors are named after the rooms")]
 
@@ -20,8 +20,8 @@ fn request(keys: &[LockKey], token: OwnerToken) -> EnterRequest {
     EnterRequest::new(&NewEntry { keys, token, sharing: Sharing::Exclusive, value: "" })
 }
 
-/// Bytes that answer a question to enter these lines: how many entries of ours they are taken to say
-/// that there are.
+/// Reads bytes as the reply to a request to enter these queues. Returns how many entries of this
+/// claim are found in it.
 pub fn entered(bytes: &[u8], keys: &[LockKey], token: OwnerToken) -> usize {
     let Ok(answer) = TxnResponse::decode(bytes) else { return 0 };
     let session = Session::new(LEASE, 1, Instant::now());
@@ -45,7 +45,7 @@ pub fn entered(bytes: &[u8], keys: &[LockKey], token: OwnerToken) -> usize {
     claims[0].len()
 }
 
-/// Bytes that answer a look at a line, or come from a watch.
+/// Reads bytes as a reply with a queue, or as a message of a watch.
 pub fn looked(bytes: &[u8], key: &LockKey) {
     let _event = WatchResponse::decode(bytes);
     let Ok(answer) = RangeResponse::decode(bytes) else { return };
@@ -55,7 +55,7 @@ pub fn looked(bytes: &[u8], key: &LockKey) {
     check_queue(&names::entries(&names::queue_prefix(key), answer.kvs));
 }
 
-/// What a server that keeps to the rules answers, for the fuzzer to begin with.
+/// Returns the reply of a correct server, for the fuzzer to begin with.
 pub fn grant(keys: &[LockKey], token: OwnerToken) -> Vec<u8> {
     use super::messages::{Answer, KeyValue, ResponseOp};
     let several = keys.len() > 1;

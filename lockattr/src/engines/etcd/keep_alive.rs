@@ -1,4 +1,5 @@
-//! Keeping the session: opened when first needed, proved once in a while, taken back at the end.
+//! Keeps the session alive: opens it when first needed, proves it regularly, and revokes it at the
+//! end.
 
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
@@ -16,17 +17,17 @@ use super::session::Session;
 use super::watches::{Watch, WatchOutcome};
 use super::{names, requests};
 
-/// What a member has not answered in time is asked again after this long, to keep the session.
+/// How long to wait before the session is proved again, if that failed.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
 impl Core {
-    /// The session that there is.
+    /// Returns the current session, if it is not over.
     pub(super) fn session(&self) -> Option<Arc<Session>> {
         let session = self.current.lock().unwrap_or_else(PoisonError::into_inner).clone();
         session.filter(|session| !session.is_over())
     }
 
-    /// The session that there is, or a new one.
+    /// Returns the current session, or opens a new one.
     pub(super) async fn open(self: &Arc<Self>) -> Result<Arc<Session>, Failure> {
         if let Some(session) = self.session() {
             return Ok(session);
@@ -60,16 +61,16 @@ impl Core {
         Ok(session)
     }
 
-    /// Takes back the lease, and all that hangs on it.
+    /// Revokes the lease, and with it all its keys.
     pub(super) async fn revoke(&self, session: &Session) {
         session.end();
         let asked = LeaseId { id: session.lease };
-        // If it does not come to this, it ends by itself.
+        // If this fails, the lease expires by itself.
         let _done: Result<Done, _> = self.connection.ask(REVOKE, &asked).await;
     }
 
-    /// Makes sure that it lives until then: reads the session's key, and then keeps the lease alive,
-    /// over the same connection. [`LeaseTiming`] has the reason.
+    /// Ensures that the session lives until `until`: reads the session's key, then keeps the lease
+    /// alive, over the same connection. [`LeaseTiming`] has the reason.
     pub(super) async fn prove(&self, session: &Session, until: Instant) -> Result<(), Failure> {
         let _one = session.proving.lock().await;
         if session.lives_until() >= until {
@@ -100,7 +101,7 @@ impl Core {
     }
 }
 
-/// Keeps a session until it is over: watches its key, and proves it once in a while.
+/// Keeps a session alive until it is over: watches its key, and proves it regularly.
 async fn keep(core: Weak<Core>, session: Arc<Session>) {
     let mut watch = None;
     while !session.is_over() {
@@ -111,7 +112,7 @@ async fn keep(core: Weak<Core>, session: Arc<Session>) {
             if watch.is_none() {
                 watch = here.watch(&session).await;
             }
-            // Longer than it is known to.
+            // Beyond the last proof, so that this makes a new one.
             here.prove(&session, Instant::now() + lives).await
         };
         let until = session.lives_until();
@@ -135,7 +136,7 @@ async fn keep(core: Weak<Core>, session: Arc<Session>) {
         }
     }
     session.end();
-    // Whatever of it may be left shall not wait for its time.
+    // Whatever is left of it must not wait until it expires.
     if let Some(core) = core.upgrade() {
         core.revoke(&session).await;
     }

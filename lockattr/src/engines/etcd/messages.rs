@@ -1,5 +1,5 @@
-//! The messages of etcd's API that are used here, by the field numbers of its `rpc.proto`, `kv.proto`
-//! and `v3lock.proto`. Fields that no process here writes or reads are left out, as the format allows.
+//! The messages of etcd's API that this engine uses, with the field numbers of its `rpc.proto`,
+//! `kv.proto` and `v3lock.proto`. Fields that are not used are left out, as the format allows.
 
 use prost::{Enumeration, Message, Oneof};
 
@@ -31,7 +31,7 @@ pub(super) struct RangeRequest {
     pub(super) key: Vec<u8>,
     #[prost(bytes = "vec", tag = "2")]
     pub(super) range_end: Vec<u8>,
-    /// How many at most; zero for all.
+    /// How many to return at most; zero for all.
     #[prost(int64, tag = "3")]
     pub(super) limit: i64,
     #[prost(bool, tag = "8")]
@@ -63,7 +63,7 @@ pub(super) struct DeleteRangeRequest {
     pub(super) key: Vec<u8>,
 }
 
-/// An answer of which nothing is read.
+/// A reply whose fields are not read.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Done {}
 

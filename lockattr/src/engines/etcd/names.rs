@@ -1,4 +1,4 @@
-//! What an entry is called in etcd: `<name>/<mode>-<token>-<lease>`. Pure.
+//! The names of entries in etcd: `<name>/<mode>-<token>-<lease>`. Pure.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,16 +9,16 @@ use super::messages::KeyValue;
 use crate::engines::sequenced::{Entry, EntryValue, LockQueue};
 use crate::store::{LockKey, OwnerToken, Sharing};
 
-/// Without `/`, no name's line lies within another's.
+/// With `/` escaped, no queue lies within another.
 const ESCAPED: &AsciiSet = &AsciiSet::EMPTY.add(b'%').add(b'/');
 
-/// All keys of one line begin with this, and no others do.
+/// Returns the prefix that all keys of this queue have, and no others.
 pub(super) fn queue_prefix(key: &LockKey) -> String {
     let name: Cow<'_, str> = utf8_percent_encode(key.name(), ESCAPED).into();
     [&name, "/"].concat()
 }
 
-/// The end of the range of keys that begin with it: `0` comes next after `/`.
+/// Returns the end of the range of keys with this prefix: `0` comes next after `/`.
 pub(super) fn range_end_of(queue: &str) -> Vec<u8> {
     let mut end = queue.as_bytes().to_vec();
     if let Some(last) = end.last_mut() {
@@ -27,16 +27,16 @@ pub(super) fn range_end_of(queue: &str) -> Vec<u8> {
     end
 }
 
-/// The key that is written in the session's name: it is gone when its lease is.
+/// Returns the key of a session, which is removed with its lease.
 pub(super) fn session(lease: i64) -> String {
     format!("{SESSIONS}{lease:x}")
 }
 
-/// Where those of all sessions are.
+/// The prefix of the keys of all sessions.
 pub(super) const SESSIONS: &str = "lockattr/session/";
 
-/// The rest of an entry's name behind its line. The session is a part of it, so that the entry of an
-/// earlier one is not taken for ours.
+/// Returns an entry's name within its queue. The session is a part of it, so that an entry of an
+/// earlier session is not taken for one of this.
 pub(super) fn entry_name(token: OwnerToken, sharing: Sharing, several: bool, lease: i64) -> String {
     let several = if several { "+" } else { "" };
     match sharing {
@@ -46,18 +46,18 @@ pub(super) fn entry_name(token: OwnerToken, sharing: Sharing, several: bool, lea
     }
 }
 
-/// What waits in a queue, from its front. What somebody else has put there is passed over.
+/// Returns the entries of a queue, head first. Skips keys that another program put there.
 pub(super) fn entries(queue: &str, mut found: Vec<KeyValue>) -> Vec<Entry> {
     found.sort_by_key(|kv| kv.create_revision);
     found.iter().filter_map(|kv| entry(queue, kv)).collect()
 }
 
-/// What the keys of all lines begin with whose names begin with `prefix`.
+/// Returns the prefix of the keys of all queues whose names begin with `prefix`.
 pub(super) fn encoded_prefix(prefix: &str) -> String {
     utf8_percent_encode(prefix, ESCAPED).to_string()
 }
 
-/// The lines of these, under names that begin with `prefix`; what is not ours is passed over.
+/// Returns the queues of these keys whose names begin with `prefix`. Skips keys of other programs.
 pub(super) fn queues(prefix: &str, found: Vec<KeyValue>) -> Vec<LockQueue> {
     let mut by_queue = BTreeMap::<_, Vec<_>>::new();
     for kv in found {
@@ -70,14 +70,14 @@ pub(super) fn queues(prefix: &str, found: Vec<KeyValue>) -> Vec<LockQueue> {
         let key = LockKey::new(prefix, name.strip_prefix(prefix)?).ok()?;
         let id = |kv: &KeyValue| Some(std::str::from_utf8(&kv.key).ok()?.into());
         let written = found.iter().filter_map(|kv| Some((id(kv)?, written(kv)))).collect();
-        // Another program may write the same name in another way.
+        // Another program may encode the same name in another way.
         let entries = if queue_prefix(&key) == queue { entries(&queue, found) } else { Vec::new() };
         (!entries.is_empty()).then_some(LockQueue { key, entries, written })
     };
     by_queue.into_iter().filter_map(read).collect()
 }
 
-/// What an entry says.
+/// Returns the text of an entry, and its number.
 pub(super) fn written(kv: &KeyValue) -> EntryValue {
     let value = String::from_utf8_lossy(&kv.value).into_owned();
     EntryValue { value, number: u64::try_from(kv.create_revision).unwrap_or_default() }

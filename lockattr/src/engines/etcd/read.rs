@@ -1,4 +1,4 @@
-//! Looking at lines, and being told when they change.
+//! Reads queues, and waits for changes in them.
 
 use tokio::time::timeout;
 
@@ -11,7 +11,7 @@ use super::{names, requests};
 use crate::engines::sequenced::{Entry, EntryValue, LockQueue};
 use crate::store::StoreError;
 
-/// So many entries are read at once: far from the 4 MiB that an answer may have.
+/// How many entries are read at once: far below the 4 MiB that a reply may have.
 const PAGE: i64 = 1000;
 
 impl Core {
@@ -22,7 +22,7 @@ impl Core {
         Ok(names::entries(queue, found.kvs))
     }
 
-    /// The lines under all names that begin with this.
+    /// Returns the queues under all names that begin with `prefix`.
     pub(super) async fn queues(&self, prefix: &str) -> Result<Vec<LockQueue>, StoreError> {
         let start = names::encoded_prefix(prefix);
         let (mut kvs, mut first) = (Vec::new(), start.clone().into_bytes());
@@ -32,7 +32,7 @@ impl Core {
             let found = found.map_err(|failure| failure.error)?;
             kvs.extend(found.kvs);
             match kvs.last() {
-                // Behind it, nothing is smaller.
+                // The smallest key after it.
                 Some(last) if found.more => first = [&last.key[..], &[0]].concat(),
                 _ => return Ok(names::queues(prefix, kvs)),
             }
@@ -78,7 +78,7 @@ impl Core {
         }
     }
 
-    /// Whether the member watches, in time.
+    /// Whether the member confirms the watch in time.
     pub(super) async fn is_there(&self, live: &Connection, watch: &mut Watch) -> bool {
         let limit = self.connection.config.timing.response_timeout;
         let there = timeout(limit, watch.is_there()).await;

@@ -1,5 +1,5 @@
-//! etcd as the shared layer of ordered stores sees it: what is asked there is done on the store's own
-//! thread, to its end, also if the caller gives up.
+//! etcd as the sequenced layer sees it. Requests run on the store's own thread to completion, even
+//! if the caller gives up.
 
 use std::fmt::{self, Debug};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::engines::sequenced::{
 };
 use crate::store::{LockKey, OwnerToken, StoreError};
 
-/// The members of one cluster, and one lease there.
+/// A cluster, and the store's one lease there.
 pub(super) struct Etcd {
     core: Arc<Core>,
     thread: StoreThread,
@@ -32,7 +32,7 @@ impl Etcd {
         Self { core: Core::new(config), thread: StoreThread::new("lockattr-etcd") }
     }
 
-    /// Has it done on the store's thread. It goes on if no process waits for it any more.
+    /// Runs work on the store's thread. It continues if the caller stops waiting.
     fn begin<T, F>(&self, work: impl FnOnce(Arc<Core>) -> F) -> Result<JoinHandle<T>, StoreError>
     where
         T: Send + 'static,
@@ -50,20 +50,20 @@ impl Etcd {
         done.await.unwrap_or_else(|_| Err(StoreError::new("the thread of its session has ended")))
     }
 
-    /// The same, but only for as long as somebody waits.
+    /// The same, but aborts the work when the caller stops waiting.
     async fn while_awaited<F>(&self, work: impl FnOnce(Arc<Core>) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
     {
         if let Ok(working) = self.begin(work) {
             let mut working = AbortOnDrop(working);
-            // If the thread has ended, it cannot be known.
+            // If the thread has ended, the result cannot be known.
             drop((&mut working.0).await);
         }
     }
 }
 
-/// Work that ends with the waiter for it.
+/// A task that is aborted when this is dropped.
 struct AbortOnDrop(JoinHandle<()>);
 
 impl Drop for AbortOnDrop {
@@ -89,7 +89,7 @@ impl LockRecipe for Etcd {
     }
 
     async fn latest_queue(&self, key: &LockKey) -> Result<Vec<Entry>, StoreError> {
-        // Every look is one at a majority.
+        // A majority confirms every read.
         self.queue(key).await
     }
 
@@ -116,7 +116,7 @@ impl LockRecipe for Etcd {
     async fn confirm(&self, held: &[ClaimEntries<'_>]) -> Vec<Result<bool, StoreError>> {
         let Some(session) = self.core.session() else { return vec![Ok(false); held.len()] };
         let lease = session.lease.cast_unsigned();
-        // What an earlier session carried is over, also if its entries are there still.
+        // The locks of an earlier session are lost, even if its entries are still there.
         let claims = held.iter().map(|held| match held.session == lease {
             true => held.entries.to_vec(),
             false => Vec::new(),
@@ -167,7 +167,7 @@ impl LockRecipe for Etcd {
     }
 }
 
-/// A claim that leaves its lines.
+/// A claim that leaves its queues.
 struct LeavingClaim {
     token: OwnerToken,
     queues: Vec<String>,
@@ -182,7 +182,7 @@ impl LeavingClaim {
         Self { token: held.token, queues, known: held.entries.to_vec(), turn }
     }
 
-    /// What it has in its lines, once no question of its can come true any more.
+    /// Returns the claim's entries, once none of its requests can take effect any more.
     async fn entries(&mut self, core: &Core) -> Result<Vec<Entry>, StoreError> {
         self.turn.wait_for_earlier().await;
         core.fence_lost_requests().await?;
@@ -206,8 +206,8 @@ impl Debug for Etcd {
 }
 
 impl Drop for Etcd {
-    /// Takes the lease back: else its servers would keep it, and a watch of it, until its time is
-    /// over.
+    /// Revokes the lease. Otherwise the servers would keep it, and a watch of its key, until it
+    /// expires.
     fn drop(&mut self) {
         let Some(session) = self.core.session() else { return };
         let (Ok(handle), Ok(stay)) = (self.thread.handle(), self.thread.guard()) else { return };
@@ -215,7 +215,7 @@ impl Drop for Etcd {
     }
 }
 
-/// Keeps the thread until it is done.
+/// Keeps the thread running until the lease is revoked.
 async fn revoke_session(core: Arc<Core>, session: Arc<Session>, stay: ThreadGuard) {
     core.revoke(&session).await;
     drop(stay);

@@ -1,5 +1,5 @@
-//! In which order questions go that are asked one after the other and concern the same: members answer
-//! what they are asked at once in any order.
+//! Orders requests that are sent one after the other for the same claim or queue, because members
+//! may execute concurrent requests in any order.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,22 +8,22 @@ use tokio::sync::watch;
 
 use crate::store::OwnerToken;
 
-/// The questions that were not answered yet. Cheap to clone.
+/// The requests without a reply. Cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct RequestOrder(Arc<Mutex<Underway>>);
 
 #[derive(Default)]
 struct Underway {
-    /// The last question to enter of each claim.
+    /// The last request to enter of each claim.
     entering: HashMap<OwnerToken, Ended>,
-    /// The removals from each line.
+    /// The removals from each queue.
     leaving: HashMap<Arc<str>, Vec<Ended>>,
 }
 
-/// Nothing is ever sent: it ends with the question.
+/// Carries no messages: it closes when the request ends.
 type Ended = watch::Receiver<()>;
 
-/// A question's place among the others; those that have to come behind it wait until it is dropped.
+/// A request's position in the order. Later requests wait until it is dropped.
 pub(super) struct OrderedRequest {
     order: RequestOrder,
     token: Option<OwnerToken>,
@@ -33,8 +33,9 @@ pub(super) struct OrderedRequest {
 }
 
 impl RequestOrder {
-    /// A question to enter these lines, noted before it is sent: behind the last of the same claim, and
-    /// behind whatever leaves them, as it may be what is in its way.
+    /// Orders a request to enter these queues, before it is sent. It comes after the last one of
+    /// the same claim, and after all removals from these queues, because it may wait for what they
+    /// remove.
     pub(super) fn begin_enter(&self, token: OwnerToken, queues: &[String]) -> OrderedRequest {
         let this = watch::Sender::new(());
         let mut underway = self.lock();
@@ -45,7 +46,7 @@ impl RequestOrder {
         OrderedRequest { order: self.clone(), token: Some(token), queues: Vec::new(), before, this }
     }
 
-    /// A removal of this claim from these lines: behind its own question to enter.
+    /// Orders a removal of this claim from these queues: after the claim's own request to enter.
     pub(super) fn begin_leave(&self, token: OwnerToken, queues: &[String]) -> OrderedRequest {
         let this = watch::Sender::new(());
         let queues: Vec<Arc<str>> = queues.iter().map(|queue| queue.as_str().into()).collect();
@@ -59,13 +60,14 @@ impl RequestOrder {
     }
 
     fn lock(&self) -> MutexGuard<'_, Underway> {
-        // Nothing in there can panic half-way, so a poisoned lock is still good.
+        // No panic can leave this half-changed, so a poisoned mutex is safe to use.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl OrderedRequest {
-    /// Returns once it has come: each was noted after all that it waits for, so it does come.
+    /// Returns once all earlier requests have ended. They do not wait for this one, so it does
+    /// return.
     pub(super) async fn wait_for_earlier(&mut self) {
         for before in &mut self.before {
             drop(before.changed().await);
@@ -78,7 +80,7 @@ impl Drop for OrderedRequest {
         let this = self.this.subscribe();
         let mut underway = self.order.lock();
         if let Some(token) = self.token {
-            // Another of the same claim may have come behind.
+            // A later request of the same claim may have replaced it.
             if underway.entering.get(&token).is_some_and(|last| last.same_channel(&this)) {
                 underway.entering.remove(&token);
             }

@@ -1,9 +1,9 @@
-//! What is asked for in one step each, and what the answers say. Pure.
+//! The transactions of this engine, each one atomic step, and how to read their replies. Pure.
 //!
-//! A transaction that only compares would be answered by any member out of its own memory, however
-//! old (`isTxnSerializable` finds no range in it that has to be linearizable): so each of them reads
-//! something. One with another inside counts as a write, and costs the servers a round among them
-//! and a place in their log: only removals are made so.
+//! Any member would answer a transaction that only compares from its own memory, however old
+//! (`isTxnSerializable` finds no range in it that has to be linearizable). So each transaction also
+//! reads something. A transaction with another one inside counts as a write, which costs the
+//! servers a consensus round and a log entry: only removals are made so.
 
 use super::messages::{
     Answer, Compare, CompareTarget, Compared, DeleteRangeRequest, Op, PutRequest, RangeRequest,
@@ -14,11 +14,11 @@ use super::session::Session;
 use crate::engines::sequenced::{Entry, NewEntry};
 use crate::store::{OwnerToken, Sharing};
 
-/// How many operations a server takes at once, and some room: its own limit is 128 by default, for
-/// all levels together.
+/// The most operations in one request, with some room: the servers' own limit is 128 by default,
+/// for all levels together.
 pub(super) const MAX_OPERATIONS: usize = 120;
 
-/// An entry in the line of each key, of a claim that asks.
+/// A claim's request for an entry in the queue of each of its keys.
 pub(super) struct EnterRequest {
     pub(super) queues: Vec<String>,
     pub(super) token: OwnerToken,
@@ -36,14 +36,15 @@ impl EnterRequest {
         }
     }
 
-    /// What its entries are called in this session.
+    /// Returns the names of its entries in this session.
     fn ids(&self, session: &Session) -> impl Iterator<Item = String> {
         let several = self.queues.len() > 1;
         let name = names::entry_name(self.token, self.sharing, several, session.lease);
         self.queues.iter().map(move |queue| [queue, name.as_str()].concat())
     }
 
-    /// All entries or none; and the lines, with the session's key before them if it was none.
+    /// Makes all entries or none, and reads the queues. If it makes none, the session's key comes
+    /// first.
     pub(super) fn enter(&self, session: &Session) -> TxnRequest {
         let key = session.key.as_str();
         let unwritten = equal(key, Compared::ModRevision(session.key_revision()));
@@ -60,7 +61,7 @@ impl EnterRequest {
         }
     }
 
-    /// The lines in the answer to that, in the order of the keys.
+    /// Returns the queues in the reply, in the order of the keys.
     pub(super) fn queues_in(&self, answer: &TxnResponse) -> Option<Vec<Vec<Entry>>> {
         let ranges: Vec<_> = answer.responses.iter().filter_map(range_of).collect();
         let ranges = &ranges[ranges.len().checked_sub(self.queues.len())?..];
@@ -68,7 +69,7 @@ impl EnterRequest {
         Some(queues.map(|(queue, range)| names::entries(queue, range.kvs.clone())).collect())
     }
 
-    /// The entries that it has in these lines, in this session: one for each if it entered.
+    /// Returns the claim's entries of this session in these queues: one in each if it entered.
     pub(super) fn ours(&self, session: &Session, queues: &[Vec<Entry>]) -> Vec<Entry> {
         let queues = self.ids(session).zip(queues);
         let ours = queues.filter_map(|(id, queue)| queue.iter().find(|entry| *entry.id == *id));
@@ -76,14 +77,14 @@ impl EnterRequest {
     }
 }
 
-/// At which revision the session's key was written last, by the answer to a request that had no
-/// effect; none if it is gone.
+/// Returns the revision at which the session's key was last written, from the reply to a request
+/// that had no effect; `None` if the key is gone.
 pub(super) fn key_revision_in(answer: &TxnResponse) -> Option<i64> {
     let first = answer.responses.first().and_then(range_of)?;
     first.kvs.first().map(|kv| kv.mod_revision)
 }
 
-/// Whether each of these is still there; if not, which are.
+/// Checks whether all these entries are still there; if not, which are.
 pub(super) fn confirm(session_key: &str, entries: &[(&Entry, usize)]) -> TxnRequest {
     let there = entries.iter().map(|(entry, _)| there(entry));
     let looks = entries.iter().map(|(entry, _)| op(Op::Range(single_key(&entry.id))));
@@ -94,7 +95,7 @@ pub(super) fn confirm(session_key: &str, entries: &[(&Entry, usize)]) -> TxnRequ
     }
 }
 
-/// For each of them, in order, whether it was there, by the answer to [`confirm`].
+/// Returns for each entry, in order, whether it was there, from the reply to [`confirm`].
 pub(super) fn confirmed(entries: &[(&Entry, usize)], answer: &TxnResponse) -> Vec<bool> {
     if answer.succeeded {
         return vec![true; entries.len()];
@@ -107,7 +108,7 @@ pub(super) fn confirmed(entries: &[(&Entry, usize)], answer: &TxnResponse) -> Ve
     found.collect()
 }
 
-/// Removes each of these that is still the one which was made then.
+/// Removes each of these entries, if its key was not made again since.
 pub(super) fn leave(entries: &[(&Entry, usize)]) -> TxnRequest {
     let removals = entries.iter().map(|(entry, _)| {
         let removal = op(Op::Delete(DeleteRangeRequest { key: entry.id.as_bytes().into() }));
@@ -118,13 +119,13 @@ pub(super) fn leave(entries: &[(&Entry, usize)]) -> TxnRequest {
     TxnRequest { compare, success: removals.collect(), failure }
 }
 
-/// For each of them, in order, whether it was removed, by the answer to [`leave`].
+/// Returns for each entry, in order, whether it was removed, from the reply to [`leave`].
 pub(super) fn left(answer: &TxnResponse) -> impl Iterator<Item = bool> {
     let removed = |op: &_| matches!(op, Some(Answer::Txn(answer)) if answer.succeeded);
     answer.responses.iter().map(move |op| removed(&op.answer))
 }
 
-/// Writes the session's key in its name: for the first time, or again if it is still there.
+/// Writes the session's key with its lease: for the first time, or again if it is still there.
 pub(super) fn write_session_key(key: &str, lease: i64, at: i64) -> TxnRequest {
     let (key_itself, value) = (key.into(), Vec::new());
     TxnRequest {
@@ -134,7 +135,7 @@ pub(super) fn write_session_key(key: &str, lease: i64, at: i64) -> TxnRequest {
     }
 }
 
-/// All of a line.
+/// All entries of a queue.
 pub(super) fn queue_range(queue: &str) -> RangeRequest {
     let (key, range_end) = (queue.into(), names::range_end_of(queue));
     RangeRequest { key, range_end, limit: 0, keys_only: true }
@@ -145,9 +146,9 @@ pub(super) fn single_key(key: &str) -> RangeRequest {
     RangeRequest { key: key.into(), range_end: Vec::new(), limit: 0, keys_only: true }
 }
 
-/// So many at most from `first` on, of all that begins with `start`, and what they say.
+/// At most `limit` keys from `first` on, of those that begin with `start`, with their values.
 pub(super) fn page(first: Vec<u8>, start: &str, limit: i64) -> RangeRequest {
-    // One zero byte is the end of all keys.
+    // A single zero byte means that the range has no end.
     let range_end = if start.is_empty() { vec![0] } else { names::range_end_of(start) };
     // No key is empty.
     let key = if first.is_empty() { vec![0] } else { first };
@@ -155,7 +156,7 @@ pub(super) fn page(first: Vec<u8>, start: &str, limit: i64) -> RangeRequest {
 }
 
 fn there(entry: &Entry) -> Compare {
-    // Places are revisions, which are read from an `i64`.
+    // A sequence is a revision, which was read from an `i64`.
     equal(&entry.id, Compared::CreateRevision(entry.sequence.cast_signed()))
 }
 

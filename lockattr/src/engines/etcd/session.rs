@@ -1,4 +1,4 @@
-//! The lease on which all entries of a store hang, and how long it certainly lives.
+//! The lease that all entries of a store belong to, and how long it certainly lives.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -9,23 +9,22 @@ use tokio::time::Instant;
 
 use super::names;
 
-/// One lease, and the key that is written in its name.
+/// A lease, and the session's key, which belongs to it.
 ///
-/// That key says two things. It goes with the lease, in the same revision as all entries, so that
-/// one watch tells of the end. And each entry is made under the condition that it was not written
-/// since: writing it again stops every question that is still on its way.
+/// The key has two uses. It is removed with the lease, in the same revision as all entries, so one
+/// watch reports the end. And each entry is made on the condition that the key was not written
+/// since: writing it again stops every request that is still on its way.
 pub(super) struct Session {
     pub(super) lease: i64,
     pub(super) key: String,
-    /// The revision at which its key was written last.
+    /// The revision at which the key was last written.
     mark: AtomicI64,
-    /// How many questions have no known outcome, and how many of them cannot come true any
-    /// more.
+    /// How many requests have an unknown outcome, and how many of them can no longer take effect.
     lost: AtomicU64,
     stopped: AtomicU64,
     lives_until: Mutex<Instant>,
     over: watch::Sender<bool>,
-    /// One at a time proves that it lives, or writes its key again.
+    /// One task at a time proves that the session lives, or writes its key again.
     pub(super) proving: tokio::sync::Mutex<()>,
     pub(super) fencing: tokio::sync::Mutex<()>,
 }
@@ -53,23 +52,23 @@ impl Session {
         self.mark.fetch_max(revision, Ordering::AcqRel);
     }
 
-    /// It is unknown what became of a question that makes an entry.
+    /// Notes that a request to make entries has an unknown outcome.
     pub(super) fn note_lost_request(&self) {
         self.lost.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// How many such questions there were, if one of them may come true still.
+    /// Returns the number of such requests, if one of them may still take effect.
     pub(super) fn lost_to_fence(&self) -> Option<u64> {
         let lost = self.lost.load(Ordering::Acquire);
         (self.stopped.load(Ordering::Acquire) < lost).then_some(lost)
     }
 
-    /// The key was written after this many.
+    /// Notes that the key was written after `lost` such requests.
     pub(super) fn note_fenced(&self, lost: u64) {
         self.stopped.fetch_max(lost, Ordering::AcqRel);
     }
 
-    /// It does not end sooner.
+    /// The session does not end before this.
     pub(super) fn lives_until(&self) -> Instant {
         *self.lives_until.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -89,41 +88,41 @@ impl Session {
 
     pub(super) async fn ended(&self) {
         let mut over = self.over.subscribe();
-        // The sender is our own.
+        // The sender lives in `self`, so this cannot fail.
         drop(over.wait_for(|over| *over).await);
     }
 }
 
-/// How long a lease lives and is believed in.
+/// How long a lease lives, and how long it is trusted.
 ///
-/// A lease is proved in two steps, one after the other and over the same connection: the session's
-/// key is read, linearizably, and then the lease is kept alive. The member that answers the read has
-/// heard from a majority since it was asked, and has by then taken note of who leads; so the keep-alive
-/// is answered by the member that led at the time of the read, or later. Each leader keeps a lease for its
-/// whole TTL from the last time it was kept alive there, or from when it began to lead and an election
-/// timeout more (`lessor.Promote`). If the leader was deposed between the read and its answer, its
-/// successor's count began after the read. So the lease lives for its TTL from the question, the process that
-/// leads.
+/// A lease is proved in two steps, one after the other and over the same connection. First the
+/// session's key is read, linearizably; then the lease is kept alive. The member that replies to
+/// the read has heard from a majority since the request was sent, and knows by then which member
+/// leads. So the keep-alive is answered by the member that led at the time of the read, or by a
+/// later leader. Each leader keeps a lease for its whole TTL from the last keep-alive there, or
+/// from when it began to lead plus an election timeout (`lessor.Promote`). If the leader was
+/// deposed between the read and its reply, its successor began to count after the read. So the
+/// lease lives for its TTL from when the request was sent, whichever member leads.
 ///
-/// A keep-alive alone proves nothing: one that was deposed while it stood still, and has not heard of
-/// it, answers it as if it led (etcd before 3.4.31 and 3.5.13: issue 15247).
+/// A keep-alive alone proves nothing: a leader that was deposed while it was paused, and does not
+/// know it, replies as if it led (etcd before 3.4.31 and 3.5.13: issue 15247).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LeaseTiming(pub(super) Duration);
 
 impl LeaseTiming {
-    /// For how long after it was asked for, or proved, a lease lives by our clock, which may differ
-    /// from the servers' by two in a hundred.
+    /// How long a lease lives after it was requested or proved, by this process's clock, which may
+    /// differ from the servers' by 2 %.
     pub(super) fn lifetime(self) -> Duration {
         self.0 - self.0 / 50
     }
 
-    /// How often it is proved.
+    /// How often the lease is proved.
     pub(super) fn prove_every(self) -> Duration {
         self.0 / 4
     }
 
-    /// For how long after any question that was answered it certainly lives: the last proof may be
-    /// from a beat ago, and one may fail.
+    /// How long the lease certainly lives after any request that was answered: the last proof may
+    /// be one interval old, and one may fail.
     pub(super) fn keeps_for(self) -> Duration {
         self.0 * 5 / 8
     }

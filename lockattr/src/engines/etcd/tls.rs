@@ -1,4 +1,4 @@
-//! Connections with TLS: whom we trust, and as whom we show ourselves.
+//! TLS connections: the trusted certificates, and the client's own.
 
 #[cfg(feature = "tls")]
 use rustls::pki_types::{CertificateDer, pem::PemObject};
@@ -9,9 +9,9 @@ use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 use crate::Error;
 use crate::lock::settings::TlsFiles;
 
-/// How the connections of one store are secured; its files were read when it was made.
+/// The TLS settings of one store. The files were read when it was made.
 pub(super) struct Tls {
-    /// `None` where they are not.
+    /// `None` without TLS.
     #[cfg(feature = "tls")]
     config: Option<ClientTlsConfig>,
 }
@@ -45,7 +45,7 @@ impl Tls {
         "http"
     }
 
-    /// The endpoint, with TLS if that was asked for.
+    /// Returns the endpoint, with TLS if the URL asks for it.
     #[cfg_attr(
         not(feature = "tls"),
         expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "no TLS here")
@@ -88,7 +88,7 @@ fn config(files: &TlsFiles) -> Result<ClientTlsConfig, Error> {
     match (&files.cert, &files.key) {
         (Some(cert), Some(key)) => Ok(config
             .identity(Identity::from_pem(read("client_cert", cert)?, read("client_key", key)?))),
-        // `TlsFiles::check` lets no half of the two pass.
+        // `TlsFiles::check` refuses one without the other.
         _ => Ok(config),
     }
 }

@@ -1,5 +1,5 @@
-//! The watches of one connection, all on one stream. Each is for one event, and taken back when it
-//! is dropped.
+//! The watches of one connection, all on one stream. Each is for one event, and is cancelled when
+//! it is dropped.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -15,7 +15,7 @@ use super::messages::{
     WatchCancelRequest, WatchCreateRequest, WatchFilter, WatchRequest, WatchResponse, WatchWish,
 };
 
-/// Which claims wait for what.
+/// The watches of one connection.
 pub(super) struct Watches {
     channel: Channel,
     token: Option<MetadataValue<Ascii>>,
@@ -24,20 +24,20 @@ pub(super) struct Watches {
 
 #[derive(Default)]
 struct State {
-    /// To the member; none while there is no stream.
+    /// Requests to the member; `None` while there is no stream.
     wishes: Option<mpsc::UnboundedSender<WatchRequest>>,
     slots: HashMap<i64, Slot>,
     last_id: i64,
     ended: bool,
 }
 
-/// Where the notifications of one watch go. What is dropped unused says that it cannot be known.
+/// Notifies one watch. If it is dropped unused, the outcome is unknown.
 struct Slot {
     created: Option<oneshot::Sender<()>>,
     event: oneshot::Sender<()>,
 }
 
-/// One watch, for the event that comes first.
+/// A watch for the first event.
 pub(super) struct Watch {
     watches: Arc<Watches>,
     id: i64,
@@ -45,7 +45,7 @@ pub(super) struct Watch {
     event: oneshot::Receiver<()>,
 }
 
-/// What was watched for, or that cannot be known any more.
+/// What a watch learned: the event, or that it cannot be known any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WatchOutcome {
     Event,
@@ -57,19 +57,19 @@ impl Watches {
         Self { channel, token, state: Mutex::default() }
     }
 
-    /// Watches for this key to be removed.
+    /// Watches for the removal of this key.
     pub(super) fn removal(self: &Arc<Self>, key: &str) -> Watch {
         self.watch(key.into(), Vec::new(), WatchFilter::NoPut)
     }
 
-    /// Watches for a key of this range to be written.
+    /// Watches for a write of a key in this range.
     pub(super) fn arrival(self: &Arc<Self>, from: &str, end: Vec<u8>) -> Watch {
         self.watch(from.into(), end, WatchFilter::NoDelete)
     }
 
-    /// From now on, not from a revision that was read before: a watch of the past is served every
-    /// 100 ms only, until it has caught up. So what happened since has to be looked at once more,
-    /// when the watch is [there](Watch::is_there).
+    /// Watches from now on, not from a revision that was read before: etcd serves a watch of the
+    /// past only every 100 ms, until it has caught up. So the caller must read again once the watch
+    /// [is there](Watch::is_there).
     fn watch(self: &Arc<Self>, key: Vec<u8>, range_end: Vec<u8>, without: WatchFilter) -> Watch {
         let (created_sender, created) = oneshot::channel();
         let (event_sender, event) = oneshot::channel();
@@ -91,18 +91,18 @@ impl Watches {
         let wish = WatchRequest { wish: Some(wish) };
         let Some(wishes) = &state.wishes else {
             let (wishes, receiver) = mpsc::unbounded_channel();
-            // Cannot fail: we have the receiver.
+            // Cannot fail: the receiver is in this function.
             drop(wishes.send(wish));
             state.wishes = Some(wishes);
             let (channel, token) = (self.channel.clone(), self.token.clone());
             tokio::spawn(listen(Arc::downgrade(self), channel, token, receiver));
             return;
         };
-        // Fails only if the stream has just ended, and then all are notified.
+        // Fails only if the stream has just ended, and then all watches are notified.
         drop(wishes.send(wish));
     }
 
-    /// No process hears anything any more.
+    /// Ends all watches.
     pub(super) fn end(&self) {
         let mut state = self.state();
         state.ended = true;
@@ -128,7 +128,7 @@ impl Watches {
             let _unheard = slot.event.send(());
         }
         if said.canceled {
-            // A watch that was refused has no number, but then its time to be created runs out.
+            // A refused watch has no id, but then the wait for its creation times out.
             state.slots.remove(&said.watch_id);
         }
     }
@@ -138,7 +138,7 @@ impl Watches {
     }
 }
 
-/// Holds nothing of the connection while it waits, but the stream itself.
+/// Dispatches the events of the stream. Keeps nothing else of the connection alive while it waits.
 async fn listen(
     watches: Weak<Watches>,
     channel: Channel,
@@ -160,7 +160,7 @@ async fn listen(
 }
 
 impl Watch {
-    /// Returns once the member watches; whether it does.
+    /// Returns once the member has created the watch, or failed to. Returns whether it did.
     pub(super) async fn is_there(&mut self) -> bool {
         match self.created.take() {
             Some(created) => created.await.is_ok(),
@@ -168,7 +168,7 @@ impl Watch {
         }
     }
 
-    /// Returns once it happened, or it cannot be known.
+    /// Returns once the event has happened, or cannot be known any more.
     pub(super) async fn outcome(&mut self) -> WatchOutcome {
         match (&mut self.event).await {
             Ok(()) => WatchOutcome::Event,
@@ -183,7 +183,7 @@ impl Drop for Watch {
         state.slots.remove(&self.id);
         if let Some(wishes) = &state.wishes {
             let cancel = WatchWish::Cancel(WatchCancelRequest { watch_id: self.id });
-            // Fails only where the stream has ended, and the watch with it.
+            // Fails only if the stream has ended, and the watch with it.
             drop(wishes.send(WatchRequest { wish: Some(cancel) }));
         }
     }

@@ -1,7 +1,7 @@
 //! Holders and waiters, in memory. No clock of its own.
 //!
-//! The same rules as in the Redis scripts (`redis/queue.lua`), so that a test on the memory store
-//! tells something about both.
+//! The rules are those of the Redis scripts (`redis/queue.lua`), so that a test on the memory store
+//! says something about both.
 
 #[cfg(feature = "testing")]
 mod test_control;
@@ -21,21 +21,21 @@ use crate::store::{
 };
 use crate::{FencingToken, HeldLock, Holder};
 
-/// How long a claim for several keys is overtaken while another of them is taken.
+/// How long a claim for several keys may be overtaken while another of its keys is held.
 const MAX_OVERTAKEN: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 pub(super) struct Locks {
     by_name: HashMap<Box<str>, Lock>,
     counter: u64,
-    /// Entries allowed before those that ended by themselves are swept out.
+    /// How many locks may exist before those whose leases have ended are swept out.
     room: usize,
 }
 
-/// One lock; there is none under a name that no process holds nor waits for.
+/// One lock. A name without a holder or waiter has none.
 #[derive(Debug, Default)]
 struct Lock {
-    /// Those who have it: one, or several that share it.
+    /// One holder, or several that share the lock.
     holders: Vec<Held>,
     queue: VecDeque<Waiter>,
 }
@@ -43,7 +43,7 @@ struct Lock {
 #[derive(Debug)]
 struct Held {
     claim: Arc<Claim>,
-    /// With whom it shared the lock when it was granted or renewed last.
+    /// The claim's sharing when the lock was last granted or renewed.
     sharing: Sharing,
     ends: Instant,
     fencing: FencingToken,
@@ -56,7 +56,7 @@ struct Waiter {
     since: Instant,
     /// When the entry ends, unless its process asks again.
     lasts_until: Instant,
-    /// Whether it is only told, and comes to take what it finds free.
+    /// Whether it is only notified to ask again, and then acquires what is free.
     told: bool,
 }
 
@@ -78,7 +78,7 @@ impl Locks {
         if self.has(claim) || (self.admit(claim) && is_next) {
             let mut granted = self.grant(claim, ttl, *hint, notifier.now);
             if claim.sharing() != Sharing::Exclusive {
-                // Those behind it may share the lock.
+                // Waiters behind it may share the lock.
                 self.serve(claim.keys().to_vec(), None, notifier);
                 if let AcquireOutcome::Acquired { contended, .. } = &mut granted {
                     *contended = !self.has_no_waiters(claim);
@@ -89,18 +89,18 @@ impl Locks {
         if queued {
             self.enqueue(claim, ttl, told, notifier);
         }
-        // It may be free for the line, if its last holder's lease has ended by itself.
+        // It may be free for the queue, if its last holder's lease has ended by itself.
         let (granted, served) = self.serve(claim.keys().to_vec(), Some((claim, *hint)), notifier);
         if let Some(granted) = granted {
             return granted;
         }
         if !served && self.admit(claim) && self.has_no_waiters(claim) {
-            // All who waited in the queue were gone.
+            // All waiters in the queue were gone.
             return self.grant(claim, ttl, *hint, notifier.now);
         }
         let (holder, ends) = (self.holder_of(claim, notifier.now), self.ends(claim.keys()));
         let left = ends.map(|ends| ends - notifier.now);
-        // No process frees a lock here without a word.
+        // No process frees a lock here without a notification.
         let queued = queued.then(|| recheck_after(ttl, self.ahead_of(claim), left, MAX_RECHECK));
         AcquireOutcome::Held { holder: holder.map(Box::new), queued }
     }
@@ -118,13 +118,13 @@ impl Locks {
         self.set_end(claim, |ends| ends.max(now + renewal.ttl));
         self.counter = self.counter.max(renewal.fence.map_or(0, FencingToken::counter));
         if self.downgrade(claim) {
-            // Those who wait may share it too.
+            // Waiters may share it too.
             let _nobody_asked = self.serve(claim.keys().to_vec(), None, notifier);
         }
         RenewOutcome::Renewed
     }
 
-    /// Whether the claim had its lock alone, and shares it now.
+    /// Makes the lock a shared one if the claim has become shared. Returns whether it has.
     fn downgrade(&mut self, claim: &Claim) -> bool {
         let lock = self.by_name.get_mut(claim.key().name());
         let held = lock.and_then(|lock| lock.holders.iter_mut().find(|held| held.is(claim)));
@@ -143,7 +143,7 @@ impl Locks {
         let held = self.has(claim);
         if held && !release.after.is_zero() {
             self.set_end(claim, |_| notifier.now + release.after);
-            // The heads of the queues count on another end.
+            // The heads of the queues expect another end.
             for key in claim.keys() {
                 if let Some(head) = self.waiting(key, 0) {
                     let _there = notifier
@@ -192,9 +192,9 @@ impl Locks {
         evicted.iter().any(|held| held.ends > notifier.now)
     }
 
-    /// Hands the locks to those who are next, and to those who are next after a claim that is
-    /// gone; one that is only told has to come and take them. If `asking` is among them, returns its
-    /// grant, by its hint, instead of telling it; and whether anybody was served.
+    /// Hands the locks to the next waiters, past claims whose manager is gone. A waiter that is
+    /// only notified must ask again to acquire. If `asking` is among them, returns its grant, by
+    /// its hint, instead of notifying it. Also returns whether any waiter was served.
     fn serve(
         &mut self,
         mut keys: Vec<LockKey>,
@@ -211,7 +211,7 @@ impl Locks {
                     let several = waiting.claim.keys().len() > 1;
                     let young = notifier.now < waiting.since + MAX_OVERTAKEN;
                     if several && young && self.admits(&key, waiting.claim.sharing()) {
-                        // It waits for another key: the next one may have this.
+                        // It waits for another key, so the next waiter may have this one.
                         overtaken += 1;
                         continue;
                     }
@@ -226,14 +226,14 @@ impl Locks {
                     let there =
                         notifier.notify(&waiting.claim, Notification::AskAgain(notifier.now));
                     served |= there;
-                    // Those behind have to wait for it, but for those who could share with it.
+                    // Waiters behind it must wait for it, except those that can share with it.
                     if there && waiting.claim.sharing() != Sharing::Shared {
                         break;
                     }
                 } else {
                     let handed = self.hand_off(&waiting, notifier);
                     served |= handed;
-                    // Others may share the other locks with it, or be next there in its place.
+                    // Others may share its other locks, or be next there in its place.
                     if !handed || waiting.claim.sharing() != Sharing::Exclusive {
                         keys.extend(
                             waiting.claim.keys().iter().filter(|other| **other != key).cloned(),
@@ -246,8 +246,8 @@ impl Locks {
         (granted, served)
     }
 
-    /// Whether a claim comes next in the queues of all its keys, but for claims for several that can be
-    /// passed over.
+    /// Whether a claim comes next in the queues of all its keys, not counting claims for several
+    /// keys that may be overtaken.
     fn comes_next(&self, waiting: &Waiter, now: Instant) -> bool {
         let lines = waiting.claim.keys().iter().filter_map(|key| self.by_name.get(key.name()));
         lines.into_iter().all(|lock| {
@@ -259,7 +259,7 @@ impl Locks {
         })
     }
 
-    /// Hands the lock to a claim in the queue; `false` if its manager is gone.
+    /// Hands the lock to a queued claim; `false` if its manager is gone.
     fn hand_off(&mut self, waiting: &Waiter, notifier: &mut Notifier<'_>) -> bool {
         let fencing = self.next_token(None);
         let left = waiting.lasts_until.saturating_duration_since(notifier.now);
@@ -325,7 +325,7 @@ impl Locks {
         }
     }
 
-    /// Takes out the entries of processes that have not asked again in time: killed, stopped or cut off.
+    /// Removes the entries of processes that did not ask again in time: killed, stopped or cut off.
     fn remove_expired_waiters(&mut self, keys: &[LockKey], now: Instant) {
         for key in keys {
             if let Some(lock) = self.by_name.get_mut(key.name()) {
@@ -334,7 +334,7 @@ impl Locks {
         }
     }
 
-    /// How many wait before a claim for the lock in its way.
+    /// How many claims wait before this one for the lock that blocks it.
     fn ahead_of(&self, claim: &Claim) -> u32 {
         let in_the_way = |key: &&LockKey| !self.admits(key, claim.sharing());
         let key = claim.keys().iter().find(in_the_way).unwrap_or(claim.key());
@@ -351,7 +351,7 @@ impl Locks {
         }
     }
 
-    /// Whether the claim could have all its locks now, but for those who came before it.
+    /// Whether the holders let the claim have all its locks now. Ignores the queues.
     fn admit(&self, claim: &Claim) -> bool {
         claim.keys().iter().all(|key| self.admits(key, claim.sharing()))
     }
@@ -364,7 +364,7 @@ impl Locks {
                 Sharing::Shared => holders.iter().all(|held| held.sharing == Sharing::Shared),
                 Sharing::Permits(permits) => {
                     let takes_permits = |held: &Held| matches!(held.sharing, Sharing::Permits(_));
-                    // A `usize` holds a `u32`.
+                    // A `u32` fits into a `usize`.
                     holders.iter().all(takes_permits) && holders.len() < permits as usize
                 }
             }
@@ -375,8 +375,8 @@ impl Locks {
         lines.flat_map(|lock| &lock.queue).next().is_none()
     }
 
-    /// Whether a claim that is only told comes before all who wait in the queue: one that has been told is
-    /// not in the queue any more.
+    /// Whether a claim that is only notified comes before all queued claims. Once notified, it is
+    /// no longer in the queue.
     fn has_its_turn(&self, claim: &Claim, waiting: Waiting) -> bool {
         claim.keys().iter().all(|key| {
             let Some(lock) = self.by_name.get(key.name()) else { return true };
@@ -394,7 +394,7 @@ impl Locks {
         })
     }
 
-    /// Sets the end of a claim's lease to what `change` makes of it.
+    /// Changes the end of a claim's lease.
     fn set_end(&mut self, claim: &Claim, change: impl Fn(Instant) -> Instant) {
         for key in claim.keys() {
             let lock = self.by_name.get_mut(key.name());
@@ -407,12 +407,12 @@ impl Locks {
         self.by_name.get(key.name())?.queue.get(nth).cloned()
     }
 
-    /// Who stands in the way.
+    /// Returns the holder that blocks the claim.
     fn holder_of(&self, claim: &Claim, now: Instant) -> Option<Holder> {
         self.holders(claim.keys()).next().map(|held| held.label(now))
     }
 
-    /// When the first of the leases in the way ends, if nothing happens.
+    /// When the first of the blocking leases ends, if none is renewed.
     fn ends(&self, keys: &[LockKey]) -> Option<Instant> {
         self.holders(keys).map(|held| held.ends).min()
     }
@@ -436,7 +436,7 @@ impl Locks {
         }
     }
 
-    /// Leases that no process gave back must not pile up: swept whenever their number has doubled.
+    /// Sweeps out leases that no process released, whenever the number of locks has doubled.
     fn sweep(&mut self, now: Instant) {
         if self.by_name.len() >= self.room.max(64) {
             self.by_name.retain(|_, lock| {

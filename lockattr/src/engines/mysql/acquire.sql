@@ -1,7 +1,8 @@
--- Takes free locks, or takes again the locks that this claim already holds. If they are not free
--- and the claim waits, adds it to the wait queues. All of the locks or none.
+-- Acquires free locks, or acquires again the locks that this claim already holds. If they are not
+-- free and the claim waits, adds it to the wait queues. All of the locks or none.
 --
--- p_names is the name of the lock; of several, each with its length in 8 digits before it.
+-- p_names is the name of the lock; for several locks, each name has its length in 8 digits before
+-- it.
 --
 -- Returns the fencing number or NULL, whether others wait, a holder's value, the microseconds until
 -- a lease ends or NULL, and the server's clock.

@@ -1,6 +1,6 @@
 -- Hands locks off to the heads of their wait queues, in order of arrival. The locks' rows are
 -- locked already. If p_asker is granted its locks, its number is returned instead of sent. Deletes
--- the rows of locks without holder and waiters, except an asker's own: those are still needed.
+-- the rows of locks without holder and waiters, except those that p_asker still needs.
 CREATE PROCEDURE lockattr_v1_serve(
   IN p_ids LONGBLOB, IN p_asker VARBINARY(32), IN p_now BIGINT,
   INOUT p_bells LONGTEXT CHARACTER SET ascii COLLATE ascii_bin, OUT p_number BIGINT,

@@ -1,10 +1,10 @@
-//! How messages come to the managers of this process: MySQL tells no process anything, so a connection
-//! sleeps on the server, and is woken there.
+//! Receives the messages for the managers of this process. MySQL cannot push messages, so a
+//! connection sleeps on the server, and is woken there.
 //!
-//! It asks for a lock (`GET_LOCK`) that another connection of ours has, unless there are notifications; who has
-//! notifications commits them, and then kills that query. If it has not begun when it is to be killed, it finds
-//! the notifications. (Not `SLEEP`: in MariaDB all that sleep share a mutex, and a `KILL` can wait for it for
-//! two seconds.)
+//! Unless there are messages, that connection requests a lock (`GET_LOCK`) that another connection
+//! of this process holds. A client that has messages for it commits them, and then kills that
+//! query. If the query has not begun by then, it finds the messages. (It does not use `SLEEP`: in
+//! MariaDB all sleeping queries share a mutex, and a `KILL` can wait for it for two seconds.)
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -21,17 +21,17 @@ use super::connect::{Live, abandon, ends_connection, error_from};
 use crate::store::slots::{Attempt, Slots, current_runtime};
 use crate::store::{Notifications, StoreError, Subscriber, Subscribers};
 
-/// How long the connection sleeps at most: then it looks by itself, in case that no process may wake it.
+/// How long the connection sleeps at most. Then it checks by itself, in case no client may wake it.
 const MAX_SLEEP: Duration = Duration::from_secs(10);
 
-/// Where the procedures put messages for this process: the name of a lock that it holds, and behind a
-/// colon the id of the connection that sleeps.
+/// Where the procedures put messages for this process: the name of a lock that it holds, which ends
+/// in a colon and the id of the sleeping connection.
 pub(super) type Name = Arc<str>;
 
-/// What listens: its name, and the task that listens until this is dropped.
+/// A task that listens: its name, and the sender that ends the task when it is dropped.
 type Listening = (Name, Arc<oneshot::Sender<()>>);
 
-/// What the server has for the subscribers of a store.
+/// Receives the messages for the subscribers of a store.
 pub(super) struct Listener {
     config: Arc<Config>,
     notifications: Notifications,
@@ -49,17 +49,17 @@ impl Listener {
         self.notifications.subscribers.add(subscriber);
     }
 
-    /// Whether anybody is to be told anything.
+    /// Whether any manager may receive messages.
     pub(super) fn has_subscribers(&self) -> bool {
         !self.notifications.subscribers.all().is_empty()
     }
 
-    /// Takes note of what the server's clock showed in the answer to a question sent at `asked`.
+    /// Notes the server's clock in the answer to a request that was sent at `asked`.
     pub(super) fn saw_clock(&self, asked: Instant, micros: u64) {
         self.notifications.saw_clock(asked, micros);
     }
 
-    /// Where this runtime listens, from now on if it did not.
+    /// Returns where this runtime listens. Begins to listen if it did not.
     pub(super) async fn listen(self: &Arc<Self>) -> Result<Name, StoreError> {
         let runtime = current_runtime()?;
         let connect = |attempt| {
@@ -71,16 +71,16 @@ impl Listener {
     }
 }
 
-/// The task that listens on one runtime. Holds its store only while it delivers.
+/// The task that listens on one runtime. Keeps its store alive only while it delivers.
 struct ListenerTask {
     listener: Weak<Listener>,
     config: Arc<Config>,
     runtime: runtime::Id,
 }
 
-/// Two connections: one sleeps; the other has the lock that says that somebody listens, and the one
-/// that the first asks for; it reads what came, and is idle else, so that the server sees its end at
-/// once.
+/// Two connections. One sleeps. The other holds the lock that marks this process as listening, and
+/// the lock that the first requests. It reads the messages, and is otherwise idle, so that the
+/// server notices its end at once.
 struct ListenerConnections {
     sleeper: Conn,
     reader: Conn,
@@ -111,7 +111,7 @@ impl ListenerTask {
         for (subscriber, message) in news {
             let subscriber = String::from_utf8_lossy(&subscriber);
             let id = u64::from_str_radix(&subscriber, 16);
-            // Names are text, and so is all that is said about them.
+            // Names are text, and so are all messages about them.
             if let (Ok(id), Ok(message)) = (id, String::from_utf8(message)) {
                 listener.notifications.deliver(id, &message);
             }
@@ -119,7 +119,7 @@ impl ListenerTask {
     }
 }
 
-/// Forgets what listened: also when a runtime ends and takes the connections along.
+/// Forgets the task, also when a runtime ends and takes the connections along.
 struct ForgetListener<'a> {
     task: &'a ListenerTask,
     id: u64,
@@ -149,13 +149,13 @@ impl ListenerConnections {
         }
     }
 
-    /// Until one of the connections fails, or the store is gone.
+    /// Listens until one of the connections fails, or the store is gone.
     async fn listen(self, listening: &ListenerTask, mut dropped: oneshot::Receiver<()>) {
         let Self { mut sleeper, mut reader, name } = self;
         let timing = &listening.config.timing;
         let limit = timing.response_timeout;
         let sleeper_id = sleeper.id();
-        // The first is at once: what was on its way when all stopped, no process may have read.
+        // The first tick is at once: messages for processes that have ended may still be there.
         let mut heartbeat = interval(timing.heartbeat);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         {
@@ -166,7 +166,7 @@ impl ListenerConnections {
                     _ = heartbeat.tick() => {
                         match timeout(limit, clear_up(&mut reader)).await {
                             Ok(Err(error)) if ends_connection(&error) => break,
-                            // It yields to everything else.
+                            // It yields to any conflicting transaction.
                             Ok(_) => {}
                             Err(_) => break,
                         }
@@ -189,7 +189,8 @@ impl ListenerConnections {
                 }
             }
         }
-        // From now on no process tells us anything, and what no process read goes. The other would sleep on.
+        // From here on no message arrives, and unread ones are deleted. The other connection would
+        // sleep on.
         let end = async {
             let silent = format!("DO RELEASE_LOCK('lockattr:{name}')");
             reader.query_drop(silent).await?;
@@ -202,8 +203,8 @@ impl ListenerConnections {
     }
 }
 
-/// Removes what came for those who are gone, however they went: no other process would. Also the question
-/// whether the connection is there still. Looked for first, because to look locks nothing.
+/// Deletes the messages for processes that are gone, because no other process would. Also checks
+/// the connection. Selects them first, because that locks nothing.
 async fn clear_up(reader: &mut Conn) -> Result<(), Error> {
     let unheard =
         "SELECT id FROM lockattr_news WHERE IS_USED_LOCK(CONCAT('lockattr:', ear)) IS NULL";
@@ -215,17 +216,19 @@ async fn clear_up(reader: &mut Conn) -> Result<(), Error> {
     reader.query_drop(format!("DELETE FROM lockattr_news WHERE id IN ({ids})")).await
 }
 
-/// Sleeps on the server. Whether there are notifications, or nothing if the connection is of no use.
+/// Sleeps on the server. Returns whether there may be messages; `None` if the connection is
+/// unusable.
 async fn wait_for_notification(sleeper: &mut Conn, name: &Name, limit: Duration) -> Option<bool> {
     let statement = "SELECT GET_LOCK(CONCAT('lockattr:sleep:', ?), ?) FROM DUAL WHERE NOT EXISTS \
                      (SELECT 1 FROM lockattr_news WHERE ear = ?)";
     let sleep = sleeper.exec_first(statement, (&**name, MAX_SLEEP.as_secs(), &**name));
     match timeout(MAX_SLEEP + limit, sleep).await {
-        // To the end, without an interruption.
+        // It slept to the end.
         Ok(Ok(Some(Some(0_i64)))) => Some(false),
-        // No other process has it any more: the other connection is gone.
+        // The lock is free: the other connection is gone.
         Ok(Ok(Some(Some(_)))) => None,
-        // There were notifications before it slept; or it was interrupted, which is an error or no value.
+        // There were messages before it slept, or it was interrupted, which is an error or no
+        // value.
         Ok(Ok(None | Some(None))) => Some(true),
         Ok(Err(Error::Server(error))) if error.code == INTERRUPTED => Some(true),
         Ok(Err(_)) | Err(_) => None,

@@ -1,6 +1,6 @@
 -- Releases the locks of several claims, each in its own transaction. For each claim: the number of
 -- its keys in 4 digits, the length of its names in 8, the names as in lockattr_v1_acquire, its
--- token, and for how many microseconds the locks stay taken, in 20 digits.
+-- token, and for how many microseconds the locks stay held, in 20 digits.
 --
 -- Returns a string: 1 for each claim that had its locks, else 0.
 CREATE PROCEDURE lockattr_v1_releases(IN p_items LONGBLOB)
@@ -14,9 +14,9 @@ BEGIN
     SET v_held = LEFT(p_items, 4) = 1 AND SUBSTRING(p_items, 45 + v_length, 20) = 0;
     IF v_held THEN
       -- The usual case: one exclusive lock without waiters. Handled here, because a call would
-      -- double the cost. The end is compared in a form that no index serves: of two keys that
-      -- promise one row each, the optimizer may choose the one on the ends, and step over all
-      -- recently released rows there.
+      -- double the cost. The end is compared in a form that no index serves: if two indexes promise
+      -- one row each, the optimizer may choose the one on `ends`, and step over all recently
+      -- released rows there.
       DELETE FROM lockattr_locks
         WHERE id = UNHEX(SHA2(SUBSTRING(p_items, 13, v_length), 256)) AND seat = '' AND mode = 'x'
         AND token = v_token AND waiting = 0

@@ -1,5 +1,6 @@
--- Takes a lock that belongs to the session and not to a row, waiting in the server's own queue for
--- at most p_seconds. The lock's name there depends on the database, so databases share no locks.
+-- Acquires a lock that belongs to the session and not to a row, and waits in the server's own queue
+-- for at most p_seconds. The lock's name there depends on the database, so databases share no
+-- locks.
 --
 -- Returns whether the lock was acquired, its fencing number, and its name on the server.
 CREATE PROCEDURE lockattr_v1_session(IN p_name VARBINARY(8192), IN p_seconds INT)

@@ -1,7 +1,7 @@
 //! A slot in the pool: a task that runs one query after another on its connection.
 //!
-//! A caller that asks may give up at any point; what was sent is seen through, so that the next command finds a
-//! connection on which nothing is under way.
+//! A caller may give up at any point. A query that was sent still runs to its end, so that the next
+//! one finds an idle connection.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,7 +23,7 @@ const SWEEP: u64 = 512;
 /// The server chose this transaction as the victim of a deadlock.
 const DEADLOCK_CODES: [u16; 2] = [1213, 1020];
 
-/// How often a command yields before that is an error.
+/// How often a query is run at most, if it is the victim of deadlocks.
 const MAX_DEADLOCKS: usize = 10;
 
 pub(super) struct Query {
@@ -33,15 +33,15 @@ pub(super) struct Query {
     pub(super) policy: SendPolicy,
 }
 
-/// Whether a command helps where no process waits for its answer, and what a second answer is worth, if
-/// the connection breaks before the first.
+/// Whether a query is still sent when no caller waits for it, and what the answer to a repeated
+/// query is worth, if the connection broke before the first answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum SendPolicy {
-    /// As much as the first; but for no process it is not sent.
+    /// It is not sent. The second answer counts as the first would.
     IfAwaited,
-    /// The second answer counts as the first would.
+    /// It is sent. The second answer counts as the first would.
     Always,
-    /// A no may come from the first, that was executed: it is unknown then.
+    /// It is sent. If the second answer is no, the first query may have been executed: unknown.
     NoMeansUnknown,
 }
 
@@ -184,7 +184,7 @@ impl Worker {
             if !broken || first.is_some() {
                 return Err(error);
             }
-            // It may have been dead for long, and no process noticed.
+            // The connection may have been dead for long without this process noticing.
             first = Some(error);
         }
     }
@@ -221,7 +221,7 @@ impl Worker {
         let Some(live) = &mut self.live else { return };
         let sweep = live.connection.query_drop("CALL lockattr_v1_sweep()");
         match timeout(self.config.timing.response_timeout, sweep).await {
-            // It yields to everything else.
+            // It yields to any conflicting transaction.
             Ok(Ok(()) | Err(Error::Server(_))) => {}
             Ok(Err(_)) | Err(_) => self.leave(),
         }

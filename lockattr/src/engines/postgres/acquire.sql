@@ -1,7 +1,7 @@
--- 5: taking locks.
+-- 5: acquire.
 
--- Takes free locks, or takes again the locks that this claim already holds. If they are not free
--- and the claim has an ear, adds it to the wait queues. All of the locks or none.
+-- Acquires free locks, or acquires again the locks that this claim already holds. If they are not
+-- free and `hears` is set, adds the claim to the wait queues. All of the locks or none.
 --
 -- Returns the fencing number and whether others wait. Without a number, returns a holder's value,
 -- the microseconds until a lease ends, and the server's clock.

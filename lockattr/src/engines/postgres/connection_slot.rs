@@ -1,5 +1,4 @@
-//! A connection that is always there: made when first needed, replaced when it fails or falls
-//! silent.
+//! A connection that is made when first needed, and replaced when it fails or does not answer.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -20,19 +19,19 @@ use crate::store::StoreError;
 use crate::store::heartbeat::Heartbeat;
 use crate::store::slots::{Slots, current_runtime};
 
-/// What a connection is for.
+/// The purpose of a connection.
 pub(super) trait Role: Send + Sync + 'static {
-    /// What it is ready with.
+    /// The state of a connection that is ready.
     type Session: Clone + Send + Sync;
 
-    /// Makes a new connection ready, in the place with this number.
+    /// Prepares a new connection, in the place with this number.
     fn begin(
         &self,
         client: &Client,
         place: i64,
     ) -> impl Future<Output = Result<Self::Session, tokio_postgres::Error>> + Send;
 
-    /// The server said something unasked.
+    /// Handles a notification of the server.
     fn notified(&self, _notification: &Notification) {}
 
     /// The connection is gone.
@@ -44,14 +43,14 @@ pub(super) struct ConnectionSlot<R: Role> {
     pub(super) config: Config,
     pub(super) role: Arc<R>,
     connections: Slots<runtime::Id, LiveConnection<R>>,
-    /// What its places are numbered by, one for each runtime: no other process's.
+    /// Numbers its places, one for each runtime, by numbers that no other process has.
     numbers: RandomState,
 }
 
-/// What became of an attempt to connect.
+/// The outcome of an attempt to connect.
 pub(super) type Outcome<R> = Result<LiveConnection<R>, StoreError>;
 
-/// A connection that is thought to work.
+/// A connection that is believed to work.
 pub(super) struct LiveConnection<R: Role> {
     pub(super) client: Arc<Client>,
     pub(super) session: R::Session,
@@ -75,7 +74,7 @@ impl<R: Role> ConnectionSlot<R> {
         Arc::new(Self { config, role, connections, numbers })
     }
 
-    /// The connection, made now if there is none.
+    /// Returns the connection, made now if there is none.
     pub(super) async fn get(self: &Arc<Self>) -> Outcome<R> {
         let runtime = current_runtime()?;
         match self.connections.live(runtime.id()) {
@@ -89,7 +88,7 @@ impl<R: Role> ConnectionSlot<R> {
         self.connections.get(runtime.id(), connect).await
     }
 
-    /// The answer to what was asked on `live`, or why there is none that counts.
+    /// Returns the answer to a request on `live`, or why there is none that counts.
     pub(super) async fn answer<T>(
         &self,
         live: &LiveConnection<R>,
@@ -107,9 +106,9 @@ impl<R: Role> ConnectionSlot<R> {
     /// Connects, in the place that `id` was given.
     pub(super) async fn connect(self: &Arc<Self>, runtime: runtime::Id, id: u64) -> Outcome<R> {
         let established = async {
-            // In a time of its own, and only once in a while.
+            // Has its own limit, and runs only now and then.
             pooler::refuse(&self.config).await?;
-            // One limit for the whole of it: the client's own covers only parts.
+            // One limit for all steps: the client's own limits cover only parts.
             connected(&self.config, self.establish(runtime, id)).await
         };
         let outcome = established.await.map_err(StoreError::not_sent);
@@ -146,8 +145,7 @@ impl<R: Role> ConnectionSlot<R> {
         self.connections.live_with(id)
     }
 
-    /// Uses the connection with this id no more: what it was asked and has not answered stays
-    /// unknown.
+    /// Stops using the connection with this id. The outcome of its open requests stays unknown.
     pub(super) fn forget(&self, id: u64) {
         if let Some(live) = self.connections.forget(id) {
             live.driver.abort();

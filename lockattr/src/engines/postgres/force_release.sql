@@ -1,4 +1,4 @@
--- 9: taking a lock from its holder, for operators.
+-- 9: forced release, for operators.
 
 -- Takes a lock from all its holders, and hands it off to the head of its wait queue.
 --

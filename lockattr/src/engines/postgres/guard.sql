@@ -1,7 +1,7 @@
 -- 2: one transaction at a time on each lock.
 --
--- What a function reads about a lock must still hold when it acts. So it holds the advisory lock of
--- that name until its transaction ends. Several are taken in one order.
+-- What a function reads about a lock must still be true when it acts. So it holds the advisory lock
+-- of that name until its transaction ends. Several advisory locks are acquired in one order.
 
 -- The advisory lock of a name. The table's number keeps schemas apart.
 create or replace function lockattr_number_1(bytea) returns bigint
@@ -49,7 +49,7 @@ begin
       if needed <@ guarded then
         return;
       end if;
-      -- A new waiter needs further locks. Release all, because they must be taken in order.
+      -- A new waiter needs further locks. Release all, because they must be acquired in order.
       raise exception using errcode = 'LA001', message = 'others came first';
     exception when sqlstate 'LA001' then
       null;

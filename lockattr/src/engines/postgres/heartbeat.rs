@@ -28,7 +28,7 @@ pub(super) async fn run_connection<R: Role>(
     }
 }
 
-/// Holds neither the connection nor its slot while it sleeps: both close with their store.
+/// Keeps neither the connection nor its slot alive while it sleeps: both close with their store.
 struct HeartbeatTask<R: Role> {
     slot: Weak<ConnectionSlot<R>>,
     id: u64,
@@ -58,7 +58,7 @@ impl<R: Role> HeartbeatTask<R> {
 }
 
 impl<R: Role> Drop for HeartbeatTask<R> {
-    /// A connection without this task is not used: also when a runtime ends and takes both along.
+    /// Stops using the connection, also when a runtime ends and takes both along.
     fn drop(&mut self) {
         if let Some(slot) = self.slot.upgrade() {
             slot.forget(self.id);

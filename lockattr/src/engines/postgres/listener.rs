@@ -1,4 +1,4 @@
-//! The connection that listens: for all subscribers of a store, in one runtime.
+//! The connection that listens, for all subscribers of a store on one runtime.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,8 +14,8 @@ use crate::store::{Notifications, StoreError};
 /// The channel of a subscriber is this and its number; the functions find the number in the token.
 const CHANNEL: &str = "lockattr_inbox_";
 
-/// A connection that listens, and is asked nothing else: a busy one hears late, and whether it is
-/// there is asked on others.
+/// A connection that only listens, because a busy one receives notifications late. Whether it still
+/// exists is checked on other connections.
 pub(super) struct Listener(pub(super) Notifications, pub(super) TransactionWaiters);
 
 impl Default for Listener {
@@ -24,9 +24,10 @@ impl Default for Listener {
     }
 }
 
-/// What claims in the queue are known to be heard by.
+/// The state of a listening connection.
 pub(super) struct ListenerSession {
-    /// Its place, whose advisory lock this connection holds for as long as it is there.
+    /// The number of its place. The connection holds the advisory lock of this number while it
+    /// exists.
     number: i64,
     /// The subscribers whose channels it listens to.
     listens: Mutex<HashSet<u64>>,
@@ -70,12 +71,12 @@ impl Listener {
 }
 
 impl ConnectionSlot<Listener> {
-    /// Ensures that messages for this subscriber come in; the ear that hears them.
+    /// Ensures that messages for this subscriber are received. Returns the number of the place.
     pub(super) async fn subscribe(self: &Arc<Self>, subscriber: u64) -> Result<i64, StoreError> {
         let live = self.get().await?;
         if !live.session.listens().contains(&subscriber) {
             let asked = self.answer(&live, listen_on(&live, subscriber)).await;
-            // Nothing was asked of the store as yet.
+            // No request of the claim was sent yet.
             asked.map_err(|Failure { error, .. }| error.not_sent())?;
             live.session.listens().insert(subscriber);
         }
@@ -97,7 +98,7 @@ fn listen(subscriber: u64) -> String {
     format!("listen {CHANNEL}{subscriber:016x}; ")
 }
 
-/// The name of a lock, which may have bytes that a message may not.
+/// Decodes the name of a lock, which may have bytes that a message cannot.
 fn unhex(digits: &str) -> String {
     let pairs = digits.as_bytes().chunks_exact(2);
     let bytes =

@@ -21,7 +21,7 @@ pub(super) struct PoolerCheck(Arc<Mutex<Option<CheckOutcome>>>);
 /// When the check ended, and its result.
 type CheckOutcome = (Instant, Result<(), StoreError>);
 
-/// It may be another by then.
+/// After that, the URL may lead to another server.
 const CHECK_VALID_FOR: Duration = Duration::from_secs(60);
 
 /// How often the probes ask, because other clients may come and go in the same pool.
@@ -36,10 +36,10 @@ const COMMIT: &str = "select pg_backend_pid(), backend_start::text from pg_stat_
 
 /// Refuses a connection through such a pooler. Checks now and then, for all connections of a store.
 ///
-/// Two connections begin a transaction each, so that two of the pool's server processes are taken. A
-/// pooler that gives away the last one used, or has no more than two, has given them that of the
-/// first connection; one that gives them away in turns gives the first connection another. So
-/// somebody is where somebody else is, or where it was not before.
+/// Two connections begin a transaction each, so two of the pool's server processes are taken. A
+/// pooler that hands out the last process used, or has no more than two, has given them the process
+/// of the first connection. A pooler that hands out processes in turns gives the first connection
+/// another one. So a connection either shares its process with another, or changes it.
 pub(super) async fn refuse(config: &Config) -> Result<(), StoreError> {
     let mut looked = config.pooler_check.0.lock().await;
     match &*looked {
@@ -137,7 +137,7 @@ pub(super) fn server_process(said: &[SimpleQueryMessage]) -> Option<Process> {
     })
 }
 
-/// What is notified then, and what to do.
+/// The error for such a pooler, and what to do about it.
 pub(super) fn refused(address: &str) -> StoreError {
     StoreError::new(format!(
         "{address} is a pooler in transaction or statement mode: a connection has another server \

@@ -60,7 +60,7 @@ pub(super) trait Query: Sync {
     ) -> impl Future<Output = Result<Self::Answer, Error>> + Send;
 }
 
-/// Asks for the locks of a claim. With an ear, the claim can queue.
+/// Requests the locks of a claim. With `ear`, the claim can queue.
 pub(super) struct AcquireQuery<'a> {
     pub(super) asked: &'a AcquireRequest,
     pub(super) ear: Option<i64>,

@@ -1,6 +1,6 @@
 -- 4: the holders of a lock, its wait queue, and the hand-off.
 
--- Whether a claim of this kind could have the locks now, apart from the waiters before it.
+-- Whether the holders let a claim of this kind have the locks now. Ignores the wait queue.
 create or replace function lockattr_admits_1(
   locks bytea[], wants text, most integer, moment timestamptz
 ) returns boolean
@@ -62,7 +62,8 @@ begin
 end
 $$;
 
--- Whether the connection that took this advisory lock still exists. Must be called on another one.
+-- Whether the connection that acquired this advisory lock still exists. Must be called on another
+-- one.
 create or replace function lockattr_hears_1(ear bigint) returns boolean
 language plpgsql as $$
 begin

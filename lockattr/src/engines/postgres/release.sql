@@ -1,8 +1,8 @@
--- 6: giving locks back.
+-- 6: release.
 
 -- Releases the locks that the claims still hold, removes the claims from the wait queues, and hands
--- off what has become free. For each claim: the number of its locks, of all that are named one
--- after the other; its owner token; for how many milliseconds its locks stay taken.
+-- off what has become free. For each claim: the number of its locks, whose names follow each other
+-- in names_of_all; its owner token; for how many milliseconds its locks stay held.
 --
 -- Returns for each claim whether it held its locks.
 create or replace function lockattr_release_1(
@@ -89,8 +89,8 @@ begin
 end
 $$;
 
--- Deletes expired leases of locks that no client asks for; asking for a lock replaces its expired
--- lease. Runs in one of a hundred releases, on a few pages, and skips locked rows.
+-- Deletes expired leases of locks that no client requests; a request replaces the expired lease.
+-- Runs in one of a hundred releases, on a few pages, and skips locked rows.
 create or replace function lockattr_sweep_1() returns void
 language plpgsql as $$
 declare

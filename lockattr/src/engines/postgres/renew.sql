@@ -1,7 +1,7 @@
--- 8: keeping locks.
+-- 8: renew.
 
--- Extends leases that the claims still hold. For each claim: the number of its locks, of all that
--- are named one after the other; its owner token; its TTL in milliseconds.
+-- Extends leases that the claims still hold. For each claim: the number of its locks, whose names
+-- follow each other in names_of_all; its owner token; its TTL in milliseconds.
 --
 -- Returns for each claim whether it still holds all its locks.
 create or replace function lockattr_renew_1(
@@ -13,7 +13,7 @@ declare
   moment timestamptz;
   answers boolean[];
 begin
-  -- A claim that takes a lock whose lease has expired must not see it renewed at the same time.
+  -- A claim that acquires a lock whose lease has expired must not see it renewed at the same time.
   for number in select distinct lockattr_number_1(lock) from unnest(names_of_all) as lock order by 1 loop
     perform pg_advisory_xact_lock(number);
   end loop;

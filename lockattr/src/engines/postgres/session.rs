@@ -52,9 +52,9 @@ fn settings(config: &Config) -> String {
     )
 }
 
-/// Ends the session that was left in this slot, if the server still has it, and takes the advisory
-/// lock that each session holds while it lives. A request on a silent connection may lie in the
-/// socket of a frozen server. It must not run after the requests of this one.
+/// Ends the session that was left in this slot, if the server still has it, and acquires the
+/// advisory lock that each session holds while it lives. A request on a silent connection may still
+/// be in the socket of a frozen server. It must not run after the requests of this connection.
 fn take_slot_lock(place: i64) -> String {
     format!(
         // A session that waits for a standby has committed, and would report that at once if ended.

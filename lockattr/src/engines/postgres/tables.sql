@@ -1,6 +1,6 @@
 -- The locks of lockattr in PostgreSQL: 1, the tables.
 --
--- The whole script can run any number of times, beside programs that use it.
+-- The whole script can run any number of times, while programs use the tables.
 
 -- The fencing counter.
 create sequence if not exists lockattr_fence;

@@ -1,7 +1,7 @@
 -- 7: locks that a client's own transaction holds until it ends.
 --
--- For each, the transaction holds an advisory lock, whose number comes from the name. The lease by
--- which it got there is released before that.
+-- For each lock, the transaction holds an advisory lock, whose number comes from the name. The
+-- lease under which it acquired that advisory lock is released earlier.
 
 create or replace function lockattr_transaction_1(bytea) returns bigint
 language sql stable as $$
@@ -16,7 +16,8 @@ declare
   lock bytea;
 begin
   foreach lock in array locks loop
-    -- Held until this transaction ends, which is soon; one that wants the lock waits for that.
+    -- Held until this transaction ends, which is soon. A transaction that acquires the lock waits
+    -- for it.
     if not pg_try_advisory_xact_lock_shared(lockattr_transaction_1(lock)) then
       return true;
     end if;

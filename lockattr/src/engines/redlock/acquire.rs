@@ -1,4 +1,5 @@
-//! One attempt on all nodes: counted as the answers come, given back where it failed.
+//! One acquisition attempt on all nodes: counts the replies, and releases what a failed attempt
+//! got.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ impl RedlockStore {
     ) -> Result<AcquireOutcome, StoreError> {
         let (waits, stood) = (asked.waiting != Waiting::Not, asked.claim.queued().is_some());
         if waits && !stood {
-            // Most find it free: only those who do not need a place in the queue.
+            // Most locks are free, so the first request does not enter the wait queue.
             let once = asked.clone().waiting(Waiting::Not);
             let acquired = self.attempt(&once, true).await?;
             if matches!(acquired, AcquireOutcome::Acquired { .. }) {
@@ -37,7 +38,7 @@ impl RedlockStore {
     ) -> Result<AcquireOutcome, StoreError> {
         let waits = asked.waiting != Waiting::Not;
         if let Some(last) = asked.claim.queued_attempt() {
-            // It has the lock, or no process saw what became of it.
+            // That attempt may hold the lock: its outcome is unknown.
             let all = 0..self.nodes.len();
             self.give_back(&last, all, self.quorum.majority(), true).await;
         }
@@ -73,10 +74,10 @@ impl RedlockStore {
         outcome
     }
 
-    /// The number of an acquisition that enough nodes have granted, once enough of them know it: they
-    /// gave it themselves, or took it while the lock was still this attempt's, and no process's beside it.
-    /// Those whose answer is not known do not count, or a number could be issued twice
-    /// (`docs/fencing-over-redlock.md`).
+    /// Returns the fencing token of an acquisition that enough nodes granted, once enough of them
+    /// know it. A node knows it if it gave that number itself, or accepted it while this attempt
+    /// alone held the lock there. Nodes without a known reply do not count, or two claims could be
+    /// issued the same token (`docs/fencing-over-redlock.md`).
     async fn issue(
         &self,
         request: &AcquireRequest,
@@ -100,7 +101,7 @@ impl RedlockStore {
         )))
     }
 
-    /// What the nodes say to an attempt, counted until it is `decided`.
+    /// Counts the nodes' replies to an attempt until it is `decided`.
     pub(super) async fn answers<F>(
         &self,
         mut round: Round<F>,
@@ -123,8 +124,9 @@ impl RedlockStore {
         answers
     }
 
-    /// Sees the questions of an attempt through. One that had to wait for its connection, or for its
-    /// subscription, may be executed after the release of what it asked for; that is then sent again.
+    /// Runs the requests of an attempt to completion in the background. A request that waits for
+    /// its connection or its subscription may be executed after the release of the same attempt.
+    /// The release is then sent again.
     fn see_through_late<F>(
         &self,
         round: Round<F>,
@@ -136,17 +138,18 @@ impl RedlockStore {
     {
         let (nodes, attempt) = (self.nodes.clone(), attempt.clone());
         round.see_through_and(move |nth| {
-            // If it was not, the release comes behind, as its answer does.
+            // If no release has been answered yet, it is executed after this request.
             let quietly = attempt.released_on(nth)?;
             let (node, releases) = (nodes[nth].clone(), [releasing(&attempt, quietly)]);
-            // Unknown, if it fails: then the lease ends by itself.
+            // If this release fails, the lease expires by itself.
             Some(async move { drop(node.release(&releases).await) })
         })
     }
 
-    /// Gives back what an attempt may have got from these nodes; in silence, if the claim comes back.
-    /// Waits for so many of them, so that its next attempt is not in its own way, and not for those
-    /// that hang: what they execute later is that of another owner.
+    /// Releases what an attempt may have acquired on these nodes: quietly, if the claim comes back.
+    /// Waits for `enough` replies, so that the claim's next attempt does not find its own lock.
+    /// Does not wait for nodes that hang, because the next attempt has another owner token than
+    /// what they execute later.
     async fn give_back(
         &self,
         attempt: &Arc<Claim>,

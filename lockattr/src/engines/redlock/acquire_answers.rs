@@ -1,17 +1,17 @@
-//! What the nodes have answered to one acquisition, and what it comes to.
+//! The nodes' replies to one acquisition, and the outcome that they add up to.
 
 use std::time::Duration;
 
 use crate::store::{AcquireOutcome, MAX_RECHECK, StoreError};
 use crate::{FencingToken, Holder};
 
-/// The answers so far, by node.
+/// The replies so far, by node.
 pub(super) struct AcquireAnswers {
     by_node: Vec<NodeAnswer>,
     needed: usize,
 }
 
-/// One node's answer.
+/// One node's reply.
 enum NodeAnswer {
     Open,
     Yes { fencing: FencingToken, contended: bool },
@@ -20,7 +20,7 @@ enum NodeAnswer {
 }
 
 impl AcquireAnswers {
-    /// Of so many nodes, of which so many have to grant.
+    /// Expects replies from this many nodes, of which `needed` must grant the lock.
     pub(super) fn of(nodes: usize, needed: usize) -> Self {
         Self { by_node: (0..nodes).map(|_| NodeAnswer::Open).collect(), needed }
     }
@@ -37,13 +37,13 @@ impl AcquireAnswers {
         };
     }
 
-    /// Whether the claim has the lock.
+    /// Whether enough nodes granted the lock.
     pub(super) fn are_enough(&self) -> bool {
         self.count_of(|answer| matches!(answer, NodeAnswer::Yes { .. })) >= self.needed
     }
 
-    /// Whether the lock is another's: it cannot be acquired any more, and enough nodes have
-    /// answered for an acquisition. An outage must not look like contention.
+    /// Whether another claim holds the lock: too few nodes can still grant it, although enough
+    /// nodes have replied. An outage must not look like contention.
     pub(super) fn are_contention(&self) -> bool {
         let yes = self.count_of(|answer| matches!(answer, NodeAnswer::Yes { .. }));
         let held = self.count_of(|answer| matches!(answer, NodeAnswer::Held { .. }));
@@ -51,9 +51,9 @@ impl AcquireAnswers {
         yes + open < self.needed && yes + held >= self.needed
     }
 
-    /// The number that enough nodes gave, or else the greatest, and that it has still to be written
-    /// back. One that gave a greater number than enough others did is left out, as if its answer had
-    /// been lost.
+    /// Returns the number that enough nodes gave, or else the greatest number, and whether it must
+    /// still be written back to the nodes. If enough nodes agree, a node that gave a greater number
+    /// is ignored, as if its reply had been lost.
     pub(super) fn number(&self) -> (FencingToken, bool) {
         match self.agreed() {
             Some(number) => (number, false),
@@ -61,7 +61,7 @@ impl AcquireAnswers {
         }
     }
 
-    /// The number that enough nodes gave, if there is one.
+    /// Returns the number that enough nodes gave, if there is one.
     pub(super) fn agreed(&self) -> Option<FencingToken> {
         let gave = |number| self.numbers().filter(|&other| other == number).count();
         self.numbers().find(|&number| gave(number) >= self.needed)
@@ -74,24 +74,24 @@ impl AcquireAnswers {
         })
     }
 
-    /// Whether others wait for it, somewhere.
+    /// Whether claims wait for the lock on any node.
     pub(super) fn contended(&self) -> bool {
         self.count_of(|answer| matches!(answer, NodeAnswer::Yes { contended: true, .. })) > 0
     }
 
-    /// The nodes that granted.
+    /// The nodes that granted the lock.
     pub(super) fn granted(&self) -> impl Iterator<Item = usize> {
         let yes = |node: &usize| matches!(self.by_node[*node], NodeAnswer::Yes { .. });
         (0..self.by_node.len()).filter(yes)
     }
 
-    /// The nodes that granted, or may have done so without our knowing.
+    /// The nodes that granted the lock, or whose reply is unknown.
     pub(super) fn may_have_granted(&self) -> impl Iterator<Item = usize> {
         let held = |node: &usize| matches!(self.by_node[*node], NodeAnswer::Held { .. });
         (0..self.by_node.len()).filter(move |node| !held(node))
     }
 
-    /// Why it is unknown who has the lock.
+    /// The error for an acquisition whose outcome is unknown.
     pub(super) fn outage(&self) -> StoreError {
         let errors = || {
             self.by_node.iter().filter_map(|answer| match answer {
@@ -111,9 +111,9 @@ impl AcquireAnswers {
         error
     }
 
-    /// Who has the lock, and after how long to ask again if nothing is heard: when enough of the
-    /// leases in the way have ended by themselves, or, where no process has it because several asked
-    /// together, after a random while, several times what they need to ask (`random` is in `0..1`).
+    /// Returns the holder, and after how long to retry without a notification. That is when enough
+    /// of the blocking leases have expired. If no process holds the lock because several asked at
+    /// the same time, it is a random delay of up to several round trips (`random` is in `0..1`).
     pub(super) fn contention(
         &self,
         asking: Duration,
@@ -128,7 +128,7 @@ impl AcquireAnswers {
         let same = |one: &&Holder| said.iter().filter(|other| one.is_same(other)).count();
         let holder = said.iter().copied().max_by_key(same);
         let silent = self.by_node.len() - yes - leases.len();
-        // No process has enough of them, as far as is known.
+        // As far as is known, no process has enough nodes.
         let split = yes > 0 && holder.is_none_or(|holder| same(&holder) + silent < self.needed);
         let again = match split {
             true => again.min(asking.mul_f64(1.0 + 4.0 * random) + SPREAD.mul_f64(random)),
@@ -151,5 +151,5 @@ impl NodeAnswer {
     }
 }
 
-/// Those that asked together come back within this time, each at another moment.
+/// Processes that asked at the same time spread their retries over this time.
 const SPREAD: Duration = Duration::from_millis(10);

@@ -1,4 +1,4 @@
-//! The number of an acquisition that shares its lock, where the nodes do not agree on one.
+//! Agrees on the fencing token of a shared acquisition to which the nodes gave different numbers.
 
 use std::sync::atomic::Ordering;
 
@@ -11,15 +11,16 @@ use crate::store::{
     AcquireOutcome, AcquireRequest, AnyStore, RenewOutcome, RenewRequest, StoreError, Waiting,
 };
 
-/// How often a number is asked for that no process overtakes.
+/// How often a number is requested before the acquisition fails.
 const TRIES: usize = 5;
 
 impl RedlockStore {
-    /// A number that enough nodes have given: no node gives one twice, so no other process can have enough
-    /// of it. The nodes that granted are asked again, for one that is beyond all of theirs.
+    /// Returns a number that enough nodes gave. A node gives no number twice, so no other process
+    /// can have the same number from enough nodes. The nodes that granted are queried again, for a
+    /// number beyond all that they gave.
     ///
-    /// The greatest must not be written back where a lock is shared: a node may have given it to
-    /// another, who has the lock there at the same time.
+    /// The greatest number must not be written back to the nodes of a shared lock: a node may have
+    /// given it to another holder of the same lock.
     pub(super) async fn agree_on_token(
         &self,
         request: &AcquireRequest,
@@ -30,13 +31,13 @@ impl RedlockStore {
         let (mut greatest, _) = answers.number();
         for _ in 0..TRIES {
             if greatest.counter() > fencing::clock().saturating_add(FARTHEST_HINT / 2) {
-                // No hint takes the other nodes so far; to be told of a number does.
+                // The other nodes ignore a hint this far ahead, but they accept a fence.
                 let enough = self.quorum.needed(request.claim.sharing());
                 self.raise_counters(request, granted.iter().copied(), greatest, enough).await;
             }
             self.hint.fetch_max(greatest.counter(), Ordering::Relaxed);
             let (next, behind) = (self.next_hint(), greatest.counter().saturating_add(1));
-            // No node follows a clock that is far ahead of its own, as this process' may be.
+            // A node ignores a hint far ahead of its own clock, and this process's clock may be.
             let is_near = next <= behind.saturating_add(FARTHEST_HINT / 2);
             let hint = if is_near { next } else { behind };
             let again = request.clone().waiting(Waiting::Not).hint(hint);
@@ -66,8 +67,9 @@ impl RedlockStore {
             "its fencing token is to be given by {needed} servers alike, and was not"
         )))
     }
-    /// Has these nodes, which granted the claim, count from this number on. Returns how many accepted it; a
-    /// node that hangs is not waited for once there are `enough`.
+    /// Raises the fencing counters of these nodes, which granted the claim, to `number`. Returns
+    /// how many accepted it. Returns early once `enough` did, so that a node that hangs does not
+    /// delay it.
     pub(super) async fn raise_counters(
         &self,
         request: &AcquireRequest,

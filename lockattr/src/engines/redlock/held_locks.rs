@@ -1,4 +1,4 @@
-//! What is held, by what a majority of the nodes lists. Pure.
+//! The held locks, from what a majority of the nodes lists. Pure.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::quorum::Quorum;
 use crate::store::StoreError;
 use crate::{HeldLock, Holder};
 
-/// The lists of those who have answered, and an error of the others.
+/// The lists of the nodes that replied, and an error of the others.
 pub(super) struct HeldLockLists {
     quorum: Quorum,
     lists: Vec<Vec<HeldLock>>,
@@ -25,7 +25,7 @@ impl HeldLockLists {
         }
     }
 
-    /// No process has what no majority has granted.
+    /// Returns the locks that a majority lists: no process holds a lock that no majority granted.
     pub(super) fn outcome(self) -> Result<Vec<HeldLock>, StoreError> {
         let majority = self.quorum.majority();
         if self.lists.len() < majority {
@@ -39,7 +39,8 @@ impl HeldLockLists {
     }
 }
 
-/// What so many nodes say of one lock. Of those who share it each node may name another.
+/// Returns the lock as a majority of the nodes lists it. Of the holders of a shared lock, each node
+/// may name a different one.
 fn agreed(said: &[HeldLock], majority: usize) -> Option<HeldLock> {
     let same = |one: &HeldLock| -> Vec<&HeldLock> {
         let same = |other: &&HeldLock| match one.shared {
@@ -50,11 +51,11 @@ fn agreed(said: &[HeldLock], majority: usize) -> Option<HeldLock> {
     };
     let same = said.iter().map(same).find(|same| same.len() >= majority)?;
     let first = same[0];
-    // The lease ends with the first of theirs.
+    // The lease ends when the first of them does.
     let remaining = same.iter().filter_map(|held| held.holder.remaining).min();
     let holder = Holder { remaining, ..first.holder.clone() };
     let mut agreed = HeldLock { holder, fencing_token: None, ..first.clone() };
-    // What a majority has at least.
+    // The greatest number that a majority of the nodes reaches.
     let nth = |mut numbers: Vec<u64>| {
         numbers.sort_unstable_by(|one, other| other.cmp(one));
         numbers[majority - 1]

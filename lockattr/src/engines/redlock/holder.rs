@@ -1,10 +1,10 @@
-//! Who has a lock, by what a majority of the nodes says.
+//! The holder of a lock, from what a majority of the nodes replies.
 
 use super::quorum::Quorum;
 use crate::Holder;
 use crate::store::StoreError;
 
-/// What the nodes have said so far.
+/// The replies so far.
 pub(super) struct HolderAnswers {
     quorum: Quorum,
     said: Vec<Option<Holder>>,
@@ -16,7 +16,7 @@ impl HolderAnswers {
         Self { quorum, said: Vec::new(), error: None }
     }
 
-    /// Whether enough have said the same.
+    /// Counts a reply. Returns whether a majority agrees.
     pub(super) fn count(&mut self, answer: Result<Option<Holder>, StoreError>) -> bool {
         match answer {
             Ok(holder) => self.said.push(holder),
@@ -25,7 +25,7 @@ impl HolderAnswers {
         self.agreed().is_some()
     }
 
-    /// No process has what no majority has granted.
+    /// Returns the holder: no process holds a lock that no majority granted.
     pub(super) fn outcome(self) -> Result<Option<Holder>, StoreError> {
         match (self.agreed(), self.error) {
             (Some(holder), _) => Ok(holder),
@@ -34,7 +34,7 @@ impl HolderAnswers {
         }
     }
 
-    /// What a majority says; the lease ends with the first of theirs.
+    /// Returns what a majority replied. The lease ends when the first of theirs does.
     fn agreed(&self) -> Option<Option<Holder>> {
         self.said.iter().find_map(|one| {
             let same: Vec<_> = self.said.iter().filter(|other| is_same(one, other)).collect();

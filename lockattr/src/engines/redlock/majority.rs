@@ -1,10 +1,10 @@
-//! Yes or no for each claim of a batch, by a majority of the nodes.
+//! A yes or no for each claim of a batch, decided by a majority of the nodes.
 
 use super::quorum::Quorum;
 use super::round::Round;
 use crate::store::StoreError;
 
-/// What the nodes have said of one claim so far: whether it holds its lock.
+/// The replies for one claim so far: whether it holds its lock.
 #[derive(Default)]
 struct ClaimAnswers {
     needed: usize,
@@ -42,8 +42,8 @@ impl ClaimAnswers {
     }
 }
 
-/// Counts until every claim is decided, or all nodes have answered. A claim is `true` where as many
-/// nodes as it `needed` say so, and `false` where that cannot be any more.
+/// Counts replies until every claim is decided or all nodes have replied. A claim is `true` once as
+/// many nodes as it `needed` reply yes, and `false` once that is impossible.
 pub(super) async fn by_majority<F>(
     quorum: Quorum,
     needed: impl Iterator<Item = usize>,

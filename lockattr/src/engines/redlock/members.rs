@@ -1,19 +1,18 @@
-//! That the servers of a quorum are as many as its URL names: one that has two names would have two
-//! votes.
+//! Detects a server that the URL names twice, under two names: it would have two votes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What is known of the servers that a quorum has reached.
+/// The server found behind each name of a quorum.
 #[derive(Debug)]
 pub(in crate::engines) struct Members(Mutex<Vec<Seen>>);
 
-/// What was found behind one of the names, the last time that it was reached.
+/// What the last connection to one of the names found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Seen {
     Nothing,
-    /// A server, by the number that it drew when it was started.
+    /// A server, by its `run_id`, which it draws when it starts.
     Run(String),
-    /// One that another name leads to as well.
+    /// A server that another name leads to as well.
     Twice,
 }
 
@@ -33,15 +32,15 @@ impl Members {
         Member { members: self.clone(), nth }
     }
 
-    /// Whether two names lead to one server, as far as is known.
+    /// Whether two names are known to lead to the same server.
     pub(super) fn has_one_twice(&self) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&Seen::Twice)
     }
 }
 
 impl Member {
-    /// The name leads to the server with this `run_id`, or to one that does not say; `false` if another
-    /// name leads there already.
+    /// Notes that the name leads to the server with this `run_id`, or to one that does not report
+    /// any. Returns `false` if another name leads there already.
     pub(in crate::engines) fn leads_to(&self, run_id: Option<&str>) -> bool {
         let mut seen = self.members.0.lock().unwrap_or_else(PoisonError::into_inner);
         let run = run_id.map(str::to_owned).map_or(Seen::Nothing, Seen::Run);
@@ -56,17 +55,17 @@ impl Member {
 mod tests {
     use super::Members;
 
-    /// Red without: the look at the other names, or what is noted of this one.
+    /// Red without: the comparison with the other names, or the note of this one.
     #[test]
     fn a_server_has_one_name_at_a_time() {
         let members = Members::new(3);
         let [first, second, third] = [0, 1, 2].map(|nth| members.nth(nth));
         assert!(first.leads_to(Some("a")) && first.leads_to(Some("a")));
         assert!(!second.leads_to(Some("a")) && members.has_one_twice());
-        // Names move: the first leads to another server now, and the second may have this one.
+        // Names move: the first now leads to another server, so the second may lead to this one.
         assert!(first.leads_to(Some("b")) && second.leads_to(Some("a")));
         assert!(!members.has_one_twice());
-        // Servers that do not say are taken to be different.
+        // Servers that report no `run_id` count as different.
         assert!(second.leads_to(None) && third.leads_to(None));
     }
 }

@@ -1,8 +1,8 @@
-//! How many of the nodes decide.
+//! How many nodes must grant a lock.
 
 use crate::store::Sharing;
 
-/// So many nodes there are: the configured ones, whichever process of them is up.
+/// The number of configured nodes, whether up or down.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Quorum {
     nodes: usize,
@@ -13,28 +13,28 @@ impl Quorum {
         Self { nodes }
     }
 
-    /// A majority: any two of them have a node in common.
+    /// A majority: any two majorities have a node in common.
     pub(super) fn majority(self) -> usize {
         self.nodes / 2 + 1
     }
 
-    /// How many nodes a claim has to hold.
+    /// How many nodes must grant a claim.
     ///
-    /// Each node lets `p` permits be taken, so there are `nodes · p` of them to share out: with a
-    /// majority for each holder, three nodes would let three holders have two permits. The least
-    /// number of which `p + 1` holders cannot all have enough is what it takes.
+    /// Each node grants `p` permits, so there are `nodes · p` in all. With a majority for each
+    /// holder, three nodes would let three holders have two permits. The result is the smallest
+    /// number that `p + 1` holders cannot all reach.
     pub(super) fn needed(self, sharing: Sharing) -> usize {
         match sharing {
             Sharing::Exclusive | Sharing::Shared => self.majority(),
             Sharing::Permits(permits) => {
-                // A `usize` holds a `u32`.
+                // A `u32` fits into a `usize`.
                 let permits = permits as usize;
                 (self.nodes * permits / (permits + 1) + 1).max(self.majority())
             }
         }
     }
 
-    /// Whether so many that say no leave too few for `needed`.
+    /// Whether `no` refusals leave too few nodes for `needed`.
     pub(super) fn is_beyond(self, needed: usize, no: usize) -> bool {
         no > self.nodes - needed
     }
@@ -44,8 +44,8 @@ impl Quorum {
 mod tests {
     use super::*;
 
-    /// However the nodes share out their permits, one holder more than there are permits never has
-    /// enough of them; and fewer nodes would not do.
+    /// However the nodes distribute their permits, there are never more holders than permits; and
+    /// one node fewer would not suffice.
     #[test]
     fn no_more_holders_than_permits_and_no_node_too_many() {
         for nodes in 1..=9 {

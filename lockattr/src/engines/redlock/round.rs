@@ -1,4 +1,4 @@
-//! One question to all nodes at once, and their answers as they come.
+//! One request to all nodes at once, and their replies as they arrive.
 
 use std::collections::VecDeque;
 use std::future::{Ready, poll_fn};
@@ -7,11 +7,11 @@ use std::task::{Context, Poll};
 
 use tokio::runtime::Handle;
 
-/// The questions that are still open, and the answers that were not looked at yet.
+/// The requests without a reply, and the replies that were not read yet.
 ///
-/// At the first look every node is asked, whatever the others say. Who stops looking after a majority
-/// [sees it through](Self::see_through): a question that is dropped may not have been sent, and each
-/// node that has the lock is one that another may do without.
+/// The first call of `next` sends the requests to all nodes. A caller that stops after a majority
+/// must [run it to completion](Self::see_through): a dropped request may never be sent, and each
+/// further node that executes it allows another to fail later.
 pub(super) struct Round<F: Future> {
     open: Vec<Option<Pin<Box<F>>>>,
     came: VecDeque<(usize, F::Output)>,
@@ -23,7 +23,7 @@ impl<F: Future> Round<F> {
         Self { open, came: VecDeque::new() }
     }
 
-    /// The next answer, and which node's it is; `None` once all have come.
+    /// Returns the next reply and its node; `None` once all have been returned.
     pub(super) async fn next(&mut self) -> Option<(usize, F::Output)> {
         poll_fn(|context| self.poll_next(context)).await
     }
@@ -55,13 +55,13 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    /// Ensures that those who have not answered yet are asked to the end; what has come and was
-    /// not looked at.
+    /// Runs the open requests to completion in the background. Returns the replies that arrived and
+    /// were not read.
     pub(super) fn see_through(self) -> VecDeque<(usize, F::Output)> {
         self.see_through_and(|_| None::<Ready<()>>)
     }
 
-    /// The same, and does what there is to do about each node when its answer comes.
+    /// The same; runs `then` for each node when its reply arrives.
     pub(super) fn see_through_and<D>(
         mut self,
         then: impl Fn(usize) -> Option<D> + Send + 'static,
@@ -70,14 +70,14 @@ where
         D: Future<Output = ()> + Send + 'static,
     {
         let came = std::mem::take(&mut self.came);
-        // Outside of a runtime nothing can be asked; then nothing was.
+        // Outside of a runtime no request can be sent, so none was.
         if self.open.iter().any(Option::is_some)
             && let Ok(runtime) = Handle::try_current()
         {
             runtime.spawn(async move {
                 while let Some((node, _)) = self.next().await {
                     if let Some(work) = then(node) {
-                        // Of its own: the others are not to wait for it.
+                        // In a task of its own, so that the other nodes do not wait for it.
                         tokio::spawn(work);
                     }
                 }

@@ -1,4 +1,4 @@
-//! What a `redlock://` URL says.
+//! Reads a `redlock://` URL.
 
 use std::collections::HashSet;
 
@@ -13,10 +13,11 @@ use crate::store::url::StoreUrl;
 use crate::store::{AnyStore, RedisStore};
 
 impl RedlockStore {
-    /// The store that `url` names: `redlock://[[user]:password@]host[:port],host,…[/database]`, three
-    /// hosts or more. Its query may set `max_ttl` and `clock_skew`, or `durable=true`
-    /// ([`MAX_TTL`](Self::MAX_TTL) says what they are), `tls=true`, and what a [`RedisStore`] takes.
-    /// Does not contact the servers.
+    /// Makes the store that `url` names:
+    /// `redlock://[[user]:password@]host[:port],host,…[/database]`, with three hosts or more. Its
+    /// query may set `max_ttl` and `clock_skew`, or `durable=true` (see
+    /// [`MAX_TTL`](Self::MAX_TTL)), `tls=true`, and whatever a [`RedisStore`] accepts. Does not
+    /// contact the servers.
     ///
     /// ```
     /// use lockattr::store::RedlockStore;
@@ -28,7 +29,7 @@ impl RedlockStore {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] if the URL makes no sense.
+    /// [`Error::InvalidOptions`] if the URL is not valid.
     pub fn open(url: &str) -> Result<Self, Error> {
         let StoreUrl { urls, query } = StoreUrl::parse(url)?;
         Self::at(urls, query, &ServerSettings::default())
@@ -59,7 +60,7 @@ impl RedlockStore {
             let sentence = "the URL names a server twice: it would have two votes";
             return Err(Error::InvalidOptions(sentence.into()));
         }
-        // No server's clock runs off by more than 1 %, as for every lease.
+        // A server's clock drifts by at most 1 %, as for every lease.
         let forgets = (!durable).then(|| longest_ttl + longest_ttl / 100 + clock_skew);
         let members = Members::new(urls.len());
         let node = |(nth, mut url): (usize, Url)| -> Result<AnyStore, Error> {

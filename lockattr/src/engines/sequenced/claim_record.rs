@@ -1,4 +1,4 @@
-//! What is known of one claim: how it stands with it, what it has in the store, what goes on for it.
+//! The state of one claim: its phase, its entries in the store, and the task that runs for it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,46 +9,46 @@ use tokio::time::Instant;
 use super::recipe::{ClaimEntries, Entry};
 use crate::store::Claim;
 
-/// What is known of a claim.
+/// The state of a claim.
 #[derive(Debug)]
 pub(super) struct ClaimRecord {
     pub(super) claim: Arc<Claim>,
     pub(super) ttl: Duration,
     pub(super) phase: Phase,
-    /// None while it is unknown what became of the question.
+    /// `None` while the outcome of the request is unknown.
     pub(super) made: Option<Arc<MadeEntries>>,
-    /// What goes on for it: it waits, or looks whether others do.
+    /// Waits for the claim's turn, or watches whether other claims wait.
     pub(super) task: Option<Task>,
     pub(super) ends: Option<(Instant, u64)>,
 }
 
-/// How it stands with a claim.
+/// The phase of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// It asks, or it is unknown the answer.
+    /// An acquire runs, or its outcome is unknown.
     Asking,
     /// It waits in the queue.
     Waiting {
-        /// Whether it is only told, and comes to take what it finds free.
+        /// Whether it is only notified to ask again, and then acquires what is free.
         told: bool,
     },
-    /// It has its locks.
+    /// It holds its locks.
     Holding,
-    /// It is being removed, and comes back as nothing else: what removes it may arrive at any time.
+    /// It is being removed, and enters no other phase: the removal may be executed at any time.
     Leaving {
-        /// Whether it had its locks.
+        /// Whether it held its locks.
         held: bool,
-        /// Which removal was the last.
+        /// The number of its last removal.
         removal: u64,
     },
 }
 
-/// What is known of a claim that asks.
+/// What the store knows about a claim that asks to acquire.
 #[derive(Debug)]
 pub(super) enum PriorState {
     /// Nothing.
     New,
-    /// It asked before, and it is unknown what became of it.
+    /// It asked before, with an unknown outcome.
     Asked,
     /// It has entries.
     HasEntries(Arc<MadeEntries>),
@@ -56,29 +56,29 @@ pub(super) enum PriorState {
     Leaving,
 }
 
-/// What becomes of a claim whose turn has not come by the lines that it looked at.
+/// What happens to a claim whose turn has not come, by the queues that it read.
 #[derive(Debug)]
 pub(super) enum NoTurn {
     /// It waits.
     Queued,
-    /// It was granted its locks after that look.
+    /// It was granted its locks after the queues were read.
     Granted,
-    /// It does not wait, and is to be removed.
+    /// It does not wait, and must be removed.
     Remove(PendingRemoval),
-    /// There is nothing of it any more.
+    /// It has no entries any more.
     Gone,
 }
 
-/// What a claim has in the store.
+/// The entries of a claim in the store.
 #[derive(Debug)]
 pub(super) struct MadeEntries {
     pub(super) session: u64,
     pub(super) number: u64,
-    /// In the line of each key.
+    /// One in the queue of each key.
     pub(super) entries: Box<[Entry]>,
 }
 
-/// A task that ends with what it is for.
+/// A task that is aborted when this is dropped.
 #[derive(Debug)]
 pub(super) struct Task(Option<AbortHandle>);
 
@@ -91,7 +91,7 @@ impl Task {
         self.0.as_ref().is_some_and(|handle| !handle.is_finished())
     }
 
-    /// Lets it come to its own end.
+    /// Lets the task run to its end.
     pub(super) fn detach(mut self) {
         self.0 = None;
     }
@@ -105,18 +105,18 @@ impl Drop for Task {
     }
 }
 
-/// What is to be removed.
+/// A claim to remove.
 #[derive(Debug)]
 pub(super) struct PendingRemoval {
     pub(super) claim: Arc<Claim>,
     pub(super) made: Option<Arc<MadeEntries>>,
     pub(super) held: bool,
-    /// Which of its removals this is.
+    /// The number of this removal.
     pub(super) removal: u64,
 }
 
 impl ClaimRecord {
-    /// Whether this is what it has.
+    /// Whether these are its entries.
     pub(super) fn has(&self, made: &Arc<MadeEntries>) -> bool {
         self.made.as_ref().is_some_and(|known| Arc::ptr_eq(known, made))
     }

@@ -1,5 +1,5 @@
-//! The claims of a store that have entries, or may have some, and when each lease ends. No I/O, and
-//! no clock of its own.
+//! The claims of a store that have entries, or may have some, and the end of each lease. No I/O,
+//! and no clock of its own.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -10,19 +10,19 @@ use tokio::time::Instant;
 use super::claim_record::{ClaimRecord, MadeEntries, NoTurn, PendingRemoval, Phase, PriorState};
 use crate::store::{Claim, LockKey, MAX_RECHECK, OwnerToken, Waiting};
 
-/// The places, by the tokens of their claims.
+/// The claims, by their tokens.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
     by_token: HashMap<OwnerToken, ClaimRecord>,
-    /// When what is still there by then is removed.
+    /// When each claim is removed, if it is still there.
     ends: BTreeMap<(Instant, u64), OwnerToken>,
     last: u64,
-    /// When the process that removes it looks next.
+    /// When the timer wakes next.
     next_wake: Option<Instant>,
 }
 
 impl Claims {
-    /// The claim is about to ask at `now`: what is known of it already.
+    /// Notes that the claim asks at `now`. Returns what was known about it.
     pub(super) fn begin_acquire(
         &mut self,
         claim: &Arc<Claim>,
@@ -40,7 +40,8 @@ impl Claims {
         match record.phase {
             Phase::Holding => self.extend_to(token, now + ttl),
             Phase::Waiting { .. } => {}
-            // Its lease begins with the answer. Should no process come back for it, it ends then.
+            // The lease begins with the reply. If the claim's process never comes back, it ends
+            // then.
             _ => self.set_end(token, Some(now + ttl + MAX_RECHECK)),
         }
         match made {
@@ -50,7 +51,7 @@ impl Claims {
         }
     }
 
-    /// A claim that has lost `made` comes anew; `false` if something else has become of it.
+    /// Makes a claim that has lost `made` ask as a new one; `false` if its state has changed.
     pub(super) fn restart_acquire(
         &mut self,
         claim: &Arc<Claim>,
@@ -85,7 +86,7 @@ impl Claims {
         self.by_token.get_mut(&token)
     }
 
-    /// This is what became of its question; `false` if it does not want it any more.
+    /// Records the entries that a request made; `false` if the claim is gone or being removed.
     pub(super) fn record_entries(&mut self, token: OwnerToken, made: &Arc<MadeEntries>) -> bool {
         match self.by_token.get_mut(&token) {
             Some(record) if !matches!(record.phase, Phase::Leaving { .. }) => {
@@ -96,8 +97,8 @@ impl Claims {
         }
     }
 
-    /// The claim has its locks, as was heard at `now`; `false` if it does not want them any more, or
-    /// its session is over.
+    /// Marks the claim as the holder of its locks, as learned at `now`; `false` if it is being
+    /// removed or its session is over.
     pub(super) fn mark_held(
         &mut self,
         token: OwnerToken,
@@ -118,9 +119,9 @@ impl Claims {
         true
     }
 
-    /// The claim has not its turn, by lines that were read before `now`: it waits in the queue from now
-    /// on, for as long as it likes; or goes, unless it did stand there before. Its turn may have come
-    /// since, and is not taken back then.
+    /// Queues a claim whose turn has not come, by queues that were read before `now`. It then waits
+    /// without a time limit. If it does not wait, it is removed, unless it was queued before. A
+    /// grant that came since stays.
     pub(super) fn queue_or_remove(
         &mut self,
         token: OwnerToken,
@@ -147,8 +148,8 @@ impl Claims {
         }
     }
 
-    /// The claim is about to be removed at `now`: what is to be removed, or nothing if there
-    /// certainly is nothing.
+    /// Begins to remove the claim at `now`. Returns what to remove; `None` if there is certainly
+    /// nothing.
     pub(super) fn begin_removal(
         &mut self,
         token: OwnerToken,
@@ -167,13 +168,12 @@ impl Claims {
             removal,
         };
         let ttl = record.ttl;
-        // Should no process come back for it.
+        // In case no process completes the removal.
         self.set_end(token, Some(now + ttl));
         Some(pending)
     }
 
-    /// The same for one whose entries came too late: it was removed, or is being removed, without
-    /// what was made.
+    /// The same for a claim whose entries came too late: its removal began, or ended, without them.
     pub(super) fn undo_late_entries(
         &mut self,
         claim: &Arc<Claim>,
@@ -185,14 +185,14 @@ impl Claims {
         self.begin_removal(claim.token(), now)
     }
 
-    /// This removal was answered: there is nothing any more, or it is to be tried `again`.
+    /// Handles the reply to this removal: the claim is gone, or is removed `again` at that time.
     pub(super) fn removal_answered(&mut self, pending: &PendingRemoval, again: Option<Instant>) {
         let (token, removal) = (pending.claim.token(), pending.removal);
         let last = |record: &ClaimRecord| match record.phase {
             Phase::Leaving { removal, .. } => Some(removal),
             _ => None,
         };
-        // Else there is a later one, or the claim asks anew since its session is over.
+        // Else there is a later removal, or the claim asks anew because its session is over.
         if self.by_token.get(&token).and_then(last) == Some(removal) {
             match again {
                 None => drop(self.remove(token)),
@@ -201,8 +201,8 @@ impl Claims {
         }
     }
 
-    /// Not all of its entries were there any more at `now`; whether the others have to go too, which
-    /// is then due.
+    /// Handles a claim of whose entries some were missing at `now`. Returns whether the others must
+    /// be removed too, which is then due.
     pub(super) fn entries_lost(&mut self, token: OwnerToken, now: Instant) -> bool {
         match self.by_token.get(&token).map(|record| record.claim.keys().len()) {
             Some(2..) => {
@@ -217,26 +217,26 @@ impl Claims {
         }
     }
 
-    /// Its question was not sent.
+    /// Forgets a claim whose request was not sent.
     pub(super) fn acquire_not_sent(&mut self, token: OwnerToken) {
         if self.by_token.get(&token).is_some_and(|record| record.phase == Phase::Asking) {
             self.remove(token);
         }
     }
 
-    /// It is gone.
+    /// Forgets the claim.
     pub(super) fn remove(&mut self, token: OwnerToken) -> Option<ClaimRecord> {
         self.set_end(token, None);
         self.by_token.remove(&token)
     }
 
-    /// Its lease runs until `end` at least.
+    /// Extends the lease to `end` at least.
     pub(super) fn extend_to(&mut self, token: OwnerToken, end: Instant) {
         let known = self.end_of(token);
         self.set_end(token, Some(known.map_or(end, |known| known.max(end))));
     }
 
-    /// It is removed at `end`, if then.
+    /// Sets when the claim is removed, if it is still there then.
     pub(super) fn set_end(&mut self, token: OwnerToken, end: Option<Instant>) {
         let Some(record) = self.by_token.get_mut(&token) else { return };
         if let Some(was) = record.ends.take() {
@@ -249,29 +249,29 @@ impl Claims {
         }
     }
 
-    /// When the lease of a holder ends by itself.
+    /// When the claim's lease ends.
     pub(super) fn end_of(&self, token: OwnerToken) -> Option<Instant> {
         self.by_token.get(&token)?.ends.map(|(end, _)| end)
     }
 
-    /// Those whose time is over.
+    /// The claims to remove by now.
     pub(super) fn due(&mut self, now: Instant) -> Vec<OwnerToken> {
         self.ends.range(..=(now, u64::MAX)).map(|(_, token)| *token).collect()
     }
 
-    /// When to look next, which is noted.
+    /// Returns when the timer must wake next, and notes it.
     pub(super) fn next(&mut self) -> Option<Instant> {
         self.next_wake = self.ends.first_key_value().map(|((end, _), _)| *end);
         self.next_wake
     }
 
-    /// Whether the process that removes them sleeps for too long.
+    /// Whether the timer wakes too late.
     pub(super) fn needs_earlier_wake(&self) -> bool {
         let next = self.ends.first_key_value().map(|((end, _), _)| *end);
         next.is_some_and(|next| self.next_wake.is_none_or(|until| next < until))
     }
 
-    /// Those with entries in this session.
+    /// The claims with entries in this session.
     pub(super) fn of_session(&self, session: u64) -> Vec<OwnerToken> {
         let of_it = self
             .by_token
@@ -280,7 +280,7 @@ impl Claims {
         of_it.map(|(token, _)| *token).collect()
     }
 
-    /// Those who wait for any of these locks.
+    /// The claims that wait for any of these locks.
     pub(super) fn waiting_for(&self, keys: &[LockKey]) -> Vec<OwnerToken> {
         let waits = |record: &&ClaimRecord| {
             matches!(record.phase, Phase::Waiting { .. })
@@ -294,7 +294,7 @@ impl Claims {
         self.by_token.is_empty() && self.ends.is_empty()
     }
 
-    /// Forgets all.
+    /// Forgets all claims.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }

@@ -1,6 +1,7 @@
-//! What the public stores over an ensemble have in common.
+//! The `Store` implementation that the public stores over an ensemble share.
 
-/// Makes a store's `Store` that of the [`SequencedStore`](super::SequencedStore) in its field `store`.
+/// Implements `Store` for a store by the [`SequencedStore`](super::SequencedStore) in its field
+/// `store`.
 macro_rules! sequenced_store {
     ($store:ty) => {
         impl $crate::store::Store for $store {

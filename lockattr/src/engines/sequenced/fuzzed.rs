@@ -1,10 +1,11 @@
-//! What holds of any line, for [`fuzzing`](crate::engines::fuzzing).
+//! Properties of any queue, for [`fuzzing`](crate::engines::fuzzing).
 
 use super::recipe::Entry;
 use super::{queue_order, value};
 use crate::store::Sharing;
 
-/// No process has its turn beside an exclusive one, and who has not waits for somebody before him.
+/// An exclusive entry has its turn alone, and an entry without its turn waits for one before it.
+/// it.
 pub(in crate::engines) fn check_queue(queue: &[Entry]) {
     let served = queue_order::served(queue);
     assert!(served <= queue.len() && (queue.is_empty() || served > 0));
@@ -18,7 +19,7 @@ pub(in crate::engines) fn check_queue(queue: &[Entry]) {
     }
 }
 
-/// What an entry says is read, whatever it is.
+/// Any text of an entry can be read.
 pub(in crate::engines) fn check_value(text: &str) {
     let _holder = value::holder(text);
     let keys = value::keys(text);

@@ -1,4 +1,4 @@
-//! For operators: all locks that are held under a prefix, and taking one from its holder.
+//! For operators: lists the held locks under a prefix, and force-releases a lock.
 
 use futures_util::{StreamExt, stream};
 
@@ -9,12 +9,12 @@ use super::value;
 use crate::store::{LockKey, Sharing, StoreError};
 use crate::{FencingToken, HeldLock};
 
-/// So many locks are asked about at once: more would only wait in the connection, where their time to
-/// answer runs already.
+/// How many locks are queried at once. More would only wait in the connection, where their response
+/// timeout already runs.
 const MAX_CONCURRENT_READS: usize = 64;
 
 impl<E: LockRecipe> Shared<E> {
-    /// What is held under names that begin with `prefix`.
+    /// Returns the locks held under names that begin with `prefix`.
     pub(super) async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
         let queues = self.recipe.queues(prefix).await?;
         let asked: Vec<_> = queues.into_iter().map(|queue| self.held(queue)).collect();
@@ -26,7 +26,7 @@ impl<E: LockRecipe> Shared<E> {
         Ok(held)
     }
 
-    /// What this line says, if anybody holds its lock.
+    /// Returns the lock of this queue, if any claim holds it.
     async fn held(&self, queue: LockQueue) -> Result<Option<HeldLock>, StoreError> {
         let LockQueue { key, mut entries, mut written } = queue;
         let mut waiting = entries.split_off(served(&entries)).len();
@@ -44,7 +44,7 @@ impl<E: LockRecipe> Shared<E> {
             Some(known) => Some(written.swap_remove(known).1),
             None => self.recipe.value(&key, first).await?,
         };
-        // It has gone meanwhile.
+        // The entry is gone by now.
         let Some(written) = written else { return Ok(None) };
         let holder = match self.local_claim(first.token) {
             Some((holder, _)) => holder,
@@ -58,7 +58,7 @@ impl<E: LockRecipe> Shared<E> {
         Ok(Some(held))
     }
 
-    /// Removes the entries of all who hold this lock; whether anybody did.
+    /// Removes the entries of all holders of this lock. Returns whether there were any.
     pub(super) async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
         let queue = self.recipe.latest_queue(key).await?;
         let mut holders = Vec::new();
@@ -83,7 +83,7 @@ impl<E: LockRecipe> Shared<E> {
         Ok(had)
     }
 
-    /// Whether an entry that has its turn in this line has all the locks of its claim.
+    /// Whether the claim of an entry that has its turn in this queue holds all its locks.
     async fn holds(&self, key: &LockKey, entry: &Entry) -> Result<bool, StoreError> {
         if !entry.several {
             return Ok(true);

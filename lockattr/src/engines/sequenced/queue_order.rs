@@ -1,22 +1,22 @@
-//! Whose turn it is in a line, and whom the others wait for. Pure.
+//! Whose turn it is in a queue, and which entries the others wait for. Pure.
 //!
-//! A line is read from its front. An entry has its turn if all before it have theirs and it fits to
-//! them: an exclusive one is the first, a shared one has only shared ones before it, and one of
-//! `n` permits has fewer than `n` before it, all of which take permits. So a turn once come never
-//! goes again: what is before an entry only gets less.
+//! A queue is read from its head. An entry has its turn if all entries before it have theirs and it
+//! is compatible with them: an exclusive one is the first, a shared one has only shared ones before
+//! it, and one of `n` permits has fewer than `n` before it, all of which take permits. An entry
+//! never loses its turn, because entries before it can only leave.
 
 use super::recipe::Entry;
 use crate::store::{OwnerToken, Sharing};
 
-/// How many entries at the front of a line have their turn.
+/// How many entries at the head of a queue have their turn.
 pub(super) fn served(queue: &[Entry]) -> usize {
     let fits = |nth: &usize| fits(&queue[..*nth], &queue[*nth]);
     (0..queue.len()).take_while(fits).count()
 }
 
-/// Whether an entry fits to those before it, if they all have their turn.
+/// Whether an entry is compatible with those before it, if all of them have their turn.
 fn fits(before: &[Entry], entry: &Entry) -> bool {
-    // They fit to each other, so the last of them tells of what kind they are.
+    // They are compatible with each other, so the last one tells their kind.
     let Some(last) = before.last() else { return true };
     match entry.sharing {
         Sharing::Exclusive => false,
@@ -25,14 +25,14 @@ fn fits(before: &[Entry], entry: &Entry) -> bool {
     }
 }
 
-/// Where the claim with this token stands: last, as what stands before is of a session that is
-/// over, and only not removed yet.
+/// Returns the position of the claim with this token: the last entry, because an earlier one
+/// belongs to a session that is over and is only not removed yet.
 pub(super) fn position_of(queue: &[Entry], token: OwnerToken) -> Option<usize> {
     queue.iter().rposition(|entry| entry.token == token)
 }
 
-/// Entries one of which has to go before the `nth` can have its turn, which it has not: as few as
-/// are enough to be told. One, but where there are permits.
+/// Returns entries of which one must leave before the `nth`, which has not its turn, can have it:
+/// as few as suffice for a notification. It is one entry, unless there are permits.
 pub(super) fn blockers(queue: &[Entry], nth: usize) -> &[Entry] {
     let entry = &queue[nth];
     let before = &queue[..nth];
@@ -43,9 +43,9 @@ pub(super) fn blockers(queue: &[Entry], nth: usize) -> &[Entry] {
     };
     match other {
         Some(other) => &queue[other..=other],
-        // Fewer than its permits have to be before it, so one of the last so many has to go.
+        // Fewer entries than its permits must be before it, so one of the last of them must leave.
         None if nth >= permits(entry) => &queue[nth - permits(entry)..nth],
-        // There is room for it, but not for one before it, who takes fewer.
+        // There is room for it, but not for an entry before it that allows fewer permits.
         None => {
             let waiting = served(before).min(nth.saturating_sub(1));
             let room = queue.get(waiting).map_or(1, permits);
@@ -60,7 +60,7 @@ fn is_permit(entry: &Entry) -> bool {
 
 fn permits(entry: &Entry) -> usize {
     match entry.sharing {
-        // A `usize` holds a `u32`.
+        // A `u32` fits into a `usize`.
         Sharing::Permits(permits) => permits.max(1) as usize,
         _ => 1,
     }
@@ -133,11 +133,12 @@ mod tests {
     fn one_with_permits_waits_for_as_many_as_there_are_permits() {
         assert_eq!(waits_for(&[Permits(2); 5], 4), [2, 3]);
         assert_eq!(waits_for(&[Permits(2), Permits(2), Exclusive, Permits(2)], 3), [2]);
-        // Room for three, but the second waits until it is alone.
+        // There is room for three, but the second waits until it is alone.
         assert_eq!(waits_for(&[Permits(3), Permits(1), Permits(3)], 2), [0, 1]);
     }
 
-    /// Takes entries out of random lines one by one: whose turn comes was told.
+    /// Removes entries from random queues one by one: an entry that gets its turn waited for the
+    /// one removed.
     #[test]
     fn no_ones_turn_comes_without_one_in_the_way_going() {
         for _ in 0..2_000 {

@@ -1,4 +1,4 @@
-//! What a store and its tasks work on.
+//! The state that a store and its tasks share.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -20,17 +20,17 @@ pub(super) struct Shared<E> {
     pub(super) recipe: E,
     pub(super) subscribers: Subscribers,
     claims: Mutex<Claims>,
-    /// Signalled when a lease ends sooner than was known.
+    /// Signalled when a lease ends sooner than the timer knows.
     wake_timer: Notify,
-    /// What ends leases.
+    /// Ends leases.
     timer: Mutex<Option<Task>>,
-    /// What waits for the end of the session that there is.
+    /// Waits for the end of the current session.
     session: Mutex<Option<(u64, Task)>>,
-    /// The last session that a majority is known to have had, and the instant before it was asked.
+    /// The last session that a majority confirmed, and the instant before that request was sent.
     proved: Mutex<Option<(u64, Instant)>>,
 }
 
-/// The lines of a claim.
+/// The queues of a claim, one for each of its keys.
 pub(super) type ClaimQueues = Vec<Vec<Entry>>;
 
 impl<E: LockRecipe> Shared<E> {
@@ -41,7 +41,7 @@ impl<E: LockRecipe> Shared<E> {
     }
 
     pub(super) fn claims(&self) -> MutexGuard<'_, Claims> {
-        // Nothing in there can panic half-way, so a poisoned lock is still good.
+        // No panic can leave this half-changed, so a poisoned mutex is safe to use.
         self.claims.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -49,7 +49,7 @@ impl<E: LockRecipe> Shared<E> {
         self.subscribers.get(claim.token().subscriber())
     }
 
-    /// Runs this where the session lives.
+    /// Spawns a task on the runtime where the session lives.
     pub(super) fn spawn(
         &self,
         work: impl Future<Output = ()> + Send + 'static,
@@ -57,9 +57,9 @@ impl<E: LockRecipe> Shared<E> {
         Ok(Task::new(self.recipe.thread().handle()?.spawn(work).abort_handle()))
     }
 
-    /// The lines of a claim that has entries, and whether these are all there still. The two are
-    /// asked for in one trip: who is first in the queue by any server's reckoning is, as what went never
-    /// comes back; that its session lives, only a majority can say.
+    /// Returns the queues of a claim, if its entries are all still there. Both requests are sent at
+    /// once. Any server's copy of a queue will do: a claim that is first in it is first, because a
+    /// removed entry never comes back. Only a majority can confirm that the session lives.
     pub(super) async fn confirm_and_read(
         &self,
         claim: &Claim,
@@ -79,9 +79,10 @@ impl<E: LockRecipe> Shared<E> {
         }
     }
 
-    /// The same for one whose turn may have come; and since when its lease would run. If the session
-    /// was proved alive a moment ago, on whatever occasion, that is a proof for this claim as well,
-    /// and reading is enough: a hand-off then needs no majority, and the lease is that much older.
+    /// The same for a claim whose turn may have come; also returns when its lease would begin. If
+    /// any request proved the session alive a moment ago, that proof serves this claim too, and
+    /// reading the queues is enough. A hand-off then needs no majority, and the lease begins at
+    /// that proof.
     pub(super) async fn check_turn(
         &self,
         claim: &Claim,
@@ -96,7 +97,7 @@ impl<E: LockRecipe> Shared<E> {
         }
     }
 
-    /// A majority had this session after `asked`.
+    /// Notes that a majority confirmed this session after `asked`.
     pub(super) fn note_proof(&self, session: u64, asked: Instant) {
         let mut proved = self.proved.lock().unwrap_or_else(PoisonError::into_inner);
         if proved.is_none_or(|(last, at)| last != session || at < asked) {
@@ -109,7 +110,7 @@ impl<E: LockRecipe> Shared<E> {
         queues.into_iter().collect()
     }
 
-    /// Who has the lock of this line.
+    /// Returns the holder of this queue's lock.
     pub(super) async fn holder(
         &self,
         key: &LockKey,
@@ -131,13 +132,13 @@ impl<E: LockRecipe> Shared<E> {
         Ok(None)
     }
 
-    /// A claim of this store, and whether it has all its locks.
+    /// Returns the holder of a claim of this store, and whether it has all its locks.
     pub(super) fn local_claim(&self, token: OwnerToken) -> Option<(Holder, bool)> {
         let mut claims = self.claims();
         let end = claims.end_of(token);
         let record = claims.get(token)?;
         let holds = record.phase == Phase::Holding;
-        // One whose turn has come, but who was not told yet.
+        // Without an end, its turn may have come, but it was not notified yet.
         let left = end.map_or(record.ttl, |end| end.saturating_duration_since(Instant::now()));
         Some((Holder::from_value(record.claim.value(), Some(left)), holds))
     }
@@ -157,8 +158,8 @@ impl<E: LockRecipe> Shared<E> {
         Ok(true)
     }
 
-    /// After how long a claim in the queue asks again if it hears nothing: when the first of those before
-    /// it has to go, as far as that is known here.
+    /// After how long a queued claim asks again without a notification: when the first lease before
+    /// it ends, as far as this store knows.
     pub(super) fn recheck_after(&self, claim: &Claim, queues: &ClaimQueues) -> Duration {
         let (now, mut claims) = (Instant::now(), self.claims());
         let before = queues
@@ -174,7 +175,7 @@ impl<E: LockRecipe> Shared<E> {
         left.clamp(Duration::from_millis(1), MAX_RECHECK)
     }
 
-    /// Ensures that leases end by themselves.
+    /// Ensures that the timer runs, which ends leases.
     pub(super) fn ensure_timer(self: &Arc<Self>) -> Result<(), StoreError> {
         {
             let mut timer = self.timer();
@@ -200,7 +201,7 @@ impl<E: LockRecipe> Shared<E> {
             };
             if !removals.is_empty() {
                 let shared = self.clone();
-                // Not waited for: others end meanwhile.
+                // Not awaited, so that other leases end in time.
                 tokio::spawn(async move { shared.end(removals).await });
             }
             tokio::select! {
@@ -210,7 +211,7 @@ impl<E: LockRecipe> Shared<E> {
         }
     }
 
-    /// Removes those whose time is over, and tries again if it must.
+    /// Removes claims whose lease is over, and retries if that fails.
     pub(super) async fn end(self: &Arc<Self>, removals: Vec<PendingRemoval>) {
         let answers = self.leave(&removals).await;
         for (pending, answer) in removals.iter().zip(answers) {
@@ -222,19 +223,19 @@ impl<E: LockRecipe> Shared<E> {
         }
     }
 
-    /// Its removal has failed, and is tried again soon.
+    /// Schedules another try of a removal that failed.
     pub(super) fn retry_removal(self: &Arc<Self>, pending: &PendingRemoval) {
         self.claims().removal_answered(pending, Some(Instant::now() + RETRY_REMOVAL_AFTER));
-        // If there is nothing that could end it, it ends with the session.
+        // If the timer cannot run, the entries end with the session.
         let _ended_soon = self.ensure_timer();
     }
 
-    /// Removes these claims; whether each had its locks until then.
+    /// Removes these claims. Returns for each whether it held its locks until then.
     pub(super) async fn leave(
         self: &Arc<Self>,
         removals: &[PendingRemoval],
     ) -> Vec<Result<bool, StoreError>> {
-        // What fails, or is given up on the way, has an end now that the timer may not know of.
+        // A removal that fails or is dropped has an end now, which the timer may not know.
         let _ended_in_time = self.ensure_timer();
         let entries: Vec<_> = removals.iter().map(PendingRemoval::entries).collect();
         let answers = self.recipe.leave(&entries).await;
@@ -250,7 +251,7 @@ impl<E: LockRecipe> Shared<E> {
             .collect()
     }
 
-    /// Tells those whose entries go with this session when it is over.
+    /// Notifies the claims of this session when it is over.
     pub(super) fn watch_session(self: &Arc<Self>, session: u64) -> Result<(), StoreError> {
         let mut watched = self.session.lock().unwrap_or_else(PoisonError::into_inner);
         if watched.as_ref().is_some_and(|(known, _)| *known == session) {
@@ -262,7 +263,7 @@ impl<E: LockRecipe> Shared<E> {
             shared.session_ended(session);
         })?;
         if let Some((_, last)) = watched.replace((session, task)) {
-            // It may have to tell of the end of the last one yet.
+            // It may still have to report the end of the last session.
             last.detach();
         }
         Ok(())
@@ -274,7 +275,7 @@ impl<E: LockRecipe> Shared<E> {
             let tokens = claims.of_session(session);
             tokens.into_iter().filter_map(|token| claims.remove(token)).collect()
         };
-        // Not while the places are locked: the process that is notified may want them.
+        // After the mutex is released, because the subscriber may lock it.
         for record in over {
             let Some(subscriber) = self.subscriber(&record.claim) else { continue };
             let token = record.claim.token();
@@ -285,7 +286,7 @@ impl<E: LockRecipe> Shared<E> {
         }
     }
 
-    /// Nothing goes on any more: the session ends when no process needs it.
+    /// Stops all tasks. The session ends when nothing needs it any more.
     pub(super) fn stop(&self) {
         self.claims().clear();
         drop(self.session.lock().unwrap_or_else(PoisonError::into_inner).take());

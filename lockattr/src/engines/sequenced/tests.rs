@@ -1,4 +1,4 @@
-//! Schedules of this layer over [servers](servers::Servers) that answer as a test says, on a paused
+//! Schedules of this layer over [servers](servers::Servers) that reply as a test says, on a paused
 //! clock.
 
 mod as_quorum_node;
@@ -21,7 +21,7 @@ use servers::{FakeRecipe, Fate, Servers};
 
 const TTL: Duration = Duration::from_secs(10);
 
-/// Longer than anything here takes by itself, and shorter than any lease.
+/// Longer than any step here takes by itself, and shorter than any lease.
 const SHORTLY: Duration = Duration::from_millis(300);
 
 /// One store, its servers, and the subscriber of its manager.
@@ -58,13 +58,13 @@ impl Fixture {
         self.store.acquire(&AcquireRequest::new(claim.clone(), ttl).waiting(waiting)).await
     }
 
-    /// Takes what is free.
+    /// Acquires a free lock.
     async fn takes(&self, claim: &Arc<Claim>) {
         let answer = self.asks(claim).await;
         assert!(matches!(answer, Ok(AcquireOutcome::Acquired { .. })), "{answer:?}");
     }
 
-    /// Waits for what is not.
+    /// Queues for a held lock.
     async fn waits(&self, claim: &Arc<Claim>) {
         let answer = self.asks(claim).await;
         assert!(matches!(answer, Ok(AcquireOutcome::Held { queued: Some(_), .. })), "{answer:?}");
@@ -78,7 +78,7 @@ impl Fixture {
         self.store.renew(&[RenewRequest::new(claim.clone(), TTL)]).await.remove(0)
     }
 
-    /// What its subscriber says to the claim while this is done.
+    /// Returns the notification that the claim gets while `doing` runs.
     async fn news(&self, claim: &Claim, doing: impl Future<Output = ()>) -> Notification {
         let expected = self.subscriber.subscribe(claim.token());
         doing.await;

@@ -1,4 +1,4 @@
-//! A runtime of a store's own: its session must not end with the runtime of a caller.
+//! A runtime that belongs to a store: its session must not end with the runtime of a caller.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -9,41 +9,41 @@ use tokio::sync::mpsc;
 
 use crate::store::StoreError;
 
-/// A thread with a runtime, started when first needed. It ends when this and all that
-/// [stay](Self::guard) are dropped.
+/// A thread with a runtime, started when first needed. It ends when this and all its
+/// [guards](Self::guard) are dropped.
 pub(crate) struct StoreThread {
     name: &'static str,
     running: Mutex<Option<(Handle, ThreadGuard)>>,
 }
 
-/// While it lives, so does the thread.
+/// Keeps the thread running.
 pub(crate) type ThreadGuard = mpsc::Sender<Infallible>;
 
 impl StoreThread {
-    /// None yet, but of this name when it is needed.
+    /// Names a thread that starts when it is first needed.
     pub(crate) fn new(name: &'static str) -> Self {
         Self { name, running: Mutex::default() }
     }
 
-    /// Not a thread of its own, but this runtime: for a test that has its clock.
+    /// Uses this runtime in place of a thread, for a test that controls its clock.
     #[cfg(test)]
     pub(crate) fn of(runtime: Handle) -> Self {
         let (stay, _all_gone) = mpsc::channel(1);
         Self { name: "of a test", running: Mutex::new(Some((runtime, stay))) }
     }
 
-    /// What runs there.
+    /// The handle of its runtime.
     pub(crate) fn handle(&self) -> Result<Handle, StoreError> {
         Ok(self.get()?.0)
     }
 
-    /// What keeps it running: for a task that has to see the end of something.
+    /// A guard that keeps it running, for a task that must see the end of something.
     pub(crate) fn guard(&self) -> Result<ThreadGuard, StoreError> {
         Ok(self.get()?.1)
     }
 
     fn get(&self) -> Result<(Handle, ThreadGuard), StoreError> {
-        // Nothing in there can panic half-way, so a poisoned lock is still good.
+        // No panic can leave this half-changed, so a poisoned mutex is safe to use.
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(running) = &*running {
             return Ok(running.clone());
@@ -58,7 +58,7 @@ impl StoreThread {
         std::thread::Builder::new()
             .name(self.name.into())
             .spawn(move || {
-                // Ends when no process is left who could say anything.
+                // Ends when all senders are dropped.
                 runtime.block_on(all_gone.recv());
             })
             .map_err(no_thread)?;

@@ -1,5 +1,5 @@
-//! What an entry says besides whose it is: the claim's value, how long its lease is, and its keys if
-//! there are several.
+//! The text of an entry: the claim's value, the length of its lease, and its keys if there are
+//! several.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode
 use crate::Holder;
 use crate::store::{Claim, LockKey};
 
-/// Behind the claim's value; readers pass over words that they do not know.
+/// These words follow the claim's value. Readers skip words that they do not know.
 const LEASE: &str = " lease=";
 const KEYS: &str = " keys=";
 
-/// What the entries of a claim say.
+/// Returns the text of the entries of a claim.
 pub(crate) fn entry_value(claim: &Claim, ttl: Duration) -> String {
     let mut value = claim.value().to_owned();
     // Writing to a string cannot fail.
@@ -27,14 +27,14 @@ pub(crate) fn entry_value(claim: &Claim, ttl: Duration) -> String {
     value
 }
 
-/// Who wrote that. Its lease lasts so long at most, if it was not made longer: no process but the holder
-/// knows how much of it is left.
+/// Returns the holder that wrote this text. Its remaining time is the whole lease, which is the
+/// most unless a renewal made it longer: only the holder knows how much is left.
 pub(super) fn holder(value: &str) -> Holder {
     let lease = word(value, LEASE).and_then(|millis| millis.parse().ok());
     Holder::from_value(value, lease.map(Duration::from_millis))
 }
 
-/// In which lines its claim has entries, where there are several.
+/// Returns the keys of its claim, if there are several.
 pub(super) fn keys(value: &str) -> Vec<LockKey> {
     let names = word(value, KEYS).into_iter().flat_map(|names| names.split(','));
     let names = names.map(|name| percent_decode_str(name).decode_utf8_lossy());
@@ -48,7 +48,7 @@ pub(super) fn keys(value: &str) -> Vec<LockKey> {
 }
 
 fn word<'a>(value: &'a str, name: &str) -> Option<&'a str> {
-    // The last: a label comes before, and could not have such a word with a space in it anyway.
+    // The last one: a label comes before it, and cannot contain a space anyway.
     let (_, rest) = value.rsplit_once(name)?;
     rest.split(' ').next()
 }
@@ -70,7 +70,7 @@ mod tests {
         assert_eq!(read.remaining, Some(Duration::from_millis(1500)));
         let names: Vec<_> = keys(&value).iter().map(|key| key.name().to_owned()).collect();
         assert_eq!(names, claim.keys().iter().map(LockKey::name).collect::<Vec<_>>());
-        // One key is named by the line in which it stands.
+        // A single key is not written: the entry is in its queue.
         assert!(keys(&entry_value(&Claim::new(key("x"), ""), Duration::ZERO)).is_empty());
     }
 }

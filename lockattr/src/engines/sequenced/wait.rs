@@ -1,5 +1,4 @@
-//! Standing in the queue: waiting for those before, and being granted the lock; and, having it, hearing
-//! that others wait.
+//! Waits in the queue for a claim's turn and grants it the lock; then watches for other waiters.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +13,10 @@ use super::shared::{ClaimQueues, Shared};
 use crate::FencingToken;
 use crate::store::{Claim, Grant, LockKey};
 
-/// A hold that is over sooner never asks whether others wait for it.
+/// A shorter hold never watches for waiters.
 const MIN_HOLD_TO_WATCH: Duration = Duration::from_millis(10);
 
-/// Whether the claim has its turn in all of its lines; none if it does not stand in one.
+/// Whether the claim has its turn in all of its queues; `None` if it is missing in one.
 pub(super) fn has_its_turn(claim: &Claim, queues: &ClaimQueues) -> Option<bool> {
     let mut all = true;
     for queue in queues {
@@ -26,12 +25,12 @@ pub(super) fn has_its_turn(claim: &Claim, queues: &ClaimQueues) -> Option<bool> 
     Some(all)
 }
 
-/// Whether others wait in these lines.
+/// Whether other claims wait in these queues.
 pub(super) fn has_waiters(queues: &ClaimQueues) -> bool {
     queues.iter().any(|queue| served(queue) < queue.len())
 }
 
-/// Waits until it is the claim's turn, and tells its subscriber.
+/// Waits for the claim's turn, and notifies its subscriber.
 pub(super) async fn wait<E: LockRecipe>(
     shared: Arc<Shared<E>>,
     claim: Arc<Claim>,
@@ -47,13 +46,13 @@ pub(super) async fn wait<E: LockRecipe>(
             }
             Ok((Some(queues), _)) if has_its_turn(&claim, &queues).is_some() => queues,
             other => {
-                // Else an entry is gone: removed by hand, or with its session. When it asks again it
-                // comes anew, and until then it is known what else there is of it.
+                // Else an entry is gone: removed by hand, or with its session. The claim then asks
+                // again and enters anew. Until then its other entries stay known.
                 if let Err(error) = other {
                     let key = claim.key().as_str();
                     tracing::debug!(key, %error, "a line could not be looked at");
                 }
-                // The wait budget is the manager's.
+                // The manager decides how long the claim waits.
                 match shared.subscriber(&claim) {
                     Some(subscriber) => subscriber.ask_again(claim.token(), Instant::now()),
                     None => abandon(&shared, &claim).await,
@@ -64,7 +63,7 @@ pub(super) async fn wait<E: LockRecipe>(
     }
 }
 
-/// Returns when the line may have moved for this claim: in the first where it has not its turn.
+/// Returns when the first queue in which the claim has not its turn may have moved for it.
 async fn wait_for_blocker<E: LockRecipe>(recipe: &E, claim: &Claim, queues: &ClaimQueues) {
     for (key, queue) in claim.keys().iter().zip(queues) {
         let Some(nth) = position_of(queue, claim.token()) else { return };
@@ -82,7 +81,7 @@ async fn wait_for_blocker<E: LockRecipe>(recipe: &E, claim: &Claim, queues: &Cla
     }
 }
 
-/// The claim has its locks, in a lease that runs since then.
+/// Grants the claim its locks, with a lease that runs since `since`.
 async fn grant<E: LockRecipe>(
     shared: &Arc<Shared<E>>,
     claim: &Arc<Claim>,
@@ -99,7 +98,7 @@ async fn grant<E: LockRecipe>(
     if told {
         return subscriber.ask_again(token, Instant::now());
     }
-    // This also ends what goes on here, which is at its end.
+    // This also aborts the current task, which awaits nothing after it.
     if shared.claims().mark_held(token, made, Instant::now()) {
         let contended = has_waiters(queues);
         subscriber
@@ -111,19 +110,19 @@ async fn grant<E: LockRecipe>(
     }
 }
 
-/// The claim's manager is gone: the next one's turn.
+/// Removes a claim whose manager is gone, so that the next waiter gets its turn.
 async fn abandon<E: LockRecipe>(shared: &Arc<Shared<E>>, claim: &Arc<Claim>) {
     let this = shared.claims().get(claim.token()).and_then(|record| record.task.take());
     if let Some(this) = this {
-        // It ends with what follows.
+        // The removal must not abort the current task.
         this.detach();
     }
     let pending = shared.claims().begin_removal(claim.token(), Instant::now());
     shared.end(Vec::from_iter(pending)).await;
 }
 
-/// Has the claim's subscriber told when others come to wait for its lock, if it could do something about
-/// it: only a lock of one key that no process shares is handed off inside a process, or kept.
+/// Notifies the claim's subscriber when others come to wait for its lock, if it could react: only
+/// an exclusive lock of one key is handed off inside a process, or cached.
 pub(super) fn watch_for_contention<E: LockRecipe>(
     shared: &Arc<Shared<E>>,
     claim: &Arc<Claim>,
@@ -134,7 +133,7 @@ pub(super) fn watch_for_contention<E: LockRecipe>(
         return;
     }
     let heard = notify_when_contended(shared.clone(), claim.clone(), key.clone(), queue.clone());
-    // Without it, others wait a little longer.
+    // Without the task, other waiters wait a little longer.
     if let Ok(task) = shared.spawn(heard)
         && let Some(record) =
             shared.claims().get(claim.token()).filter(|it| it.phase == Phase::Holding)

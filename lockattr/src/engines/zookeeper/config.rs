@@ -1,5 +1,4 @@
-//! What a ZooKeeper URL says: where the servers are, below which node, and for how long a session
-//! lives.
+//! The settings in a ZooKeeper URL: servers, chroot, credentials and timeouts.
 
 use std::time::Duration;
 
@@ -10,20 +9,20 @@ use crate::Error;
 use crate::lock::settings::{ServerSettings, duration};
 use crate::store::url::{shown, unknown_setting};
 
-/// ZooKeeper's own.
+/// ZooKeeper's default port.
 const DEFAULT_PORT: u16 = 2181;
 
-/// Half of it is the longest lease, which the default TTL of 10 s meets.
+/// The longest lease is half of it, which fits the default TTL of 10 s.
 const DEFAULT_SESSION_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Where locks are if the URL has no path.
+/// The parent node of the locks if the URL has no path.
 const DEFAULT_CHROOT: &str = "/lockattr";
 
 /// The settings of one store.
 #[derive(Clone)]
 pub(super) struct Config {
     pub(super) hosts: Vec<String>,
-    /// Begins with `/` and does not end so.
+    /// Begins with `/`, and does not end with it.
     pub(super) chroot: String,
     /// `user:password`.
     pub(super) login: Option<String>,
@@ -79,28 +78,29 @@ impl Config {
         Ok(config)
     }
 
-    /// A connection on which nothing was heard for so long is left for one to another server: in
-    /// time for that, and so that the servers hear of us several times per session.
+    /// How long a connection may be silent before the client leaves it for another server: short
+    /// enough to connect in time, and to let the servers hear from the client several times per
+    /// session.
     pub(super) fn silence_limit(&self) -> Duration {
         (self.response_timeout * 2).min(self.session_timeout / 5)
     }
 
-    /// For how long a session certainly lives after a question that a majority answered.
+    /// How long a session certainly lives after a request that a majority answered.
     ///
-    /// A server that clients are connected to answers pings and reads by itself, cut off from the
-    /// leader as it may be, while the leader counts down the session: so these prove nothing. A
-    /// write does: the leader looks whether the session lives before it proposes it, and only a
-    /// majority commits it. But it does not make the session longer. The leader knows of a client
-    /// what the client's server tells with each of its pings to the leader, one per half tick; and
-    /// the client is heard at least every three eighths of [`silence`](Self::silence) (the client's
-    /// own ping), which is less than 3/40 of a session. So when the write was committed, the leader
-    /// had heard of the client less than 3/40 + half a tick ago. A session has two ticks or more, so
-    /// half a tick is a quarter of it at most. What remains is 27/40 of a session, and half of it is
-    /// what we rely on: 7/40 are left for what pings take on their way. After a failover, the new
-    /// leader begins to count from zero.
+    /// A server answers pings and reads by itself, even while it is cut off from the leader and the
+    /// leader counts down the session. So these prove nothing. A write does: the leader checks that
+    /// the session lives before it proposes the write, and only a majority commits it. But a write
+    /// does not extend the session. The leader learns about a client from the client's server,
+    /// which reports it with each of its pings to the leader, one per half tick. That server hears
+    /// from the client at least every three eighths of [`silence_limit`](Self::silence_limit) (the
+    /// client's own ping), which is less than 3/40 of a session. So when the write was committed,
+    /// the leader had heard from the client less than 3/40 of a session plus half a tick before. A
+    /// session has two ticks or more, so half a tick is a quarter of it at most. That leaves 27/40
+    /// of a session. The store relies on half a session, which leaves 7/40 for the time that pings
+    /// take. After a failover, the new leader counts from zero.
     ///
-    /// A process that stood still for longer than those 7/40 of a session, and whose server loses
-    /// the leader within half a tick of the first write after that, falls out of this.
+    /// This does not cover a process that was paused for longer than those 7/40 of a session, and
+    /// whose server loses the leader within half a tick of the first write after that.
     pub(super) fn keeps_for(&self) -> Duration {
         self.session_timeout / 2
     }

@@ -1,5 +1,5 @@
-//! Entries in ZooKeeper: one node for each lock, which the servers remove when it is empty, and below
-//! it an ephemeral node with a number for each entry.
+//! Entries in ZooKeeper. Each lock has one node, which the servers remove when it is empty, and
+//! each entry is an ephemeral sequential node below it.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::session::{Session, Sessions};
 use crate::engines::sequenced::{Entered, Entry, NewEntry};
 use crate::store::{LockKey, OwnerToken, StoreError};
 
-/// The ensemble of one URL.
+/// The ensemble that a URL names.
 #[derive(Debug)]
 pub(super) struct Zookeeper {
     pub(super) sessions: Arc<Sessions>,
@@ -40,7 +40,7 @@ impl Zookeeper {
         }
     }
 
-    /// The entries of this claim in this session, and the lines in which they are, up to date.
+    /// Returns the entry of this claim and session in each queue, and the queues, up to date.
     pub(super) async fn find(
         &self,
         session: &Session,
@@ -51,7 +51,7 @@ impl Zookeeper {
         let paths: Vec<_> = keys.iter().map(|key| self.path(key)).collect();
         let synced = client.sync(&self.sessions.config.chroot);
         let queues: Vec<_> = paths.iter().map(|path| client.list_children(path)).collect();
-        // A server that was just connected to may not have heard yet of what another one wrote.
+        // A server that the client has just connected to may not know yet what another one wrote.
         let (synced, queues) = self.sessions.in_time(join(synced, join_all(queues))).await?;
         match synced {
             Ok(()) | Err(ZkError::NoNode) => {}
@@ -79,7 +79,7 @@ impl Zookeeper {
         }
     }
 
-    /// The number of an entry that is there.
+    /// Returns the number of an existing entry.
     async fn number(&self, client: &Client, path: &str) -> Result<u64, StoreError> {
         let stat = self.sessions.answer(client.check_stat(path)).await?;
         match stat.map_err(|error| self.sessions.error(error))? {
@@ -88,7 +88,7 @@ impl Zookeeper {
         }
     }
 
-    /// What was made before without a known outcome, if it is there.
+    /// Returns what an earlier request with an unknown outcome made, if it is all there.
     pub(super) async fn adopt(
         &self,
         session: &Session,
@@ -97,7 +97,7 @@ impl Zookeeper {
         let found = self.find(session, entry.keys, entry.token).await?;
         let (keys, own) = (entry.keys.iter(), found.iter().filter_map(|(_, own)| own.as_ref()));
         if own.clone().count() < keys.len() {
-            // What is made now would wait for what is left of it.
+            // New entries would wait for the remaining ones.
             let left = keys.zip(&found);
             let left = left.filter_map(|(key, (_, own))| Some(self.path_of(key, own.as_ref()?)));
             self.delete(session, &left.collect::<Vec<_>>()).await?;
@@ -110,7 +110,7 @@ impl Zookeeper {
         Ok(Some(Entered { session: session.id, number, queues }))
     }
 
-    /// Removes these nodes; whether all of them were there, and any.
+    /// Removes these nodes. Returns whether there were any, and all of them existed.
     pub(super) async fn delete(
         &self,
         session: &Session,
@@ -129,7 +129,7 @@ impl Zookeeper {
         Ok(all)
     }
 
-    /// Makes the entries, and reads the lines in the same trip.
+    /// Makes the entries, and reads the queues in the same round trip.
     pub(super) async fn make(
         &self,
         session: &Session,
@@ -141,10 +141,10 @@ impl Zookeeper {
         let name = names::entry(several, entry.sharing, entry.token, session.id);
         let dirs: Vec<_> = entry.keys.iter().map(|key| self.path(key)).collect();
         let paths: Vec<_> = dirs.iter().map(|dir| [dir, "/", &name].concat()).collect();
-        // Sent in this order on one connection, and done in this order.
+        // Sent in this order on one connection, so executed in this order.
         let container = self.as_mode(CreateMode::Container);
         let parents = self.parents(&dirs, tries);
-        // What goes wrong with them shows in what is made below.
+        // If they fail, so does what is made below.
         let parents: Vec<_> =
             parents.iter().map(|path| client.create(path, b"", &container)).collect();
         let parents = join_all(parents);
@@ -183,7 +183,7 @@ impl Zookeeper {
             return Err(StoreError::new("an answer that makes no sense"));
         };
         let number = match stat.czxid {
-            // Servers forget to say it where there is more than one (ZOOKEEPER-4667).
+            // Servers do not report it if there are several (ZOOKEEPER-4667).
             ..=0 => self.number(client, path).await?,
             czxid => czxid.cast_unsigned(),
         };
@@ -191,8 +191,8 @@ impl Zookeeper {
         Ok(Ok(Entered { session: session.id, number, queues }))
     }
 
-    /// The nodes that have to be there: those of these locks, if they were not at the first try, and
-    /// then all above them.
+    /// Returns the nodes that must exist first: those of these locks after the first try, and then
+    /// all above them too.
     fn parents(&self, dirs: &[String], tries: usize) -> Vec<String> {
         let chroot = &self.sessions.config.chroot;
         let above = chroot.match_indices('/').skip(1).map(|(end, _)| &chroot[..end]);

@@ -1,4 +1,4 @@
-//! The names of nodes: a lock's, and those of the entries in its line. Pure.
+//! The names of nodes: a lock's, and those of the entries in its queue. Pure.
 //!
 //! `CHROOT/lock:product%2F42/x-TOKEN-SESSION-0000000007`
 
@@ -9,21 +9,22 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 use crate::engines::sequenced::Entry;
 use crate::store::{LockKey, OwnerToken, Sharing};
 
-/// What stands for itself: no `/`, which would part a name, and nothing of what servers refuse.
+/// The characters that are not escaped: no `/`, which would split a name, and none that servers
+/// refuse.
 const PLAIN: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b':').remove(b'~').remove(b'@').remove(b'.');
 
-/// What an entry's name begins with if its claim has entries in other lines too.
+/// The first letter of an entry's name if its claim has entries in other queues too.
 const SEVERAL: char = 'm';
 
-/// The path of a lock's line. Two locks have never the same.
+/// Returns the path of a lock's queue. No two locks have the same.
 pub(super) fn queue(chroot: &str, key: &LockKey) -> String {
     let mut path = String::with_capacity(chroot.len() + 1 + key.name().len());
     path.push_str(chroot);
     path.push('/');
     let start = path.len();
     path.extend(utf8_percent_encode(key.name(), PLAIN));
-    // A name of dots would be a place relative to another, and that of the server's own is taken.
+    // A name of dots would be a relative path, and the server reserves `zookeeper`.
     if path[start..].starts_with('.') {
         path.replace_range(start..=start, "%2E");
     } else if &path[start..] == "zookeeper" {
@@ -32,15 +33,15 @@ pub(super) fn queue(chroot: &str, key: &LockKey) -> String {
     path
 }
 
-/// The key of the lock whose line is the node of this name, if that begins with `prefix`.
+/// Returns the key of the lock whose queue is the node of this name, if it begins with `prefix`.
 pub(super) fn key(chroot: &str, node: &str, prefix: &str) -> Option<LockKey> {
     let name = percent_decode_str(node).decode_utf8().ok()?;
     let key = LockKey::new(prefix, name.strip_prefix(prefix)?).ok()?;
-    // Another program may write the same name in another way.
+    // Another program may encode the same name in another way.
     (queue(chroot, &key).strip_prefix(chroot)?.strip_prefix('/')? == node).then_some(key)
 }
 
-/// What an entry's name begins with, up to its number.
+/// Returns an entry's name, up to its sequence number.
 pub(super) fn entry(several: bool, sharing: Sharing, token: OwnerToken, session: u64) -> String {
     let mut name = String::with_capacity(64);
     if several {
@@ -56,16 +57,16 @@ pub(super) fn entry(several: bool, sharing: Sharing, token: OwnerToken, session:
     name
 }
 
-/// The session that made an entry.
+/// Returns the session that made an entry.
 pub(super) fn session(entry: &Entry) -> Option<u64> {
     u64::from_str_radix(entry.id.split('-').nth(2)?, 16).ok()
 }
 
-/// The entries of a line, from its front; what is not ours is passed over.
+/// Returns the entries of a queue, head first. Skips nodes that another program made.
 pub(super) fn entries(children: Vec<String>) -> Vec<Entry> {
     let mut entries: Vec<_> = children.into_iter().filter_map(read).collect();
-    // The servers count in 32 bits, and begin anew below zero after the last: so what counts is how
-    // far an entry is from another, which is never half of all numbers.
+    // The servers count in 32 bits, and continue at the lowest negative number after the last. So
+    // entries are ordered by their distance from one of them, which is never half of all numbers.
     if let Some(one) = entries.first().map(|entry| entry.sequence as u32) {
         entries
             .sort_unstable_by_key(|entry| (entry.sequence as u32).wrapping_sub(one).cast_signed());

@@ -1,4 +1,4 @@
-//! What a line needs of ZooKeeper.
+//! The lock recipe in ZooKeeper.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::engines::sequenced::{
 };
 use crate::store::{Claim, LockKey, StoreError};
 
-/// How often a lock's node is made again that the servers removed before there was an entry in it.
+/// How often an entry is tried, in case the servers remove the lock's empty node before it is made.
 const TRIES: usize = 5;
 
 impl LockRecipe for Zookeeper {
@@ -33,7 +33,7 @@ impl LockRecipe for Zookeeper {
             tries += 1;
             match error {
                 ZkError::NoNode if tries < TRIES => again = false,
-                // What it made is gone with it. A new one, once.
+                // Its entries are gone with it. A new session is made once.
                 ZkError::SessionExpired | ZkError::ClientClosed
                     if session.is_terminated() && !anew =>
                 {
@@ -97,14 +97,15 @@ impl LockRecipe for Zookeeper {
         }
     }
 
-    /// A watch on the node itself, for which no process needs the right to read it. Newer servers tell
-    /// no process that has it not: a waiter there hears with its next look. It outlives a connection: the
-    /// client asks for it again at the next server, which says at once if the node went meanwhile.
+    /// Watches the node itself, which needs no right to read it. But newer servers notify no
+    /// process without that right; there, a waiter learns of the removal when it next asks. The
+    /// watch outlives a connection: the client requests it again from the next server, which
+    /// reports at once if the node was removed meanwhile.
     async fn gone(&self, key: &LockKey, entry: &Entry) {
         let Ok(session) = self.sessions.get().await else { return };
         let path = self.path_of(key, entry);
         let asked = session.client.check_and_watch_stat(&path);
-        // Else it is gone, or it cannot be known.
+        // Else the entry is gone, or that cannot be known.
         if let Ok(Ok((Some(_), watcher))) = self.sessions.answer(asked).await {
             watcher.changed().await;
         }
@@ -165,7 +166,7 @@ impl LockRecipe for Zookeeper {
         size::refuses(&self.sessions.config.chroot, claim)
     }
 
-    /// Asks for nothing but what is ours: what is above it may be closed to us.
+    /// Reads only the store's own node, because the user may have no rights above it.
     async fn ping(&self) -> Result<(), StoreError> {
         let session = self.sessions.get().await?;
         let mut writer = session.client.new_multi_writer();
@@ -184,7 +185,7 @@ impl LockRecipe for Zookeeper {
 }
 
 impl Zookeeper {
-    /// Ensures that the server which answers has heard of all that others wrote until now.
+    /// Ensures that the server that replies knows all that others wrote until now.
     async fn sync_with_leader(&self, session: &Session) -> Result<(), StoreError> {
         let synced = session.client.sync(&self.sessions.config.chroot);
         match self.sessions.answer(synced).await? {
@@ -193,8 +194,8 @@ impl Zookeeper {
         }
     }
 
-    /// Asks the leader whether all of these are there and the session lives: a transaction that
-    /// changes nothing, and is one all the same.
+    /// Checks whether all these entries exist and the session lives, with a transaction: it changes
+    /// nothing, but only a majority can commit it.
     async fn check(
         &self,
         session: &Session,
@@ -203,7 +204,7 @@ impl Zookeeper {
         let of_it: Vec<_> = held.iter().filter(|it| it.session == session.id).collect();
         match self.are_there(session, &of_it).await {
             Ok(true) => held.iter().map(|it| Ok(it.session == session.id)).collect(),
-            // Which of them, only one by one.
+            // Only single checks can tell which are missing.
             Ok(false) if of_it.len() > 1 => {
                 let one = async |it: &ClaimEntries<'_>| {
                     Ok(it.session == session.id && self.are_there(session, &[it]).await?)
@@ -238,7 +239,7 @@ impl Zookeeper {
         match tokio::time::timeout(limit, writer.commit()).await {
             Ok(Ok(_)) => Ok(true),
             Ok(Err(MultiWriteError::OperationFailed { source: ZkError::NoNode, .. })) => Ok(false),
-            // Over, and all that it made with it.
+            // The session is over, and all its entries with it.
             Ok(Err(error)) => match error.into() {
                 ZkError::SessionExpired => Ok(false),
                 error => Err(self.sessions.error(error)),
@@ -247,7 +248,7 @@ impl Zookeeper {
         }
     }
 
-    /// Removes the entries of one claim; whether they were there.
+    /// Removes the entries of one claim. Returns whether they were there.
     async fn remove(&self, session: &Session, held: &ClaimEntries<'_>) -> Result<bool, StoreError> {
         let paths: Vec<_> = if held.entries.is_empty() {
             let found = self.find(session, held.keys, held.token).await?;

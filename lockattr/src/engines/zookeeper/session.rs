@@ -19,10 +19,10 @@ use crate::store::StoreError;
 use crate::store::last_answer::LastAnswer;
 use crate::store::slots::{Attempt, Slots};
 
-/// After how long it is tried again to close a session that was given up.
+/// How long to wait before another try to close an abandoned session.
 const CLOSE_RETRY_PAUSE: Duration = Duration::from_millis(300);
 
-/// Where the session is kept.
+/// Keeps the session of a store.
 pub(super) struct Sessions {
     pub(super) config: Config,
     pub(super) thread: StoreThread,
@@ -45,7 +45,7 @@ impl Sessions {
         Arc::new(Self { config, thread, answered: LastAnswer::new(), slots })
     }
 
-    /// The session, made now if there is none, and connected.
+    /// Returns the session, connected. Makes one if there is none.
     pub(super) async fn get(self: &Arc<Self>) -> Outcome {
         match self.slots.live(()) {
             Some((_, session)) if !session.is_over() => return self.connected(session).await,
@@ -60,13 +60,14 @@ impl Sessions {
         self.slots.get((), connect).await
     }
 
-    /// The one with this number, if it is not over.
+    /// Returns the session with this id, if it is not over.
     pub(super) fn with(&self, id: u64) -> Option<Arc<Session>> {
         let live = self.slots.live(()).map(|(_, session)| session);
         live.filter(|session| session.id == id && !session.is_over())
     }
 
-    /// What is asked while there is no connection would wait in the client, and be done later.
+    /// Waits for a connection. A request without one would wait in the client, and be executed
+    /// later.
     async fn connected(&self, session: Arc<Session>) -> Outcome {
         if session.client.state() == SessionState::Disconnected {
             let mut state = session.client.state_watcher();
@@ -83,20 +84,20 @@ impl Sessions {
         Ok(session)
     }
 
-    /// What the servers answered, within the time for that.
+    /// Returns the servers' reply, within `response_timeout`.
     pub(super) async fn answer<T, E: Into<ZkError>>(
         &self,
         question: impl Future<Output = Result<T, E>>,
     ) -> Result<Result<T, ZkError>, StoreError> {
         let answer = self.in_time(question).await?;
-        // The client answers with some errors itself, when it has lost its connection.
+        // The client itself returns some errors, when it has lost its connection.
         if answer.is_ok() {
             self.answered.now();
         }
         Ok(answer.map_err(Into::into))
     }
 
-    /// The outcome of several questions, within the time for one.
+    /// Returns the outcome of several requests, within the time for one.
     pub(super) async fn in_time<T>(
         &self,
         questions: impl Future<Output = T>,
@@ -109,7 +110,7 @@ impl Sessions {
         StoreError::new(format!("no answer from {address} within {response_timeout:?}"))
     }
 
-    /// What the servers, or the way to them, answered instead.
+    /// Turns an error of the servers or of the connection into one of the store.
     pub(super) fn error(&self, error: ZkError) -> StoreError {
         let hint = match error {
             ZkError::NoAuth => ": give this user the rights that the docs of `ZookeeperStore` name",
@@ -131,26 +132,27 @@ impl Session {
         *self.over.borrow() || self.is_terminated()
     }
 
-    /// Whether it has ended, for certain.
+    /// Whether it has certainly ended.
     pub(super) fn is_terminated(&self) -> bool {
         self.client.state().is_terminated()
     }
 
-    /// Returns once it is over.
+    /// Returns once the session is over.
     pub(super) fn ended(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut over = self.over.clone();
         async move {
-            // An error says that no process watches it any more: then it was closed.
+            // An error means that no task watches it any more: the session was closed.
             let _over = over.wait_for(|over| *over).await;
         }
     }
 }
 
-/// The process whose thread waits for the sockets of all sessions: the client starts one with the first
-/// connection, for as long as the process lives (`async-io`), and a fork does not copy it.
+/// The process whose thread polls the sockets of all sessions. The client starts that thread with
+/// its first connection, for as long as the process lives (`async-io`), and a fork does not copy
+/// it.
 static IO_THREAD_PROCESS: OnceLock<Process> = OnceLock::new();
 
-/// An error in the copy of a process that has had a session: it could never get an answer.
+/// Returns an error in the fork of a process that has had a session: it would never get a reply.
 pub(super) fn check_not_forked() -> Result<(), Error> {
     if IO_THREAD_PROCESS.get().is_none_or(Process::is_current) {
         return Ok(());
@@ -190,9 +192,9 @@ async fn connect(
         if let Some(sessions) = sessions.upgrade() {
             sessions.slots.forget(id);
         }
-        // If it was only given up, what it made is not to stay there. The client closes it when it
-        // reaches a server; but the longer it did not, the longer it pauses between its tries, and
-        // then leaves it to the servers.
+        // An abandoned session must not leave its entries behind. The client closes it when it
+        // reaches a server. But the longer that takes, the longer it pauses between tries, and then
+        // it leaves the session to the servers.
         if !state.state().is_terminated() {
             close(&sessions, &config, session).await;
         }
@@ -200,10 +202,10 @@ async fn connect(
     drop(stay);
 }
 
-/// Closes a session that was given up, as soon as a server answers.
+/// Closes an abandoned session as soon as a server replies.
 async fn close(sessions: &Weak<Sessions>, config: &Config, session: SessionInfo) {
     let given_up = Instant::now();
-    // A server may end it sooner, and a store that is gone waits no longer than for that.
+    // The servers may end it earlier, and a dropped store tries no longer than they take for that.
     while sessions.strong_count() > 0 || given_up.elapsed() < config.session_timeout {
         sleep(CLOSE_RETRY_PAUSE).await;
         let (connector, hosts) = connector(config);
@@ -211,8 +213,8 @@ async fn close(sessions: &Weak<Sessions>, config: &Config, session: SessionInfo)
             Ok(client) => {
                 let mut state = client.state_watcher();
                 drop(client);
-                // Not believed: the first client may have come back as well, and one have kept the
-                // other from it.
+                // Not trusted: the first client may have connected again too, and each may have
+                // displaced the other.
                 let _in_time = timeout(config.silence_limit(), ended(&mut state)).await;
             }
             // It is closed.
@@ -258,7 +260,7 @@ async fn establish(config: &Config) -> Result<Client, StoreError> {
 
 fn connector(config: &Config) -> (Connector, String) {
     let mut hosts = config.hosts.clone();
-    // The client takes them in order, and not all clients of a fleet shall be at the first.
+    // The client tries them in order, and not all clients of a fleet should use the first.
     hosts.shuffle(&mut rand::rng());
     let mut connector = Client::connector()
         .with_session_timeout(config.session_timeout)
@@ -270,8 +272,7 @@ fn connector(config: &Config) -> (Connector, String) {
     (connector, hosts.join(","))
 }
 
-/// Returns once a session has ended, or was without a connection for so long that no process shall count
-/// on it any more.
+/// Returns once the session has ended, or was without a connection for too long to be relied on.
 async fn until_ended_or_silent(state: &mut StateWatcher, patience: Duration) {
     let mut now = state.state();
     while !now.is_terminated() {

@@ -1,5 +1,5 @@
-//! How much fits into one request. Servers close the connection on one that is larger than their
-//! `jute.maxbuffer`, and with it whatever else was asked there. Pure.
+//! How much fits into one request. Servers close the connection on a larger one than their
+//! `jute.maxbuffer`, and with it all other requests there. Pure.
 
 use std::time::Duration;
 
@@ -7,14 +7,13 @@ use super::names;
 use crate::engines::sequenced::{ClaimEntries, entry_value};
 use crate::store::Claim;
 
-/// Most bytes that a claim's entries may take: `jute.maxbuffer` is 1 MiB by default.
+/// The most bytes that a claim's entries may take: `jute.maxbuffer` is 1 MiB by default.
 const MAX_CLAIM_BYTES: usize = 1_000_000;
 
-/// What an entry takes besides its path and what it says: its rights, its kind, and how long all of it
-/// is.
+/// The bytes of an entry besides its path and its text: ACL, mode, and the lengths of all parts.
 const ENTRY_OVERHEAD: usize = 64;
 
-/// Most checks in one request: each is a line in the servers' logs.
+/// The most checks in one request, because each is a line in the servers' logs.
 pub(super) const MAX_CHECKS: usize = 100;
 
 /// Why this claim does not fit, if so: each of its entries names all its keys.
@@ -36,7 +35,7 @@ pub(super) fn refuses(chroot: &str, claim: &Claim) -> Option<String> {
     })
 }
 
-/// The same claims in parts of [`MAX_CHECKS`] entries at most, or one claim.
+/// Splits claims into batches of [`MAX_CHECKS`] entries at most, or of one claim.
 pub(super) fn batches<'a, 'h>(mut held: &'a [ClaimEntries<'h>]) -> Vec<&'a [ClaimEntries<'h>]> {
     let mut batches = Vec::new();
     while !held.is_empty() {
@@ -70,7 +69,7 @@ mod tests {
         )
     }
 
-    /// Red without: a comparison with what servers take.
+    /// Red without: the comparison with `MAX_CLAIM_BYTES`.
     #[test]
     fn a_claim_is_measured_by_all_that_its_entries_say() {
         assert_eq!(refuses("/lockattr", &claim(100)), None);

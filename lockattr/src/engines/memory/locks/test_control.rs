@@ -1,4 +1,4 @@
-//! What a test makes of the locks in memory, behind the backs of those who hold them.
+//! Changes that a test makes to the locks in memory, without their holders.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::Holder;
 use crate::store::{AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseRequest};
 
 impl MemoryStore {
-    /// Takes the lock for the claim, or says who has it.
+    /// Acquires the lock for the claim, or returns its holder.
     pub(crate) fn take(&self, claim: &Arc<Claim>, ttl: Duration) -> Result<(), Option<Holder>> {
         let asked = AcquireRequest::new(claim.clone(), ttl);
         match self.with(|locks, notifier| locks.acquire(&asked, notifier)) {
@@ -20,15 +20,16 @@ impl MemoryStore {
         }
     }
 
-    /// Gives the lock of the claim back.
+    /// Releases the claim's lock.
     pub(crate) fn give_back(&self, release: &ReleaseRequest) {
         self.with(|locks, notifier| {
-            // If it was taken meanwhile, there is nothing to give back.
+            // If the claim has lost it meanwhile, there is nothing to release.
             locks.release(release, notifier);
         });
     }
 
-    /// Ends the leases on the key, and hands it to the next in the queue. Returns whose they were.
+    /// Ends the leases on the key, and hands the lock to the next waiter. Returns the former
+    /// holders.
     pub(crate) fn end(&self, key: &LockKey) -> Vec<Arc<Claim>> {
         self.with(|locks, notifier| {
             let ended = locks.end(key, notifier.now);
@@ -38,7 +39,7 @@ impl MemoryStore {
         })
     }
 
-    /// Ends the leases on the claim's keys, and gives it those, before all who wait in the queue.
+    /// Ends the leases on the claim's keys, and grants it those locks, before all waiters.
     pub(crate) fn steal(&self, claim: &Arc<Claim>, ttl: Duration) -> Vec<Arc<Claim>> {
         self.with(|locks, notifier| {
             let ended = claim.keys().iter().flat_map(|key| locks.end(key, notifier.now)).collect();
@@ -47,12 +48,12 @@ impl MemoryStore {
         })
     }
 
-    /// Who has the lock, and until when.
+    /// Returns the holders of the lock, and when their leases end.
     pub(crate) fn holders(&self, key: &LockKey) -> Vec<(Holder, Instant)> {
         self.with(|locks, notifier| locks.holders_at(key.name(), notifier.now))
     }
 
-    /// The names of all locks that are held.
+    /// Returns the names and holders of all held locks.
     pub(crate) fn held(&self) -> Vec<(String, Holder)> {
         self.with(|locks, notifier| {
             let mut held: Vec<_> = locks
@@ -67,7 +68,7 @@ impl MemoryStore {
         })
     }
 
-    /// Whether the claim has its lock still.
+    /// Whether the claim still holds its lock.
     pub(crate) fn is_held_by(&self, claim: &Claim) -> bool {
         self.with(|locks, notifier| {
             locks.expire(claim, notifier.now);
@@ -77,7 +78,7 @@ impl MemoryStore {
 }
 
 impl Locks {
-    /// Takes the lock of this key, and what else they hold with it, from all who have it.
+    /// Takes the lock of this key, and the other locks of the same claims, from all its holders.
     fn end(&mut self, key: &LockKey, now: Instant) -> Vec<Arc<Claim>> {
         let Some(lock) = self.by_name.get_mut(key.name()) else { return Vec::new() };
         let held = lock.holders.iter().filter(|held| held.ends > now);

@@ -41,7 +41,7 @@ pub(super) struct Held {
     pub(super) on: Arc<Session>,
     pub(super) fencing: FencingToken,
     pub(super) ends: Instant,
-    /// The claim was released, and its locks stay taken for a while.
+    /// The claim was released, and its locks stay held for a while.
     pub(super) stays: bool,
 }
 

@@ -1,5 +1,5 @@
-//! The sessions of a store: a few that many claims share, and those that were made for one that had
-//! to wait. By runtime, because a connection dies with the one that made it.
+//! The sessions of a store: a few that many claims share, and those made for one claim that had to
+//! wait. By runtime, because a connection dies with the runtime that made it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,7 +16,7 @@ type Place = (runtime::Id, usize);
 /// The sessions of one store.
 pub(super) struct Sessions {
     shared: Slots<Place, Arc<Session>>,
-    /// Of those for one claim: the ones that have nothing to do.
+    /// Idle sessions of those made for one claim.
     idle: Mutex<Vec<Arc<Session>>>,
     most_idle: usize,
 }
@@ -26,7 +26,7 @@ impl Sessions {
         Self { shared: Slots::default(), idle: Mutex::default(), most_idle }
     }
 
-    /// The shared session in this place.
+    /// Returns the shared session in this place.
     pub(super) async fn shared(
         &self,
         inner: &Arc<Inner>,
@@ -44,7 +44,7 @@ impl Sessions {
         self.shared.get(place, connect).await
     }
 
-    /// A session for one claim.
+    /// Returns a session for one claim.
     pub(super) async fn own(&self, inner: &Arc<Inner>) -> Result<Arc<Session>, StoreError> {
         let runtime = current_runtime()?.id();
         let idle = {
@@ -59,8 +59,7 @@ impl Sessions {
         }
     }
 
-    /// It has nothing to do any more, if it was made for one claim: kept for the next, if there are
-    /// not enough of them.
+    /// Keeps an idle session that was made for one claim for the next, unless there are enough.
     pub(super) fn recycle(&self, session: &Arc<Session>) {
         let mut idle = lock(&self.idle);
         let of_it = idle.iter().filter(|other| other.runtime == session.runtime).count();
@@ -78,6 +77,6 @@ async fn connect(inner: Arc<Inner>, place: Place, attempt: Attempt<Arc<Session>>
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing in there can panic half-way, so a poisoned lock is still good.
+    // No panic can leave this half-changed, so a poisoned mutex is safe to use.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

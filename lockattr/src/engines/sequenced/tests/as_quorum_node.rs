@@ -1,10 +1,10 @@
-//! This layer as one of several stores that are asked together.
+//! This layer as a node of a quorum.
 
 use super::*;
 use crate::FencingToken;
 use crate::store::{AnyStore, MemoryStore, RedlockStore};
 
-/// Servers that number what was written do not skip a number because another store gave it.
+/// Servers that number entries by themselves skip no number because another store gave it.
 #[tokio::test(start_paused = true)]
 async fn a_number_beyond_its_own_is_not_promised() {
     let here = Fixture::new();

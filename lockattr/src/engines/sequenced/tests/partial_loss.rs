@@ -1,9 +1,9 @@
-//! Claims for several keys, a part of whose entries was taken away by hand.
+//! Claims for several keys, some of whose entries were removed by hand.
 
 use super::*;
 
-/// A process that waits for both keys while the first is another's, and which then loses its entry in the
-/// queue of the second; and the notification that it gets.
+/// Makes a claim wait for both keys while another holds the first, then removes its entry in the
+/// queue of the second. Returns the notification that it gets.
 async fn loses_a_part(here: &Fixture, waiter: &Arc<Claim>) -> Notification {
     let holder = here.claim(&["a"]);
     here.takes(&holder).await;

@@ -3,7 +3,7 @@
 use super::*;
 use crate::store::MAX_RECHECK;
 
-/// A process stood still until a question without an answer had to be undone, and then asks again.
+/// A process is paused until a request without a reply must be undone, and then asks again.
 #[tokio::test(start_paused = true)]
 async fn what_is_being_removed_is_not_taken_over() {
     let here = Fixture::new();
@@ -50,7 +50,7 @@ async fn what_a_failed_release_leaves_is_removed_in_time() {
     let (holder, waiter) = (here.claim(&["a"]), here.claim(&["a"]));
     here.asks_for(&holder, TTL * 100, Waiting::Not).await.unwrap();
     here.waits(&waiter).await;
-    // Until whatever ends leases knows of nothing sooner.
+    // Until the timer knows of no earlier end.
     sleep(SHORTLY).await;
     here.servers.next("leave", Fate::NotSent);
     here.releases(&waiter).await.unwrap_err();
@@ -68,14 +68,14 @@ async fn a_refused_claim_that_could_not_leave_is_not_forgotten() {
     here.servers.next("leave", Fate::NotSent);
     let error = here.asks_for(&refused, TTL, Waiting::Not).await.unwrap_err();
     assert!(!error.is_not_sent(), "there is something to undo");
-    // Whether or not anybody comes back for it.
+    // Whether or not the claim asks again.
     sleep(SHORTLY).await;
     assert_eq!(here.servers.queue("a"), [holder.token()]);
     assert_eq!(here.releases(&holder).await.unwrap(), ReleaseOutcome::Released);
     here.nothing_is_left();
 }
 
-/// The answer came when its lease was over, and the removal of what it had made failed.
+/// The reply comes when the lease is over, and removing the entries that it made fails.
 #[tokio::test(start_paused = true)]
 async fn what_was_made_too_late_is_removed_until_it_is_gone() {
     let here = Fixture::new();

@@ -1,5 +1,5 @@
-//! Servers in memory, for schedules that no real ones can be brought into: they do what they are
-//! asked, and answer as the test says.
+//! Servers in memory, for schedules that real servers cannot be brought into: they execute
+//! requests, and reply as the test says.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
@@ -14,19 +14,19 @@ use crate::engines::sequenced::{
 };
 use crate::store::{LockKey, OwnerToken, StoreError};
 
-/// What becomes of one question.
+/// The fate of one request.
 pub(super) enum Fate {
-    /// It is done, and its answer is lost.
+    /// It is executed, and its reply is lost.
     Lost,
-    /// It is not done, and the error reports it.
+    /// It is not executed, and the error reports it.
     NotSent,
-    /// It is done when it is asked to.
+    /// It is executed when notified.
     Late(Arc<Notify>),
-    /// It is done, and answered when it is asked to.
+    /// It is executed, and answered when notified.
     AnsweredLate(Arc<Notify>),
 }
 
-/// What the servers have; cheap to clone.
+/// The state of the servers; cheap to clone.
 #[derive(Clone)]
 pub(super) struct Servers {
     state: Arc<Mutex<State>>,
@@ -54,7 +54,7 @@ impl Servers {
         Self { state: Arc::new(Mutex::new(state)), changed: watch::Sender::new(()) }
     }
 
-    /// The ensemble of one process, on the runtime of the test.
+    /// One process's client of the ensemble, on the runtime of the test.
     pub(super) fn recipe(&self) -> FakeRecipe {
         FakeRecipe {
             servers: self.clone(),
@@ -62,38 +62,38 @@ impl Servers {
         }
     }
 
-    /// What becomes of the next question of this name.
+    /// Sets the fate of the next request of this name.
     pub(super) fn next(&self, question: &'static str, fate: Fate) {
         self.state().fates.entry(question).or_default().push_back(fate);
     }
 
-    /// The next question of this name is done when what this returns learns so.
+    /// Delays the next request of this name until the result is notified.
     pub(super) fn late(&self, question: &'static str) -> Arc<Notify> {
         let told = Arc::<Notify>::default();
         self.next(question, Fate::Late(told.clone()));
         told
     }
 
-    /// The same, but only its answer is late.
+    /// The same, but delays only the reply.
     pub(super) fn answered_late(&self, question: &'static str) -> Arc<Notify> {
         let told = Arc::<Notify>::default();
         self.next(question, Fate::AnsweredLate(told.clone()));
         told
     }
 
-    /// Whose entries wait in this queue.
+    /// The tokens of the entries in this queue.
     pub(super) fn queue(&self, name: &str) -> Vec<OwnerToken> {
         let kept = self.entries(name);
         kept.iter().map(|entry| entry.token).collect()
     }
 
-    /// Takes an entry away by hand.
+    /// Removes an entry by hand.
     pub(super) fn remove(&self, name: &str, token: OwnerToken) {
         self.state().queues.entry(name.into()).or_default().retain(|it| it.entry.token != token);
         self.changed.send_replace(());
     }
 
-    /// Ends the session, and all entries with it.
+    /// Ends the session, and removes all entries with it.
     pub(super) fn end_session(&self) {
         {
             let mut state = self.state();
@@ -117,7 +117,7 @@ impl Servers {
         self.state.lock().unwrap()
     }
 
-    /// Does this, as the test said.
+    /// Executes a request with the fate that the test set.
     async fn asked<T>(
         &self,
         question: &'static str,
@@ -148,7 +148,7 @@ impl Servers {
         }
     }
 
-    /// Returns once this is so.
+    /// Returns once `so` is true.
     async fn until(&self, so: impl Fn() -> bool) {
         let mut changed = self.changed.subscribe();
         while !so() {
@@ -157,7 +157,7 @@ impl Servers {
     }
 }
 
-/// One process's way to them.
+/// One process's client of the servers.
 pub(super) struct FakeRecipe {
     servers: Servers,
     thread: StoreThread,
@@ -174,7 +174,7 @@ impl State {
         self.queues.entry(key.name().into()).or_default()
     }
 
-    /// Whether this one, or any of this token if it is not known which, is in the line.
+    /// Whether this entry is in the queue.
     fn is_there(&mut self, key: &LockKey, entry: &Entry) -> bool {
         self.queue(key).iter().any(|kept| kept.entry == *entry)
     }
@@ -191,7 +191,7 @@ impl State {
         Entered { session, number, queues: self.queues_of(keys) }
     }
 
-    /// What it has already in each of its lines.
+    /// Returns what the claim already has, if that is an entry in each of its queues.
     fn adopt(&mut self, entry: &NewEntry<'_>) -> Option<Entered> {
         let mut number = None;
         for key in entry.keys {

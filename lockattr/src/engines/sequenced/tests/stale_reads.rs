@@ -1,8 +1,9 @@
-//! Looks at lines that are older than what was granted meanwhile.
+//! Reads of queues that are older than a grant.
 
 use super::*;
 
-/// Asks again while it is granted the lock: the answer is made of lines that were read before.
+/// Asks again while the claim is granted the lock: the reply comes from queues that were read
+/// before.
 async fn looks_and_is_granted(waiting: Waiting) {
     let here = Fixture::new();
     let (holder, waiter) = (here.claim(&["a"]), here.claim(&["a"]));
