@@ -25,7 +25,7 @@ pub(super) trait Item: Clone {
     /// Returns the same request for another claim.
     fn of(&self, claim: Arc<Claim>) -> Self;
 
-    /// Returns what the script does to leases.
+    /// Returns the effect of the script on leases.
     fn effect(&self) -> Effect;
 
     fn script<'s>(store: &'s RedisStore, items: &[&Self], fence: &str) -> Call<'s>;

@@ -15,7 +15,7 @@ pub(super) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// Starts a call with so many keys. `bytes` is the approximate length of all its words.
+    /// Starts a call with this many keys. `bytes` is the approximate length of all its words.
     pub(super) fn new(script: &'a Script, keys: usize, bytes: usize) -> Self {
         // The command, the digest, the number of keys, and an argument or two for each key.
         let mut command = Cmd::with_capacity(3 * (keys + 3), bytes + 64);

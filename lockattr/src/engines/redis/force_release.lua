@@ -4,7 +4,7 @@
 -- KEYS[2]  the lock
 -- KEYS[3]  its queue
 --
--- Returns 1 if a claim held it, 0 if none did, or -1 if the key is not a lock, and is left alone.
+-- Returns 1 if a claim held it, 0 if none did, or -1 if the key is not a lock, and is unchanged.
 
 local lock = KEYS[2]
 local kind = held_by(lock)

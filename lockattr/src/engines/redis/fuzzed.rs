@@ -44,7 +44,7 @@ pub fn released(deleted: &Value) -> Option<ReleaseOutcome> {
     }
 }
 
-/// Returns the token from the two replies of the free path, if `seen` was seen before.
+/// Returns the token from the two replies of the free path. `seen` is the greatest token before.
 pub fn taken(set: &Value, incremented: &Value, seen: u64) -> Option<u64> {
     number(set, incremented, seen).map(crate::FencingToken::counter)
 }

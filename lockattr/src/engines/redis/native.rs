@@ -98,7 +98,7 @@ impl Native {
     }
 }
 
-/// Returns whether this server did nothing and another must be asked; the script finds out which.
+/// Returns whether this server did nothing and another server must; the script finds out which.
 pub(super) fn is_sent_on(error: &RedisError) -> bool {
     let kinds = [
         ServerErrorKind::Moved,

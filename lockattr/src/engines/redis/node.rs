@@ -33,7 +33,7 @@ pub(super) struct Node {
 /// The error of a request to a server that is no longer the master.
 const NO_MASTER: &str = "it is not the master any more, and had not answered";
 
-/// What a script does to leases.
+/// The effect of a script on leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Effect {
     /// Acquires locks, if the server may grant any.
@@ -195,7 +195,7 @@ impl Node {
     }
 }
 
-/// Returns the answer, or an error as soon as the sentinels report another master.
+/// Returns the reply, or an error as soon as the sentinels report another master.
 pub(super) async fn until_demoted<T>(
     connection_slot: &ConnectionSlot,
     demotion: &Demotion,
@@ -211,7 +211,7 @@ pub(super) async fn until_demoted<T>(
     }
 }
 
-/// Adds what to do to the error, if the user may not list names.
+/// Adds the missing right to the error, if the user may not list names.
 fn advised(error: StoreError) -> StoreError {
     let said = error.source().and_then(|said| said.downcast_ref::<RedisError>());
     let forbidden = ErrorKind::Server(ServerErrorKind::NoPerm);

@@ -81,7 +81,7 @@ local function waiter_in(lock, place)
   end
 end
 
--- What a run of `serve` has found out. No lock becomes free while it runs: a blocked claim stays
+-- The findings of one run of `serve`. No lock becomes free while it runs: a blocked claim stays
 -- blocked, and an admitted one stays admitted until the next grant.
 local blocked, admitted, behind, gone, takes
 

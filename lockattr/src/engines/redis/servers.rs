@@ -33,7 +33,7 @@ pub(super) enum At<'a> {
 /// The reply of a script, and where it came from.
 pub(super) struct Replied<T> {
     pub(super) answer: Answer<T>,
-    /// What records the server's clock.
+    /// Records the server's clock.
     pub(super) notifications: Arc<RedisNotifications>,
     pub(super) live: Arc<LiveConnection>,
 }

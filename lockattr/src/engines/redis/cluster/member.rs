@@ -26,7 +26,7 @@ pub(in crate::engines::redis) struct Member {
     pub(in crate::engines::redis) notifications: Arc<RedisNotifications>,
 }
 
-/// Why a node did not do what a request asked for.
+/// Why a node did not execute a request.
 #[derive(Debug)]
 pub(super) enum Refused {
     /// Nothing was done: the node at this address owns the slot.

@@ -20,7 +20,7 @@ use crate::store::StoreError;
 /// The least time between two maps, unless a caller waits for one.
 const REFRESH_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long to wait for a node before the next one is asked as well.
+/// How long to wait for a node before the next one gets the request as well.
 const NEXT_NODE_AFTER: Duration = Duration::from_millis(100);
 
 impl Cluster {

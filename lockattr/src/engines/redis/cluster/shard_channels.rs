@@ -7,7 +7,7 @@ use super::slot::tag_of;
 use crate::engines::redis::notifications::channel;
 use crate::store::{Claim, Subscribers};
 
-/// So many channels of one node are kept even if no claim needs them.
+/// The number of channels of one node that are kept even if no claim needs them.
 const MAX_UNNEEDED: usize = 1024;
 
 /// A subscriber and a slot.
@@ -31,7 +31,7 @@ struct State {
 struct ShardChannel {
     /// The connections that receive its messages.
     live: Vec<u64>,
-    /// Claims that wait, or that hold a lock and must learn who waits for it.
+    /// Claims that wait, or that hold a lock and must be notified of waiters.
     claims: Vec<Weak<Claim>>,
 }
 
@@ -77,7 +77,7 @@ impl ShardChannels {
         unneeded
     }
 
-    /// Records the end of a subscription. Returns whether this process asked for it.
+    /// Records the end of a subscription. Returns whether this process requested it.
     pub(in crate::engines::redis) fn was_unneeded(&self, channel: &str) -> bool {
         self.state().leaving.remove(channel)
     }

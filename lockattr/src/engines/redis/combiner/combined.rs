@@ -12,7 +12,7 @@ use super::deletions::{Deletion, Deletions};
 use super::{Answer, Counter};
 use crate::store::StoreError;
 
-/// What callers have queued.
+/// The commands and deletions that callers have queued.
 #[derive(Default)]
 pub(super) struct Entries {
     pub(super) commands: Vec<Entry>,
