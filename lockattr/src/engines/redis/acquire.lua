@@ -6,11 +6,11 @@
 -- ARGV[1]      the claim's value: owner token and holder label
 -- ARGV[2]      TTL in milliseconds
 -- ARGV[3]      the mode
--- ARGV[4]      the waiter's record without its time (queue.lua); + for the usual one of a single lock; empty
---              not to wait
+-- ARGV[4]      the waiter's record without its time (queue.lua); + for the usual one of a single
+--              lock; empty not to wait
 -- ARGV[5]      the hint that replaces the server's clock; absent or empty for the clock
 -- ARGV[6]      1 if the claim was queued before with a t: if it is no longer queued, it was notified
--- ARGV[7]      the value of a companion; while that holds the lock, this claim takes its place in the queue
+-- ARGV[7]      the value of a companion: while it holds the lock, this claim has its queue place
 --
 -- Returns twice the fencing token, or, if others wait, the text "TOKEN wanted". Both are exact for
 -- tokens below 2^53; an odd number for the second case would not be. If the claim does not get its

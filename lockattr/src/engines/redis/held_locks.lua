@@ -7,7 +7,7 @@
 -- ends or negative, the number of claims that share it or 0 if it is exclusive, the number of
 -- waiters }. Skips keys of other programs that are not locks.
 
-local LONGEST = 4096 -- bytes of a value; longer than any of this library, shorter than other programs may store
+local LONGEST = 4096 -- bytes of a value; ours are shorter, those of other programs may be longer
 
 local answers = {}
 for i = 1, #KEYS, 2 do

@@ -5,8 +5,8 @@
 -- ARGV[4i - 3]  the number of the claim's locks
 -- ARGV[4i - 2]  the claim's value
 -- ARGV[4i - 1]  TTL in milliseconds
--- ARGV[4i]      the least value of the counter from now on; 0 to leave it; -1 if the claim was exclusive and
---               is now shared
+-- ARGV[4i]      the least value of the counter from now on; 0 to leave it; -1 if the claim was
+--               exclusive and is now shared
 --
 -- Returns a string: 1 for each claim that still holds all its locks, else 0; then + if there are
 -- more waiters to serve, for which the caller repeats the same call.
