@@ -1,7 +1,7 @@
 //! The store in one Redis or Valkey server, or in a cluster of them.
 //!
-//! A lock is a plain string with a TTL, so a `SET NX PX` client in any language is kept out by it
-//! and keeps us out. What compares and changes in one step is a Lua script.
+//! A lock is a plain string with a TTL, so it excludes a `SET NX PX` client in any language, and is
+//! excluded by it. Every step that compares and changes is a Lua script.
 
 mod batch;
 mod call;
@@ -57,29 +57,30 @@ use servers::{Place, Replied, Servers};
 use several::unknown;
 pub(in crate::engines) use tls::is_asked;
 
-/// The fencing counter: one per server, not one per key, so that memory does not grow with the
-/// number of keys ever locked. In a cluster one per slot, with a tag behind.
+/// The fencing counter: one per server, not per key, so that memory does not grow with the number
+/// of keys ever locked. A cluster has one per slot, with a hash tag appended.
 const FENCE: &str = "lockattr:fence";
 
-/// What the names of the lines begin with: of locks that have a hash tag, and of those that become
-/// one. Apart, so that `a` and `{a}` have not the same line.
+/// Prefixes of wait queues: for locks with a hash tag, and for locks whose name becomes one. They
+/// differ, so that `a` and `{a}` have separate queues.
 const QUEUE: &str = "lockattr:line:";
 const QUEUE_OF: &str = "lockattr:line-of:";
 
-/// What the names of waiters begin with: what each wants, for as long as its process asks again.
+/// The prefix of waiters' records. Each says what a waiter wants, and lasts while its process asks
+/// again.
 const WAITER: &str = "lockattr:waiter:";
 
 /// Locks in one Redis or Valkey server (7.0 and later), or in a cluster of them, over a small pool of
 /// connections to each.
 ///
 /// Made by [`LockManager::connect`](crate::LockManager::connect) from a `redis://` or
-/// `redis+cluster://` URL, or by hand. All commands for one key travel on one connection, so that they
-/// keep their order.
+/// `redis+cluster://` URL, or by hand. All commands for one key use one connection, so they keep
+/// their order.
 ///
-/// A lock is a string under prefix and key, or a sorted set if it is shared; while others wait for
+/// A lock is a string under prefix and key, or a sorted set if it is shared. While claims wait for
 /// it, `lockattr:line:…` is their wait queue, and `lockattr:waiter:…` says what each of them wants.
-/// Besides, there is one key for all locks, the fencing counter `lockattr:fence`. A user with these
-/// rights is enough (with another prefix, that one in place of `lock:`):
+/// All locks together have one more key, the fencing counter `lockattr:fence`. A user with these
+/// rights can lock (with another prefix, replace `lock:`):
 ///
 /// ```text
 /// ACL SETUSER locker on >… resetkeys ~lock:* ~lockattr:* resetchannels &lockattr:inbox:* -@all
@@ -88,75 +89,78 @@ const WAITER: &str = "lockattr:waiter:";
 ///     +zremrangebyscore +zrank +zscore
 /// ```
 ///
-/// With `+scan` besides, it may [list what is held](crate::LockManager::held_locks).
+/// With `+scan` it may also [list the held locks](crate::LockManager::held_locks).
 ///
-/// Over a lock that no process waits for there are no scripts: `SET … NX PX` and `INCR` take it, and one
-/// command gives it back. Tasks that ask at the same time share a pipeline, and one `INCRBY` numbers
-/// their acquisitions. While claims wait, the value has a mark before it (`queued=1 until=… kept=… `),
-/// and the key may outlive the lease: the process that reads values by hand reads the end of the lease there.
+/// A lock that no process waits for needs no script: `SET … NX PX` and `INCR` acquire it, and one
+/// command releases it. Tasks that send requests at the same time share a pipeline, and one
+/// `INCRBY` counts their acquisitions. While claims wait, the value has a mark before it
+/// (`queued=1 until=… kept=… `), and the key may outlive the lease. A program that reads values
+/// itself finds the end of the lease in the mark.
 ///
-/// With one right more, a release costs the server a third: `+delex` where it is Redis 8.4 or later,
-/// `+delifeq` where it is Valkey 9.0 or later, `+cad` where it is Tair. Who has all rights need not
-/// think of it. Which of them there is, is found out anew with each connection.
+/// One more right reduces what a release costs the server to a third: `+delex` for Redis 8.4 or
+/// later, `+delifeq` for Valkey 9.0 or later, `+cad` for Tair. A user with all rights has it
+/// already. Each new connection finds out which of these commands the server has.
 ///
 /// # Sentinel
 ///
-/// `redis+sentinel://h1,h2,h3/master-name` asks the sentinels for the master each time it connects:
-/// all at once, of several answers that after the last failover. It listens to them, so a master
-/// that was replaced is left at once, even if it goes on answering; without their messages, after a
-/// `heartbeat`. A waiter in the queue gets in the queue again at the new one, who holds renews there.
+/// `redis+sentinel://h1,h2,h3/master-name` asks all sentinels for the master each time it connects.
+/// If their replies differ, it uses the one after the last failover. It also subscribes to them, so
+/// it leaves a replaced master at once, even if that still replies; if a message is lost, after a
+/// `heartbeat`. A waiter joins the queue again at the new master, and a holder renews there.
 ///
 /// The server's user needs `+role` besides the rights above. A user of the sentinels needs
 /// `resetkeys resetchannels &+switch-master -@all +hello +ping +subscribe +sentinel|master
 /// +sentinel|get-master-addr-by-name`.
 ///
-/// Redis replicates after it has answered. A lock that a master granted and had not sent to the
-/// replica that took its place when it died is free there, and can be granted a second time: its
-/// holder is notified [`Lost`](crate::Error::Lost) by its next renewal, a third of the TTL later. A
-/// master that is cut off from its sentinels and not from its clients goes on granting until they
-/// hear of the failover. `min-replicas-to-write 1` and `min-replicas-max-lag` on the servers end
-/// that sooner. [Fencing tokens](crate::FencingToken) grow over a failover as long as the servers'
-/// clocks are no further apart than it takes, because the counter never falls behind the clock: a
-/// resource that checks them refuses the first of the two.
+/// Redis replicates after it has replied. If a master dies before it has sent a granted lock to the
+/// replica that takes its place, the lock is free there and can be granted a second time. Its first
+/// holder gets [`Lost`](crate::Error::Lost) from its next renewal, a third of the TTL later. A
+/// master that is cut off from its sentinels, but not from its clients, goes on granting until the
+/// clients learn of the failover. `min-replicas-to-write 1` and `min-replicas-max-lag` on the
+/// servers end that sooner. [Fencing tokens](crate::FencingToken) grow across a failover as long as
+/// the servers' clocks differ by less than the failover takes, because the counter never falls
+/// behind the clock. A resource that checks them refuses the first of the two holders.
 ///
-/// A release can be lost in the same way: the lock is taken at the new master, by no process, until its
-/// lease ends there.
+/// A release can be lost in the same way: no process holds the lock, but the new master keeps it
+/// until the lease ends.
 ///
 /// # Replicas
 ///
 /// With `?replicas=1` an acquisition or a renewal counts only when one replica has acknowledged it
-/// (`WAIT`, in the same trip; the user needs `+wait`), within half of the `response_timeout`. Else
-/// it is unknown: an [`Error::Store`] that says how many did; an acquisition is undone then, a
-/// renewal tried again until the lease ends. So the process that holds a lock holds it on one replica too,
-/// and no lock is lost with the master, if that replica takes its place.
+/// within half of the `response_timeout` (`WAIT`, in the same round trip; the user needs `+wait`).
+/// Otherwise its outcome is unknown: an [`Error::Store`] says how many replicas acknowledged it, an
+/// acquisition is undone, and a renewal is retried until the lease ends. So each held lock is also
+/// on a replica, and is not lost with the master if that replica takes its place.
 ///
-/// `WAIT` is no consensus: the sentinels may choose another replica, which has not got it yet. They
-/// cannot where `replicas` is the number of all replicas; but then one that is down is enough for
-/// nothing to be granted. With two replicas, `replicas=1` stands the loss of any one server.
+/// `WAIT` is not consensus: the sentinels may choose another replica, which does not have the lock
+/// yet. They cannot if `replicas` is the number of all replicas, but then no lock is granted while
+/// one of them is down. With two replicas, `replicas=1` tolerates the loss of any one server.
 ///
-/// A release waits for no replica: one that is lost with its master costs no more than the rest of
-/// the lease, and without replicas it would be an error after a body that has done its work.
+/// A release waits for no replica. If it is lost with its master, that costs at most the rest of
+/// the lease. If it waited and replicas were down, it would be an error after the body has done its
+/// work.
 ///
 /// # In a cluster
 ///
-/// `redis+cluster://db-1,db-2,db-3` names any of the nodes; the others are found through them
-/// (`?tls=true` for TLS on all). A lock, its line and its counter `lockattr:fence:{…}` are in one hash
-/// slot, that of prefix and key or of their hash tag, and move with it; so there is one counter for each
-/// slot that ever had a lock, at most 16,384. Several keys are taken in the order of their slots: those
-/// in one slot in one step, and those taken before are given back when another is refused. A claim
-/// for keys in several slots is granted nothing while it waits, and can be overtaken; put keys
-/// that belong together into one slot by a hash tag, `{tenant}:a` and `{tenant}:b`.
+/// `redis+cluster://db-1,db-2,db-3` names any of the nodes, through which the others are found
+/// (`?tls=true` for TLS on all). A lock, its queue and its counter `lockattr:fence:{…}` are in one
+/// hash slot, that of prefix and key or of their hash tag, and move with it. So each slot that ever
+/// had a lock has one counter, at most 16,384. Several keys are acquired in the order of their
+/// slots, those in one slot in one step. If one is refused, those acquired before are released. A
+/// claim for keys in several slots is granted nothing while it waits, and can be overtaken. Put
+/// keys that belong together into one slot by a hash tag, `{tenant}:a` and `{tenant}:b`.
 ///
-/// * A master that fails is replaced by the cluster, from which on its locks are at the new one; until
-///   then they are an error of this store, and all others work. Replication is asynchronous: what the
-///   old master granted in its last moments, the new one may not know, and grant again.
-/// * While a slot moves key by key, its leases are renewed, but its locks are neither taken nor given
-///   back: with an error after `response_timeout`. Those in the queue keep their places, unless a lock is
-///   given back before the slot has moved entirely: then they come again in any order.
-/// * A process has one connection more to each node, and a subscription for each slot of its locks.
-///   Beyond 1,024 at a node, those that no process needs are given up.
+/// * If a master fails, the cluster replaces it, and its locks are at the new one. Until then
+///   requests for them fail with an error of this store; all other locks work. Replication is
+///   asynchronous: the new master may not know what the old one granted in its last moments, and
+///   grant it again.
+/// * While a slot moves key by key, its leases are renewed, but its locks can neither be acquired
+///   nor released: such a request fails after `response_timeout`. Waiters keep their places, unless
+///   a lock is released before the slot has moved entirely: then they queue again in any order.
+/// * A process has one more connection to each node, and a subscription for each slot of its locks.
+///   Beyond 1,024 subscriptions at a node, it drops those that no claim needs.
 ///
-/// Beside the above, the user of a cluster needs these rights:
+/// The user of a cluster also needs these rights:
 ///
 /// ```text
 /// +cluster|slots +asking +ssubscribe +sunsubscribe +spublish
@@ -176,13 +180,14 @@ pub struct RedisStore {
 }
 
 impl RedisStore {
-    /// The store that `url` names; its query may set `connections`, `connect_timeout`,
-    /// `response_timeout`, `heartbeat`, `replicas` and, with TLS, the files `ca`, `cert` and `key`,
-    /// which are read now. Does not contact the server.
+    /// Opens the store that `url` names. Does not contact the server.
+    ///
+    /// The query may set `connections`, `connect_timeout`, `response_timeout`, `heartbeat`,
+    /// `replicas` and, with TLS, the files `ca`, `cert` and `key`, which are read now.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] if the URL makes no sense, or one of its files cannot be used.
+    /// [`Error::InvalidOptions`] if the URL is invalid, or one of its files cannot be used.
     pub fn open(url: &str) -> Result<Self, Error> {
         let StoreUrl { urls, query } = StoreUrl::parse(url)?;
         Self::at(urls, &query, ServerSettings::default())
@@ -202,8 +207,8 @@ impl RedisStore {
         Ok(Self::of(&Config::read(urls, query, defaults)?))
     }
 
-    /// One of a quorum, whose other servers take its place while it may have forgotten leases, none
-    /// of them longer than this.
+    /// Opens one server of a quorum. `forgets` is the longest lease that it may lose by a restart;
+    /// until that is over, the other servers take its place.
     pub(in crate::engines) fn one_of_many(
         url: Url,
         query: &[(String, String)],
@@ -220,14 +225,14 @@ impl RedisStore {
         Self { servers: Servers::one(config, &scripts), address, scripts }
     }
 
-    /// Asks for all that a claim names.
+    /// Acquires all locks of a claim.
     async fn ask(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
         let AcquireRequest { claim, waiting, .. } = asked;
         let Some(place) = self.servers.connection_for(claim) else {
             return Box::pin(self.ask_several(asked)).await;
         };
         let waits = *waiting != Waiting::Not;
-        // A holder hears which process waits for its lock.
+        // Subscribe first: a holder is notified when a process waits for its lock.
         self.servers.hear(place, claim, false).await?;
         let may_have_set = match self.servers.take_free(place, asked).await? {
             Free::Taken(taken) => return Ok(taken),
@@ -237,7 +242,8 @@ impl RedisStore {
         answer.map_err(|error| if may_have_set { unknown(error) } else { error })
     }
 
-    /// Asks the script for what a claim names in one place, and lets it wait if it `waits`.
+    /// Acquires a claim's locks in one place with the script. `waits`: the claim may join the
+    /// queue.
     async fn ask_script(
         &self,
         place: Place,
@@ -245,16 +251,17 @@ impl RedisStore {
         waits: bool,
     ) -> Result<AcquireOutcome, StoreError> {
         let AcquireRequest { claim, ttl, waiting, .. } = asked;
-        // Before it is queued: a grant that is delivered to no process would be passed on.
+        // Subscribe before it is queued: a grant that no connection receives goes to the next
+        // waiter.
         self.servers.hear(place, claim, waits).await?;
         if waits {
             claim.enters_queue(*ttl, *waiting);
         }
-        // In a box, or every acquisition of a free lock would carry the room for this.
+        // Boxed: otherwise the future of every acquisition of a free lock would include this one.
         Box::pin(self.ask_in_place(place, asked)).await
     }
 
-    /// Asks for what a claim names in one place.
+    /// Runs the script for a claim's locks in one place, until it has finished.
     async fn ask_in_place(
         &self,
         place: Place,
@@ -267,7 +274,7 @@ impl RedisStore {
             let Replied { answer: reply, notifications, live } = replied;
             let (answer, clock) = match request::granted(reply.value, asked).ok_or_else(nonsense)? {
                 Answer::Whole(answer, clock) => (answer, clock),
-                // It took out as many dead waiters as one run may.
+                // The run removed as many dead waiters as one run may.
                 Answer::Unfinished => continue,
             };
             if let Some(micros) = clock {
@@ -277,7 +284,7 @@ impl RedisStore {
                 let (counters, slot) = self.servers.counter(place);
                 counters.saw(slot, fencing.counter());
                 live.raised.raise(slot);
-                // That another has it is a fact, whatever the replicas have.
+                // Only a grant needs replicas: that another claim holds the lock is a fact.
                 reply.replicated?;
             }
             if !matches!(answer, AcquireOutcome::Acquired { contended: false, .. }) {
@@ -362,7 +369,7 @@ impl Store for RedisStore {
     }
 }
 
-/// Whether the store itself uses names like this.
+/// Returns whether the name is one of the store's own.
 fn is_ours(name: &str) -> bool {
     [FENCE, QUEUE, QUEUE_OF, WAITER].iter().any(|ours| name.starts_with(ours))
 }

@@ -1,20 +1,21 @@
--- Takes locks that are free, or takes again those that this claim has already; joins the queue for
--- them if they are not and the claim waits. All of them or none.
+-- Acquires locks that are free, or that this claim already holds. If it cannot and the claim waits,
+-- adds the claim to their queues. All locks or none.
 --
--- KEYS[1]      the fencing counter, one for the whole server or, in a cluster, the slot
--- KEYS[2 …]    the locks, and then the queue of each
+-- KEYS[1]      the fencing counter, one for the whole server or, in a cluster, for the slot
+-- KEYS[2 …]    the locks, then the queue of each
 -- ARGV[1]      the claim's value: owner token and holder label
 -- ARGV[2]      TTL in milliseconds
--- ARGV[3]      its mode
--- ARGV[4]      what it waits for (queue.lua); + for the usual, of one lock; empty to ask only once
--- ARGV[5]      what counts instead of the server's clock; none or empty if that does
--- ARGV[6]      1 if it waited before, to be told: where it does not any more, it was
--- ARGV[7]      the value of a claim in whose place it asks, if that one has the lock
+-- ARGV[3]      the mode
+-- ARGV[4]      the waiter's record without its time (queue.lua); + for the usual one of a single
+--              lock; empty not to wait
+-- ARGV[5]      the hint that replaces the server's clock; absent or empty for the clock
+-- ARGV[6]      1 if the claim was queued before with a t: if it is no longer queued, it was notified
+-- ARGV[7]      the value of a companion: while it holds the lock, this claim has its queue place
 --
--- Returns twice the number of this acquisition, or, if others wait, the number and the word "wanted":
--- both are exact below 2^53, where an odd number is not. Or
--- { a holder's value, milliseconds until a lease ends or negative, the server's time in
--- microseconds, how many wait before it or -1 if there is more to look at }.
+-- Returns twice the fencing token, or, if others wait, the text "TOKEN wanted". Both are exact for
+-- tokens below 2^53; an odd number for the second case would not be. If the claim does not get its
+-- locks, returns { a holder's value, milliseconds until a lease ends or negative, the server's time
+-- in microseconds, the number of waiters before it or -1 if there are more than one run reads }.
 
 local fence, value, ttl, mode, details = KEYS[1], ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local hint = ARGV[5] and tonumber(ARGV[5])
@@ -27,10 +28,10 @@ for i = 2, 1 + (#KEYS - 1) / 2 do
   table.insert(locks, KEYS[i])
   table.insert(queues, KEYS[i + (#KEYS - 1) / 2])
 end
--- A claim may wait under another token than it asks with.
+-- A claim may wait under a different token than it acquires with.
 local token = string.sub(details == '' and value or read(details).value, 1, 32)
 
--- The answer to a claim that has its locks now.
+-- Returns the reply to a claim that now holds its locks.
 local queued = any_exists(queues)
 local function granted(counter)
   if not queued then
@@ -49,8 +50,8 @@ local function has_all()
   return true
 end
 
--- Whether no claim comes before this one. One that was told is in no queue any more, and comes before
--- those that are.
+-- Whether no claim comes before this one. A claim that was told to ask again is in no queue any
+-- more, and comes before queued claims.
 local function is_first()
   for i, lock in ipairs(locks) do
     local first = waiter_in(lock, 0)
@@ -68,13 +69,13 @@ end
 
 local admitted = (not queued or is_beside() or is_first()) and admits_all(locks, mode)
 if admitted or has_all() then
-  -- The counter first: if the server refuses writes, nothing is locked.
+  -- Count first: if the server refuses writes, nothing is locked.
   local counter = count(fence, hint)
   take(locks, mode, value, ttl, not admitted)
   if queued then
     leave(locks, token)
     if mode ~= 'x' then
-      -- Those behind it may share the lock. What it has, it has, if they cannot be served.
+      -- Waiters behind it may share the lock. If serving them fails, this grant stands.
       pcall(serve, locks, fence)
     end
   end
@@ -87,7 +88,7 @@ if details ~= '' then
   local heard = {}
   for i, lock in ipairs(locks) do
     if queued and lapsed then
-      -- Its place went with its record, in all of its queues.
+      -- The record has expired, and with it the claim's place in all of its queues.
       redis.call('ZREM', queues[i], token)
     end
     local last = queued and redis.call('ZRANGE', queues[i], -1, -1, 'WITHSCORES')[2]
@@ -104,13 +105,13 @@ if details ~= '' then
   end
 end
 
--- They may be free for others that wait, if the last holder's lease has ended by itself.
+-- If the last holder's lease has expired, the locks may be free for other waiters.
 local counter, served
 if queued and not unfinished then
   counter, served = serve(locks, fence, { token = token, value = value, hint = hint })
   if not counter and not served and not unfinished and not any_exists(queues)
     and admits_all(locks, mode) then
-    -- All that waited were gone.
+    -- All waiters were gone.
     counter = count(fence, hint)
     take(locks, mode, value, ttl)
   end

@@ -1,5 +1,6 @@
--- The other usual cases of acquire.lua, before all that the rest need is even defined: one lock, for a claim that
--- wants it alone, which is free, or which another claim of this library has and no process waits for.
+-- The other fast paths of acquire.lua, before the functions that the rest needs are defined: one
+-- exclusive lock that is free, or that another claim of this library holds and no process waits
+-- for.
 
 if #KEYS == 3 and ARGV[3] == 'x' and not looks then
   local lock, queue, value, ttl = KEYS[2], KEYS[3], ARGV[1], ARGV[2]
@@ -8,7 +9,7 @@ if #KEYS == 3 and ARGV[3] == 'x' and not looks then
     if counted then
       return 2 * number
     end
-    -- An acquisition without a number is none.
+    -- An acquisition without a fencing token does not count.
     call('DEL', lock)
     error(number)
   elseif not held then
@@ -26,7 +27,8 @@ if #KEYS == 3 and ARGV[3] == 'x' and not looks then
     local record = clock() .. ' ' .. ttl .. ' x ' .. value
     looks = ends <= at or call('SET', WAITER .. token, record, 'PX', digits(waits_for(ttl + 0)), 'GET')
     if not looks then
-      -- It is the first, as far as a lock without a mark says; if a program has meddled, it looks a little sooner.
+      -- A lock without a mark has no other waiters, so the claim is the first. If another program
+      -- removed the mark, the claim only asks again earlier than it must.
       call('ZADD', queue, clock(), token)
       place = 0
     end

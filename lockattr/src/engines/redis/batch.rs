@@ -1,4 +1,4 @@
-//! Many claims asked about at once.
+//! Renewals and releases of many claims at once.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,18 +14,18 @@ use super::servers::{Place, Replied};
 use super::{RedisStore, nonsense, request};
 use crate::store::{Claim, ReleaseOutcome, ReleaseRequest, RenewOutcome, RenewRequest, StoreError};
 
-/// Most locks in one script, unless one claim has more: a longer one would keep the server's other clients
-/// waiting.
+/// The most locks in one script, unless one claim has more: a longer run would block the server's
+/// other clients.
 const BATCH: usize = 100;
 
-/// What can be asked for a claim, and so for each part of it.
+/// A request about a claim, which can be made about each of its parts.
 pub(super) trait Item: Clone {
     fn claim(&self) -> &Arc<Claim>;
 
-    /// The same for another claim.
+    /// Returns the same request for another claim.
     fn of(&self, claim: Arc<Claim>) -> Self;
 
-    /// What the script does with it.
+    /// Returns the effect of the script on leases.
     fn effect(&self) -> Effect;
 
     fn script<'s>(store: &'s RedisStore, items: &[&Self], fence: &str) -> Call<'s>;
@@ -68,13 +68,13 @@ impl Item for ReleaseRequest {
 }
 
 impl RedisStore {
-    /// The leases, each renewed if all of its parts are.
+    /// Renews leases. Each is renewed if all of its parts are.
     pub(super) async fn renew_all(
         &self,
         items: &[RenewRequest],
     ) -> Vec<Result<RenewOutcome, StoreError>> {
         let answer = |mut parts: Vec<Result<bool, StoreError>>| {
-            // Lost is lost, whatever the others say.
+            // One lost part loses the lease, whatever the other replies are.
             if parts.iter().any(|held| matches!(held, Ok(false))) {
                 return Ok(RenewOutcome::NotHeld);
             }
@@ -83,13 +83,13 @@ impl RedisStore {
         self.ask_about(items).await.into_iter().map(answer).collect()
     }
 
-    /// The locks, each given back if all of its parts are.
+    /// Releases locks. Each is released if all of its parts are.
     pub(super) async fn release_all(
         &self,
         items: &[ReleaseRequest],
     ) -> Vec<Result<ReleaseOutcome, StoreError>> {
         let answer = |parts: Vec<Result<bool, StoreError>>| {
-            // What is not known to be given back has to be asked for again.
+            // A release with an unknown outcome must be sent again.
             let held = parts.into_iter().collect::<Result<Vec<_>, _>>()?;
             let all = held.into_iter().all(|held| held);
             Ok(if all { ReleaseOutcome::Released } else { ReleaseOutcome::NotHeld })
@@ -97,8 +97,8 @@ impl RedisStore {
         self.ask_about(items).await.into_iter().map(answer).collect()
     }
 
-    /// Whether each part of each claim was held: one script for each place and hundred, all at
-    /// once, and the answers back in the order of `items`.
+    /// Returns whether each part of each claim was held, in the order of `items`. Sends one script
+    /// for each place and batch, all at once.
     async fn ask_about<I: Item>(&self, items: &[I]) -> Vec<Vec<Result<bool, StoreError>>> {
         if let [item] = items
             && let Some(place) = self.servers.connection_for(item.claim())
@@ -133,7 +133,7 @@ impl RedisStore {
         answers
     }
 
-    /// Asks about several items in one place; as many answers as items.
+    /// Sends the requests of one place. Returns one result for each item.
     async fn ask_in<I: Item>(
         &self,
         place: Place,
@@ -151,8 +151,8 @@ impl RedisStore {
             let Some((held, unfinished)) = request::held(&value, items.len()) else {
                 return vec![Err(nonsense()); items.len()];
             };
-            // Once more for the waiters, if there are more than one run looks at; what the claims had,
-            // the first run has said.
+            // Runs again if there are more waiters than one run reads. The first reply says what
+            // the claims held.
             let (held, replicated) = first.take().unwrap_or((held, replicated));
             if unfinished {
                 first = Some((held, replicated));
@@ -160,7 +160,7 @@ impl RedisStore {
             }
             let counts = |held| match held {
                 true => replicated.clone().map(|()| true),
-                // That it is not held is a fact, whatever the replicas have.
+                // That the claim does not hold it is a fact, whatever the replicas have.
                 false => Ok(false),
             };
             return held.into_iter().map(counts).collect();
@@ -168,7 +168,7 @@ impl RedisStore {
     }
 }
 
-/// In parts of at most [`BATCH`] locks each.
+/// Splits requests into batches of at most [`BATCH`] locks.
 fn in_batches<'a, I: Item>(asked: &'a [(usize, Cow<'a, I>)]) -> Vec<&'a [(usize, Cow<'a, I>)]> {
     let (mut batches, mut begins, mut locks) = (Vec::new(), 0, 0);
     for (nth, (_, item)) in asked.iter().enumerate() {

@@ -1,21 +1,21 @@
-//! One run of a script.
+//! One call of a script.
 
 use redis::aio::MultiplexedConnection;
 use redis::{
     Cmd, ErrorKind, FromRedisValue, RedisError, RedisResult, Script, ServerErrorKind, ToRedisArgs,
 };
 
-/// A script and what goes into it.
+/// A script and its arguments.
 ///
-/// Written as one command from the first word on: the client's own `ScriptInvocation` makes a copy
-/// of each word before, which is a tenth of what an acquire computes.
+/// Built as one command: the client's own `ScriptInvocation` would first copy each word, which is a
+/// tenth of an acquisition's computation.
 pub(super) struct Call<'a> {
     script: &'a Script,
     command: Cmd,
 }
 
 impl<'a> Call<'a> {
-    /// A call with so many keys, whose words are about so many bytes altogether.
+    /// Starts a call with this many keys. `bytes` is the approximate length of all its words.
     pub(super) fn new(script: &'a Script, keys: usize, bytes: usize) -> Self {
         // The command, the digest, the number of keys, and an argument or two for each key.
         let mut command = Cmd::with_capacity(3 * (keys + 3), bytes + 64);
@@ -23,29 +23,29 @@ impl<'a> Call<'a> {
         Self { script, command }
     }
 
-    /// The next key, or, behind the last of them, the next argument.
+    /// Appends the next key or, behind the last key, the next argument.
     pub(super) fn arg(&mut self, word: impl ToRedisArgs) -> &mut Self {
         self.command.arg(word);
         self
     }
 
-    /// What is sent, where several commands go together.
+    /// Returns the command, to be sent together with others.
     pub(super) fn command(&self) -> &Cmd {
         &self.command
     }
 
-    /// The same, which alone is needed where the server knows the script.
+    /// Returns the command alone, for a server that knows the script.
     pub(super) fn into_command(self) -> Cmd {
         self.command
     }
 
-    /// Loads the script where the server does not know it.
+    /// Loads the script into the server.
     pub(super) async fn load(&self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
-        // Not by the client's `load_async`, which panics in debug builds at any answer but the digest.
+        // The client's `load_async` panics in debug builds if the reply is not the digest.
         redis::pipe().load_script(self.script).ignore().query_async(connection).await
     }
 
-    /// Runs the script by its digest, and loads it where the server does not know it.
+    /// Runs the script by its digest, and loads it if the server does not know it.
     pub(super) async fn run<T: FromRedisValue>(
         &self,
         connection: &mut MultiplexedConnection,
@@ -60,7 +60,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Whether the server does not know the script.
+/// Returns whether the server does not know the script.
 pub(super) fn is_unknown(error: &RedisError) -> bool {
     error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
 }

@@ -1,6 +1,6 @@
-//! A cluster: who has which slot, and what to do when that changes under way.
+//! A cluster: which node owns which slot, and how a request follows a slot that moves.
 //!
-//! Nothing that may have taken effect is ever sent again: only what a node refused to do.
+//! A command that may have taken effect is never sent again, only one that a node refused.
 
 mod map;
 mod member;
@@ -32,50 +32,50 @@ use member::Refused;
 pub(super) use shard_channels::ShardChannels;
 pub(super) use slot::{hash_tag, slot_of, tag_of};
 
-/// So often a question is sent on to another node before it is given up.
+/// How often a request is redirected before it fails.
 const REDIRECTIONS: usize = 8;
 
-/// How long keys that are on their way are left alone before they are asked for again.
+/// How long a request for keys that are being moved waits before it is sent again.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// The nodes of one cluster.
 pub(super) struct Cluster {
-    /// Any of its nodes, as the URL names them.
+    /// Some of its nodes, as the URL names them.
     seeds: Vec<String>,
-    /// All of the URL but host, port and query.
+    /// The URL without host, port and query.
     url: Url,
     query: Vec<(String, String)>,
     timing: ServerSettings,
     scripts: Arc<Scripts>,
     subscribers: Arc<Subscribers>,
     known: Mutex<Known>,
-    /// A caller that asks for the map has this.
+    /// Held by the caller that requests the map.
     asking: tokio::sync::Mutex<()>,
-    /// How often a map was taken over.
+    /// How often the map was replaced.
     version: AtomicU64,
-    /// Whether a task is about to ask for the map.
+    /// Whether a task is about to request the map.
     refreshing: AtomicBool,
     me: Weak<Self>,
 }
 
-/// What is known of the cluster.
+/// The map of the cluster, as far as it is known.
 #[derive(Default)]
 struct Known {
-    /// By their addresses.
+    /// By address.
     members: HashMap<String, Arc<Member>>,
     /// By slot; empty before the first map.
     owners: Vec<Option<Arc<Member>>>,
     since: Option<Instant>,
 }
 
-/// One question on its way.
+/// A request under way.
 struct Route {
     slot: u16,
     member: Arc<Member>,
-    /// Whether another node sent us there, for this once.
+    /// Whether another node redirected this one request to `member`.
     asking: bool,
     redirections: usize,
-    /// When keys that are on their way are waited for no longer.
+    /// When to stop waiting for keys that are being moved.
     until: Instant,
 }
 
@@ -98,7 +98,7 @@ impl Cluster {
         let seeds = urls.iter().map(address).collect::<Option<_>>();
         let seeds = seeds.ok_or_else(|| invalid("`redis+cluster://` needs a host"))?;
         let mut url = url.clone();
-        // Neither is a scheme that the URL standard knows, so it allows the change.
+        // The URL standard knows neither scheme, so it allows the change.
         if url.set_scheme(scheme).is_err() {
             return Err(invalid("the cluster's URL cannot be read"));
         }
@@ -118,12 +118,12 @@ impl Cluster {
         }))
     }
 
-    /// Serves this subscriber too.
+    /// Delivers notifications to this subscriber too.
     pub(super) fn subscribe(&self, subscriber: &Arc<Subscriber>) {
         self.subscribers.add(subscriber);
     }
 
-    /// Who has a slot, if that is known.
+    /// Returns the owner of a slot, if it is known.
     pub(super) fn owner_known(&self, slot: u16) -> Option<Arc<Member>> {
         self.known().owner(slot)
     }
@@ -150,7 +150,7 @@ impl Cluster {
         }
     }
 
-    /// Ensures that the claim learns what is said in this slot.
+    /// Ensures that the claim receives the notifications of this slot.
     pub(super) async fn hear(&self, slot: u16, claim: &Arc<Claim>) -> Result<(), StoreError> {
         if self.subscribers.get(claim.token().subscriber()).is_none() {
             return Ok(());
@@ -164,16 +164,16 @@ impl Cluster {
         }
     }
 
-    /// Asks all masters whether they answer.
+    /// Checks that all masters reply.
     pub(super) async fn ping(&self) -> Result<(), StoreError> {
         self.refresh().await?;
         let members: Vec<_> = self.known().members.values().cloned().collect();
         join_all(members.iter().map(|member| member.ping())).await.into_iter().collect()
     }
 
-    /// The names of all that the masters have under `prefix`.
+    /// Returns the names of all keys under `prefix` on the masters.
     pub(super) async fn names(&self, prefix: &str) -> Result<Vec<Vec<u8>>, StoreError> {
-        // Of a master that is not known, nothing would be listed.
+        // The keys of an unknown master would be missing.
         self.refresh().await?;
         let mut members: Vec<_> = self.known().owners.iter().flatten().cloned().collect();
         members.sort_unstable_by_key(Arc::as_ptr);
@@ -182,25 +182,25 @@ impl Cluster {
         Ok(names.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
     }
 
-    /// How many connections each node has for commands.
+    /// Returns how many connections each node has for commands.
     pub(super) fn connections(&self) -> usize {
         self.timing.multiplexed()
     }
 
-    /// Whether the node that has a slot, as far as is known, has answered since then.
+    /// Returns whether the known owner of a slot has replied since then.
     pub(super) fn answered_since(&self, slot: u16, since: Instant) -> bool {
         let owner = self.known().owner(slot);
         owner.is_some_and(|owner| owner.answered_since(slot, since))
     }
 
-    /// To the node that has the slot, as far as is known.
+    /// Starts a request at the owner of the slot.
     async fn route(&self, slot: u16) -> Result<Route, StoreError> {
         let until = Instant::now() + self.timing.response_timeout;
         let member = self.owner(slot).await?;
         Ok(Route { slot, member, asking: false, redirections: 0, until })
     }
 
-    /// Where to ask next, after a node has refused.
+    /// Decides where to send a request that a node has refused.
     async fn go_on(&self, route: &mut Route, refused: Refused) -> Result<(), StoreError> {
         route.redirections += usize::from(!matches!(refused, Refused::TryAgain(_)));
         match refused {
@@ -224,7 +224,7 @@ impl Cluster {
                 route.member = self.owner(route.slot).await?;
                 route.asking = false;
             }
-            // It was not even sent, so it may go to the process that has the slot by now.
+            // Nothing was sent, so the request may go to the slot's new owner.
             Refused::Away(error) if error.is_not_sent() && route.redirections <= REDIRECTIONS => {
                 self.refresh().await?;
                 let now = self.owner(route.slot).await?;
@@ -242,7 +242,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Who has a slot, as far as is known.
+    /// Returns the owner of a slot, and requests the map if it is unknown.
     async fn owner(&self, slot: u16) -> Result<Arc<Member>, StoreError> {
         if let Some(owner) = self.known().owner(slot) {
             return Ok(owner);
@@ -253,7 +253,7 @@ impl Cluster {
         })
     }
 
-    /// The slot is at `address` now, says the one who had it.
+    /// Records that the slot is at `address` now, as its former owner replied.
     fn moved(&self, slot: u16, by: &Member, address: &str) -> Result<Arc<Member>, StoreError> {
         let now = self.member(address)?;
         let before = match self.known().owners.get_mut(usize::from(slot)) {
@@ -269,7 +269,7 @@ impl Cluster {
         Ok(now)
     }
 
-    /// The node at this address, met now if it was not known.
+    /// Returns the node at this address, and adds it if it is new.
     fn member(&self, address: &str) -> Result<Arc<Member>, StoreError> {
         let mut known = self.known();
         if let Some(member) = known.members.get(address) {
@@ -306,12 +306,12 @@ impl Known {
     }
 }
 
-/// Host and port of a URL; the port is that of Redis where it names none.
+/// Returns host and port of a URL, by default the port of Redis.
 fn address(url: &Url) -> Option<String> {
     Some(format!("{}:{}", url.host_str()?, url.port().unwrap_or(6379)))
 }
 
-/// The door to the map for fuzzers.
+/// Lets fuzzers call the parser of the map.
 #[cfg(fuzzing)]
 pub(super) fn is_a_map(reply: redis::Value) -> bool {
     map::read(reply).is_some()

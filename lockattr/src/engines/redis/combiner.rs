@@ -1,14 +1,14 @@
-//! One pipeline for many tasks: a caller that asks while others do adds its command, and one task sends all that
-//! lie there together.
+//! One pipeline for many tasks: concurrent callers queue their commands, and one task sends all
+//! queued commands together.
 //!
-//! It is what the literature calls flat combining (Hendler, Incze, Shavit, Tzafrir, 2010). A caller that asks
-//! alone sends by itself, and has no task between it and the connection. A crowd shares what each command
-//! would cost by itself: the timer, the client's queue, the waking of tasks; and all acquisitions of a pipeline are
-//! numbered by one `INCRBY` behind them.
+//! The literature calls this flat combining (Hendler, Incze, Shavit, Tzafrir, 2010). A caller
+//! without company sends its own command, with no task between it and the connection. Combined
+//! commands share the costs of the timer, the client's queue and the waking of tasks, and one
+//! `INCRBY` behind them counts all acquisitions of a pipeline.
 //!
-//! **The order of commands.** A caller that gives up undoes what it has asked for, by a command of its own. That
-//! must not overtake the one it undoes: so a command whose caller has gone is not sent, and who goes waits
-//! until what lies there has been handed to the client.
+//! **The order of commands.** A caller that gives up undoes its request with a separate command,
+//! which must not overtake the one it undoes. So a command whose caller is gone is not sent, and a
+//! caller that gives up waits until the queued commands have been handed to the client.
 
 mod combined;
 mod deletions;
@@ -33,81 +33,84 @@ use crate::store::{Claim, StoreError};
 use combined::{Combined, Entries, Entry};
 use deletions::Deletion;
 
-/// So many callers ask at once before their commands are combined: fewer are quicker alone.
+/// The number of concurrent callers from which commands are combined: fewer callers are faster
+/// alone.
 const CROWD: usize = 4;
 
-/// The most commands of one pipeline: the server works on them while others still ask.
+/// The most commands of one pipeline: the server works on them while other callers prepare more.
 const LARGEST: usize = 64;
 
 /// The commands of many callers, for one connection.
 #[derive(Default)]
 pub(super) struct Combiner {
     waiting: Mutex<Waiting>,
-    /// Locked while commands are on their way from here to the client.
+    /// Held while queued commands are handed to the client.
     hands_on: Mutex<()>,
-    /// How many have been put down and not been handed to the client.
+    /// How many commands are queued and not yet handed to the client.
     unsent: AtomicUsize,
-    /// How many callers ask, combined or alone.
+    /// How many callers have a request, combined or alone.
     callers: AtomicUsize,
-    /// Signalled by the first that lies there, by what was sent, and when the connection is given up.
+    /// Signalled by the first queued command, by a pipeline in `sent`, and when the connection is
+    /// given up.
     wake: Notify,
 }
 
-/// What lies there.
+/// Queued commands, and pipelines for the task.
 #[derive(Default)]
 struct Waiting {
     entries: Entries,
-    /// What callers have sent, for the task to see through.
+    /// Pipelines that callers have sent, for the task to complete.
     sent: Vec<UnderWay>,
-    /// No process sends it any more.
+    /// The task has ended, and nothing is sent any more.
     is_over: bool,
 }
 
-/// The counter that numbers an acquisition, and its slot.
+/// The fencing counter for an acquisition, and its slot.
 pub(super) type Counter = (Cow<'static, str>, usize);
 
-/// What a command was answered, errors of the server among it.
+/// The reply to a command; an error of the server counts as a reply.
 pub(super) struct Answer {
     pub(super) reply: Value,
-    /// What the counter came to for this acquisition: nothing if the counter has to be raised first, and then
-    /// nothing was sent.
+    /// The counter's value for this acquisition. `Nil` if the counter must be raised first, in
+    /// which case nothing was sent.
     pub(super) number: Value,
 }
 
-/// A caller that asks, and over which connection.
+/// A caller with a request, and its connection.
 pub(super) struct Caller<'a> {
     connection_slot: &'a Arc<ConnectionSlot>,
     live: &'a Arc<LiveConnection>,
 }
 
-/// A caller whose command lies there or is under way.
+/// A caller whose command is queued or under way.
 struct Waits<'a> {
     combiner: &'a Combiner,
     answer: oneshot::Receiver<Result<Answer, StoreError>>,
 }
 
-/// The task that sends. Its end, however it comes, is noted.
+/// The task that sends. Its drop records that it has ended, for whatever reason.
 struct Sender(Arc<Combiner>);
 
 type UnderWay = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Combiner {
-    /// No command comes any more.
+    /// Wakes the task, which ends: the connection is given up.
     pub(super) fn close(&self) {
         self.wake.notify_one();
     }
 
-    /// Sends what lies there, again and again, until the connection is given up.
+    /// Sends queued commands until the connection is given up.
     pub(super) fn run(
         self: Arc<Self>,
         connection_slot: Weak<ConnectionSlot>,
         live: Weak<LiveConnection>,
     ) -> impl Future<Output = ()> {
-        // Made before the task is spawned, so that a runtime that drops it unpolled is noticed too.
+        // Made before the task is spawned, so that it is also dropped if a runtime drops the task
+        // unpolled.
         Sender(self).run(connection_slot, live)
     }
 
-    /// Puts something down. How many lie there.
+    /// Queues a command. Returns how many are queued, or 0 if the task has ended.
     fn put_down(&self, put: impl FnOnce(&mut Entries)) -> usize {
         let mut waiting = self.waiting();
         if waiting.is_over {
@@ -118,13 +121,14 @@ impl Combiner {
         waiting.entries.len()
     }
 
-    /// So many go without waiting for more: a quarter of those who ask. If all went at once, all would wait while the
-    /// server works, and the server would wait while they ask again.
+    /// Returns how many commands are sent without waiting for more: a quarter of the callers. If
+    /// all were sent at once, all callers would wait while the server works, and then the server
+    /// for the callers.
     fn enough(&self) -> usize {
         (self.callers.load(Ordering::Relaxed) / 4).clamp(CROWD, LARGEST)
     }
 
-    /// Hands all that lies there to the client, as one pipeline.
+    /// Hands all queued commands to the client, as one pipeline.
     fn send(
         &self,
         connection_slot: &Arc<ConnectionSlot>,
@@ -135,7 +139,7 @@ impl Combiner {
         let count = entries.len();
         let combined = Combined::of(entries, connection_slot, live);
         let sent = (!combined.is_empty()).then(|| {
-            // Tokio's budget must not hold it back: the first poll hands the commands over.
+            // Tokio's budget must not delay the first poll, which hands the commands to the client.
             let mut sent: UnderWay =
                 Box::pin(unconstrained(combined.ask(connection_slot.clone(), live.clone())));
             let first = sent.as_mut().poll(&mut Context::from_waker(Waker::noop()));
@@ -145,7 +149,8 @@ impl Combiner {
         sent.flatten()
     }
 
-    /// Sends what lies there before a command that goes by itself, which would overtake it.
+    /// Sends the queued commands first, so that a command that is sent alone does not overtake
+    /// them.
     pub(super) fn send_first(
         &self,
         connection_slot: &Arc<ConnectionSlot>,
@@ -158,8 +163,8 @@ impl Combiner {
         }
     }
 
-    /// Leaves a pipeline that a caller has sent to the task. If the task has ended, the pipeline ends too, and its
-    /// callers get an error from their channels.
+    /// Leaves a pipeline that a caller has sent to the task. If the task has ended, the pipeline
+    /// ends too, and its callers get an error from their channels.
     fn see_through(&self, sent: UnderWay) {
         let mut waiting = self.waiting();
         if !waiting.is_over {
@@ -170,7 +175,7 @@ impl Combiner {
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        // Nothing in there can panic half-way, so a poisoned lock is still good.
+        // No panic can leave it half changed, so a poisoned lock is still usable.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -180,7 +185,7 @@ impl Combiner {
 }
 
 impl<'a> Caller<'a> {
-    /// One more caller, for as long as this lives.
+    /// Counts one more caller, until this is dropped.
     pub(super) fn of(
         connection_slot: &'a Arc<ConnectionSlot>,
         live: &'a Arc<LiveConnection>,
@@ -189,14 +194,14 @@ impl<'a> Caller<'a> {
         Self { connection_slot, live }
     }
 
-    /// Whether its command is to go with others: many ask, or some that came before have not been sent.
+    /// Returns whether to combine its command: there are many callers, or earlier commands are
+    /// unsent.
     pub(super) fn is_in_a_crowd(&self) -> bool {
         let Combiner { callers, unsent, .. } = &*self.live.combiner;
         callers.load(Ordering::Relaxed) >= CROWD || unsent.load(Ordering::Acquire) > 0
     }
 
-    /// Sends a command that takes no lock: together with others in a crowd, else by itself. An error of the server
-    /// is an answer.
+    /// Sends a command that acquires no lock, combined or alone. An error of the server is a reply.
     pub(super) async fn send(&self, command: Cmd) -> Result<RedisResult<Value>, StoreError> {
         if self.is_in_a_crowd() {
             let Answer { reply, .. } = self.ask(command, None).await?;
@@ -207,7 +212,7 @@ impl<'a> Caller<'a> {
         Ok(until_demoted(self.connection_slot, &self.live.demotion, answer).await)
     }
 
-    /// Sends a script that the server has forgotten.
+    /// Loads a script that the server has forgotten, and sends it.
     pub(super) async fn load_and_send(
         &self,
         script: Call<'_>,
@@ -219,7 +224,7 @@ impl<'a> Caller<'a> {
         self.send(script.into_command()).await
     }
 
-    /// Has a command sent together with others, and numbered if it names a counter.
+    /// Queues a command to be sent together with others. `counter` counts its acquisition.
     pub(super) async fn ask(
         &self,
         command: Cmd,
@@ -231,8 +236,8 @@ impl<'a> Caller<'a> {
         .await
     }
 
-    /// Has the lock of a claim deleted together with others, if it has the claim's value: what `delete.lua` answers.
-    /// An error may be about all of them.
+    /// Deletes a claim's lock together with others, if it has the claim's value. Returns the reply
+    /// of `delete.lua`; an error may concern all of them.
     pub(super) async fn delete(
         &self,
         claim: Arc<Claim>,
@@ -272,7 +277,7 @@ impl Drop for Caller<'_> {
 }
 
 impl Drop for Waits<'_> {
-    /// Its caller gave up: from here on its command is sent already, or never.
+    /// The caller gave up: after this its command has been sent, or never is.
     fn drop(&mut self) {
         if !self.answer.is_terminated() {
             self.answer.close();
@@ -290,7 +295,7 @@ impl Sender {
                 Some(()) = under_way.next() => {}
                 () = self.0.wake.notified() => {
                     under_way.extend(take(&mut self.0.waiting().sent));
-                    // Others that are ready to ask put down what they ask.
+                    // Lets other ready tasks queue their commands.
                     yield_now().await;
                     let (Some(connection_slot), Some(live)) = (connection_slot.upgrade(), live.upgrade()) else { return };
                     under_way.extend(self.0.send(&connection_slot, &live));
@@ -306,7 +311,7 @@ impl Drop for Sender {
         // Each caller gets an error from its channel. A pipeline in `sent` holds the connection, which holds the
         // combiner: left here, the three would keep each other alive.
         let left = replace(&mut *self.0.waiting(), over);
-        // The lock is open again: the drop wakes callers and may end the connection.
+        // Outside the lock, because the drop wakes callers and may end the connection.
         drop(left);
     }
 }
@@ -322,7 +327,7 @@ mod tests {
 
     use super::*;
 
-    /// Its undo could overtake what it undoes.
+    /// The undo could overtake the command that it undoes.
     ///
     /// Red without: `hands_on` in the drop of `Waits`.
     #[test]
@@ -339,15 +344,15 @@ mod tests {
                 assert!(handed_over.load(Ordering::SeqCst));
             });
             begins.wait();
-            // The other thread has its turn, and would have gone on long ago.
+            // The other thread runs, and would have finished by now.
             (0..1_000).for_each(|_| thread::yield_now());
             handed_over.store(true, Ordering::SeqCst);
             drop(hands_on);
         });
     }
 
-    /// Red without: `is_over`, or the entries in what is taken out, in the drop of `Sender`; or `Sender` from the
-    /// beginning of `run`.
+    /// Red without: `is_over`, or the entries in what is taken out, in the drop of `Sender`; or
+    /// `Sender` at the beginning of `run`.
     #[test]
     fn a_caller_that_asks_learns_when_no_process_sends_any_more() {
         let combiner = Arc::<Combiner>::default();
@@ -358,7 +363,7 @@ mod tests {
             answer
         };
         let mut early = ask();
-        // A runtime that has ended drops its tasks unpolled.
+        // A runtime that ends drops its tasks unpolled.
         drop(combiner.clone().run(Weak::new(), Weak::new()));
         for answer in [&mut early, &mut ask()] {
             assert_eq!(answer.try_recv().err(), Some(TryRecvError::Closed));
@@ -367,7 +372,8 @@ mod tests {
 
     /// A pipeline holds the connection, which holds the combiner: a combiner that keeps a pipeline is never freed.
     ///
-    /// Red without: the pipelines in what the drop of `Sender` takes out, or `is_over` in `see_through`.
+    /// Red without: the pipelines in what the drop of `Sender` takes out, or `is_over` in
+    /// `see_through`.
     #[test]
     fn what_was_sent_ends_with_the_task() {
         let combiner = Arc::<Combiner>::default();

@@ -1,4 +1,4 @@
-//! What a Redis URL says: where the server is, and how long to wait for it.
+//! The settings in a Redis URL: where the server is, and the timeouts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,27 +21,28 @@ pub(super) struct Config {
     /// The URL without its password, for errors.
     pub(super) address: String,
     pub(super) timing: ServerSettings,
-    /// The longest lease that the server may forget by a restart, if others take its place then.
+    /// The longest lease that the server may lose by a restart, if other servers take its place
+    /// then.
     pub(super) forgets: Option<Duration>,
-    /// Which of a quorum's servers it is, if it is one.
+    /// Which server of a quorum it is, if it is one.
     pub(super) member: Option<Member>,
 }
 
 /// Where the server is.
 #[derive(Clone)]
 pub(super) enum Server {
-    /// Where the URL says.
+    /// At the address in the URL.
     Fixed(Arc<Clients>),
-    /// Where the sentinels say.
+    /// At the address that the sentinels report.
     Found(Arc<Sentinels>),
 }
 
-/// The ways to one server.
+/// The clients for one server.
 pub(super) struct Clients {
     pub(super) client: Client,
-    /// The same for servers that do not know RESP3.
+    /// For servers without RESP3.
     pub(super) plain: Client,
-    /// The server without its password, for errors.
+    /// The server's address without its password, for errors.
     pub(super) address: Arc<str>,
 }
 
@@ -52,7 +53,7 @@ impl Config {
         mut timing: ServerSettings,
     ) -> Result<Self, Error> {
         let names: &[_] = match urls[0].scheme() {
-            // A socket's path leaves no other place for these.
+            // The path of a socket leaves no other place for these.
             "redis+unix" => &["user", "pass", "db"],
             "redis+sentinel" => &["db", "sentinel_user", "sentinel_pass", "tls"],
             _ => &[],
@@ -79,7 +80,7 @@ impl Config {
 }
 
 impl Server {
-    /// How to reach it now.
+    /// Returns how to reach the server now.
     pub(super) async fn find(&self) -> Result<Arc<Clients>, StoreError> {
         match self {
             Self::Fixed(clients) => Ok(clients.clone()),
@@ -87,7 +88,7 @@ impl Server {
         }
     }
 
-    /// Who says where it is, if not the URL.
+    /// Returns the sentinels, if they report the address.
     pub(super) fn sentinels(&self) -> Option<&Arc<Sentinels>> {
         match self {
             Self::Fixed(_) => None,
@@ -104,7 +105,7 @@ impl Clients {
     }
 }
 
-/// The server of a URL with one host.
+/// Returns the clients for a URL with one host.
 fn one(urls: Vec<Url>, own: &[(&str, &str)], address: &str, tls: &Tls) -> Result<Clients, Error> {
     let Ok([mut url]) = <[Url; 1]>::try_from(urls) else {
         return Err(Error::InvalidOptions("this URL takes one host".into()));
@@ -129,8 +130,8 @@ pub(super) fn client(url: Url, protocol: ProtocolVersion, tls: &Tls) -> RedisRes
     let settings: RedisConnectionInfo = info.redis_settings().clone();
     let tcp = info.tcp_settings().clone();
     let info = info
-        // With RESP3 the server can push to the connection that asks. The name is what
-        // `CLIENT LIST` shows.
+        // With RESP3 the server can push messages to the connection that sends commands.
+        // `CLIENT LIST` shows the library's name.
         .set_redis_settings(
             settings.set_protocol(protocol).set_lib_name("lockattr", env!("CARGO_PKG_VERSION")),
         )

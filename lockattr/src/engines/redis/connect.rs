@@ -1,4 +1,4 @@
-//! How a link connects: the scripts loaded, the subscribers subscribed to.
+//! How a connection is made: with its scripts loaded and its subscribers subscribed.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ use crate::engines::redlock::TWICE;
 use crate::store::StoreError;
 use crate::store::heartbeat::Heartbeat;
 
-/// So many commands may lie between their callers and the task that writes them. The client's default, 50, makes
-/// callers wait for each other and cuts a crowd's write in pieces.
+/// How many commands may queue between their callers and the task that writes them. The client's
+/// default, 50, makes callers wait for each other and splits the writes of combined commands.
 const AT_ONCE: usize = 1024;
 
 impl ConnectionSlot {
-    /// Makes the connection with this id.
+    /// Establishes the connection with this id.
     pub(super) async fn establish(self: &Arc<Self>, id: u64) -> Outcome {
         let timing = &self.config.timing;
         let (connection_slot, notifications) = (Arc::downgrade(self), self.notifications.clone());
@@ -37,18 +37,19 @@ impl ConnectionSlot {
         let (suspected, demoted) = (heartbeat.clone(), demotion.clone());
         let config = plain
             .clone()
-            // Told at once when the server hangs up, so that no command is wasted on finding out.
+            // Notified at once when the server hangs up, so that no command is spent on finding
+            // out.
             .set_push_sender(move |push: PushInfo| -> Result<(), SendError> {
-                // A slot that moved takes its channels along. The client counts the server's word of
-                // that as the answer to a command, and every later one as that to the next: such
-                // a connection, which has no other commands, is made anew.
+                // A slot that moves takes its channels along. The client takes the server's push
+                // about that for the reply to a command, and each later reply for that of the next
+                // command. Such a connection carries no other commands, so it is replaced.
                 let is_taken = || {
                     notifications
                         .as_ref()
                         .is_some_and(|notifications| notifications.is_taken(&push))
                 };
                 if push.kind == PushKind::Disconnection || is_taken() {
-                    // Its own task looks too: it may not be in use as yet, and so not be forgotten.
+                    // Its task checks too: a connection that is not in use yet cannot be forgotten.
                     suspected.suspect();
                     if let Some(connection_slot) = connection_slot.upgrade() {
                         connection_slot.forget(id);
@@ -80,14 +81,14 @@ impl ConnectionSlot {
             if server.sentinels().is_some() && !is_master(&mut connection).await? {
                 return Err((ErrorKind::Client, "named as the master, but it is a replica").into());
             }
-            // Both in one trip.
+            // Both in one round trip.
             let mut other = connection.clone();
             let native = Native::find(&mut other);
             let ((), native) = try_join(self.scripts.load(&mut connection), native).await?;
             let (mut grants, mut run) = (None, None);
             if self.config.forgets.is_some() || self.config.member.is_some() {
                 let info = match restart::info(&mut connection).await {
-                    // Nothing depends on it where nothing is forgotten: the user may lack the right.
+                    // Without `forgets` nothing depends on it, and the user may lack the right.
                     Err(error) if self.config.forgets.is_some() => return Err(error),
                     info => info.unwrap_or_default(),
                 };
@@ -131,7 +132,7 @@ impl ConnectionSlot {
                 _ => Ok(live),
             }
         };
-        // One limit for the whole of it: the client's own covers only parts.
+        // One limit for all of it: the client's own limits cover only parts.
         match timeout(timing.connect_timeout, connecting).await {
             Ok(outcome) => outcome,
             Err(_) => {
@@ -143,14 +144,14 @@ impl ConnectionSlot {
     }
 }
 
-/// Whether the server knows no RESP3, so that it cannot push messages between answers.
+/// Returns whether the server does not know RESP3, and so cannot push messages between replies.
 fn cannot_push(error: &RedisError) -> bool {
     error.kind() == ErrorKind::RESP3NotSupported || error.code() == Some("NOPROTO")
 }
 
-/// Whether the server has no memory left. Some refuse a subscription then (Redis 8.6 does), but not
-/// to renew or release what is held; so that is no reason to be without a connection. The
-/// subscription is asked for again at each heartbeat, and by every claim that wants to wait.
+/// Returns whether the server is out of memory. Some servers then refuse a subscription (Redis 8.6
+/// does), but still renew and release locks, so the connection is useful. The subscription is
+/// retried at each heartbeat, and by every claim that wants to wait.
 fn is_full(error: &RedisError) -> bool {
     error.code() == Some("OOM")
 }

@@ -1,5 +1,5 @@
-//! A connection that is always there: made when first needed, replaced when it fails or falls
-//! silent.
+//! A connection that is always available: made when first needed, replaced when it fails or stops
+//! replying.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,38 +23,39 @@ use crate::store::heartbeat::Heartbeat;
 use crate::store::last_answer::LastAnswer;
 use crate::store::slots::{Slots, current_runtime};
 
-/// One place in the pool.
+/// One slot of the connection pool.
 pub(super) struct ConnectionSlot {
     pub(super) config: Config,
     pub(super) scripts: Arc<Scripts>,
-    /// Where messages go that are published on this connection: one of a store's has them all.
+    /// Receives messages that are published on this connection. One connection of a store carries
+    /// them all.
     pub(super) notifications: Option<Arc<RedisNotifications>>,
     connections: Slots<runtime::Id, Arc<LiveConnection>>,
     answered: LastAnswer,
 }
 
-/// What became of an attempt to connect.
+/// The outcome of an attempt to connect.
 pub(super) type Outcome = Result<Arc<LiveConnection>, StoreError>;
 
-/// A connection that is thought to work.
+/// A connection that is assumed to work.
 pub(super) struct LiveConnection {
     connection: MultiplexedConnection,
     pub(super) heartbeat: Arc<Heartbeat>,
     pub(super) demotion: Arc<Demotion>,
     pub(super) id: u64,
-    /// The server at its other end, for errors.
+    /// The address of the server, for errors.
     pub(super) address: Arc<str>,
-    /// The subscribers whose messages it brings.
+    /// The subscribers whose messages it receives.
     subscribed: Mutex<HashSet<u64>>,
-    /// What brings them, if the server pushes nothing.
+    /// Receives the messages, if the server cannot push them.
     pub(super) listener: Option<Listener>,
-    /// When the server grants again, if a restart made it forget leases that count.
+    /// When the server grants again, if a restart may have lost leases.
     pub(super) grants: Option<GrantsFrom>,
-    /// The command by which this server, at the end of this very connection, gives locks back.
+    /// The server's own command to release a lock, as found over this connection.
     pub(super) native: Option<Native>,
-    /// Which counters a script has raised over this connection.
+    /// The counters that a script has raised over this connection.
     pub(super) raised: Raised,
-    /// What sends the commands of many callers together.
+    /// Sends the commands of many callers together.
     pub(super) combiner: Arc<Combiner>,
 }
 
@@ -68,14 +69,14 @@ impl ConnectionSlot {
         Arc::new(Self { config, scripts, notifications, connections, answered })
     }
 
-    /// Ensures that messages for this subscriber come in.
+    /// Subscribes this connection to the subscriber's channel.
     pub(super) async fn subscribe(self: &Arc<Self>, subscriber: u64) -> Result<(), StoreError> {
         let live = self.get().await?;
         self.subscribe_on(live, subscriber).await
     }
 
-    /// The same for every subscriber, on the connection with this id. Costs nothing where none is
-    /// missing. Silent about failures, because each heartbeat does it again.
+    /// Subscribes the connection with this id to the channels of all subscribers. Sends nothing if
+    /// none is missing. Ignores failures, because each heartbeat repeats it.
     pub(super) async fn subscribe_all(&self, id: u64) {
         for subscriber in self.notifications.iter().flat_map(|notifications| notifications.ids()) {
             let Some(live) = self.live_with(id) else { return };
@@ -102,7 +103,7 @@ impl ConnectionSlot {
         Ok(())
     }
 
-    /// The connection, made now if there is none.
+    /// Returns the connection, and makes it if there is none.
     pub(super) async fn get(self: &Arc<Self>) -> Outcome {
         let runtime = current_runtime()?;
         if let Some((_, live)) = self.connections.live(runtime.id()) {
@@ -114,7 +115,7 @@ impl ConnectionSlot {
         self.connections.get(runtime.id(), connect).await
     }
 
-    /// Takes note of how a command on `live` went.
+    /// Records the outcome of a command on `live`.
     pub(super) fn note<T>(
         &self,
         live: &LiveConnection,
@@ -138,7 +139,7 @@ impl ConnectionSlot {
             let sentence = format!("no answer from {} within {limit:?}", live.address);
             return Err(StoreError::new(sentence).with_source(error));
         }
-        // After a failover the old address may be a replica, and stay one.
+        // After a failover the server at the old address may be a replica, and remain one.
         let demoted = [ServerErrorKind::ReadOnly, ServerErrorKind::MasterDown];
         let demoted = demoted.map(ErrorKind::Server).contains(&error.kind());
         if error.is_unrecoverable_error() || demoted {
@@ -147,12 +148,12 @@ impl ConnectionSlot {
         Err(error_from(&live.address, error))
     }
 
-    /// Whether an answer has come since then.
+    /// Returns whether a reply has arrived since then.
     pub(super) fn answered_since(&self, since: Instant) -> bool {
         self.answered.since(since)
     }
 
-    /// Connects, in the place that `id` was given.
+    /// Makes the connection with this id, and puts it to use.
     pub(super) async fn connect(self: &Arc<Self>, runtime: runtime::Id, id: u64) -> Outcome {
         let outcome = self.establish(id).await;
         if let Ok(live) = &outcome {
@@ -163,17 +164,17 @@ impl ConnectionSlot {
         outcome
     }
 
-    /// From here on each connection has to raise the counters again.
+    /// Requires a script to raise the counters again, on each connection.
     pub(super) fn lower(&self) {
         self.connections.all().iter().for_each(|live| live.raised.clear());
     }
 
-    /// The connection with this id, if it is still in use.
+    /// Returns the connection with this id, if it is still in use.
     pub(super) fn live_with(&self, id: u64) -> Option<Arc<LiveConnection>> {
         self.connections.live_with(id)
     }
 
-    /// Uses the connection with this id no more.
+    /// Stops using the connection with this id.
     pub(super) fn forget(&self, id: u64) {
         let forgotten = self.connections.forget(id);
         if let Some(notifications) = self.notifications.as_ref().filter(|_| forgotten.is_some()) {
@@ -182,13 +183,13 @@ impl ConnectionSlot {
     }
 }
 
-/// What the server at this address, or the way to it, answered instead.
+/// Adds the server's address to an error of the server, or of the network on the way to it.
 pub(super) fn error_from(address: &str, error: RedisError) -> StoreError {
     StoreError::new(format!("{address}: {error}")).with_source(error)
 }
 
 impl LiveConnection {
-    /// One that nothing is known of but what connecting has shown.
+    /// Creates a connection with empty state.
     pub(super) fn new(connection: MultiplexedConnection, id: u64, address: Arc<str>) -> Self {
         Self {
             connection,
@@ -205,7 +206,7 @@ impl LiveConnection {
         }
     }
 
-    /// The same connection, to send over.
+    /// Returns a handle that sends over this connection.
     pub(super) fn connection(&self) -> MultiplexedConnection {
         self.connection.clone()
     }
@@ -214,7 +215,7 @@ impl LiveConnection {
         self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).contains(&subscriber)
     }
 
-    /// It brings the messages of this subscriber.
+    /// Records that it receives the messages of this subscriber.
     pub(super) fn subscribed(&self, subscriber: u64) {
         self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).insert(subscriber);
     }

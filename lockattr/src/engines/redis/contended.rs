@@ -1,22 +1,22 @@
-//! Locks that others were seen to wait for.
+//! Locks that were recently contended.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio::time::Instant;
 
-/// How many lights there are. A power of two.
+/// The number of lights, the entries of the table. A power of two.
 const LIGHTS: usize = 1024;
 
-/// For so many milliseconds a lock counts as contended after somebody was seen to wait for it.
+/// How many milliseconds a lock counts as contended after a waiter was seen.
 const LASTS: u32 = 2_000;
 
-/// Which locks are contended, as far as is known here: their questions and releases go to the scripts at once,
-/// because plain commands would fail and cost a trip more. Only a hint: locks may share a light, and nothing
-/// but speed depends on it.
+/// Which locks are contended, as far as this process knows. Acquisitions and releases of these use
+/// the scripts at once, because plain commands would fail and cost one more round trip. Only a
+/// hint: locks may share a light, and only speed depends on it.
 pub(super) struct Contended {
     made: Instant,
-    /// For each light, until when it shines: milliseconds after `made`.
+    /// For each light, until when it is on, in milliseconds after `made`.
     until: Box<[AtomicU32]>,
 }
 
@@ -26,27 +26,27 @@ impl Contended {
         Self { made: Instant::now(), until }
     }
 
-    /// Somebody waits for this lock.
+    /// Records that a process waits for this lock.
     pub(super) fn note(&self, lock: &str) {
         let until = self.age(Instant::now()).saturating_add(LASTS);
         self.light(lock).store(until, Ordering::Relaxed);
     }
 
-    /// Whether somebody was seen to wait for it a short time before `now`.
+    /// Returns whether a waiter for it was seen a short time before `now`.
     pub(super) fn is(&self, lock: &str, now: Instant) -> bool {
         self.light(lock).load(Ordering::Relaxed) > self.age(now)
     }
 
     fn age(&self, now: Instant) -> u32 {
         let age = now.saturating_duration_since(self.made).as_millis();
-        // Good for 49 days; what follows only costs speed. So the clock starts again.
+        // Wraps after 49 days, which only costs speed.
         (age % u128::from(u32::MAX)) as u32
     }
 
     fn light(&self, lock: &str) -> &AtomicU32 {
         let mut hasher = DefaultHasher::new();
         lock.hash(&mut hasher);
-        // Smaller than the table.
+        // The remainder is smaller than the table.
         &self.until[(hasher.finish() % LIGHTS as u64) as usize]
     }
 }

@@ -1,27 +1,27 @@
-//! When a fencing counter may be counted up by a bare `INCR`.
+//! When a bare `INCR` may increment a fencing counter.
 //!
-//! The scripts count by the server's clock, and never behind the last number. A bare `INCR` knows no clock. It is
-//! safe after a script has raised the counter to the clock: fewer than a million acquisitions a second never
-//! overtake that, so the clock is ahead of every number that was given before. What may take a counter back
-//! comes with a new connection (a restart, a failover), or with an error on the old one, or, behind a
-//! proxy, unseen. So each connection counts by a script first, and again after every error and
-//! with every heartbeat.
+//! The scripts raise the counter to the server's clock, and above the last token. A bare `INCR`
+//! reads no clock. It is safe after a script has raised the counter: at fewer than a million
+//! acquisitions a second the counter never overtakes the clock (in microseconds), so the clock is
+//! ahead of every token granted before. A counter can only go back with a new connection (a
+//! restart, a failover), with an error on the old one, or unnoticed behind a proxy. So each
+//! connection counts with a script first, and again after every error and every heartbeat.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use redis::{ServerErrorKind, Value};
 
-/// A server has one counter, and a cluster has one for each slot.
+/// A server has one counter, a cluster one for each slot.
 const SLOTS: usize = 16_384;
 
-/// Microseconds from 2024-01-01 to 2026-01-01. A smaller number is none that the clock has given: the counter was
+/// Microseconds from 2024-01-01 to 2026-01-01. No clock gives a smaller token: the counter was
 /// lost.
 const FLOOR: u64 = 731 * 86_400 * 1_000_000;
 
-/// The greatest number of each counter that this store has seen.
+/// The greatest token of each counter that this store has seen.
 pub(super) struct Counters(Box<[AtomicU64]>);
 
-/// Which counters a script has raised over one connection.
+/// The counters that a script has raised over one connection.
 pub(super) struct Raised {
     slots: Box<[AtomicU64]>,
     /// The user of this connection may not send `INCR`.
@@ -37,45 +37,45 @@ impl Counters {
         Self(zeros(SLOTS))
     }
 
-    /// The greatest number seen so far. An `INCR` that is sent after this call has to exceed it.
+    /// Returns the greatest token seen. An `INCR` sent after this call must exceed it.
     pub(super) fn seen(&self, slot: usize) -> u64 {
         self.0[slot % self.0.len()].load(Ordering::Acquire)
     }
 
-    /// An acquisition has this number.
+    /// Records the token of an acquisition.
     pub(super) fn saw(&self, slot: usize, number: u64) {
         self.0[slot % self.0.len()].fetch_max(number, Ordering::AcqRel);
     }
 }
 
-/// Whether a number that `INCR` answered is an acquisition's, if `seen` was seen before it was asked for.
+/// Returns whether a reply to `INCR` is a valid token. `seen` was read before the `INCR` was sent.
 pub(super) fn counts(number: u64, seen: u64) -> bool {
     number > seen.max(FLOOR)
 }
 
 impl Raised {
-    /// None, over a new connection.
+    /// No counter is raised yet: the connection is new.
     pub(super) fn none() -> Self {
         Self { slots: zeros(SLOTS / 64), refused: AtomicBool::new(false) }
     }
 
-    /// A script has counted an acquisition over this connection.
+    /// Records that a script has counted an acquisition over this connection.
     pub(super) fn raise(&self, slot: usize) {
         self.word(slot).fetch_or(bit(slot), Ordering::AcqRel);
     }
 
-    /// Whether a bare `INCR` may follow.
+    /// Returns whether a bare `INCR` is allowed.
     pub(super) fn is_raised(&self, slot: usize) -> bool {
         let is_raised = self.word(slot).load(Ordering::Acquire) & bit(slot) != 0;
         is_raised && !self.refused.load(Ordering::Relaxed)
     }
 
-    /// From here on every counter has to be raised again.
+    /// Requires a script to raise every counter again.
     pub(super) fn clear(&self) {
         self.slots.iter().for_each(|word| word.store(0, Ordering::Release));
     }
 
-    /// A command of a pair was answered so: after an error the counter may be another one.
+    /// Clears the marks if `reply` is an error: the counter may be a different one now.
     pub(super) fn doubts(&self, reply: &Value) {
         let Value::ServerError(error) = reply else { return };
         self.clear();

@@ -1,8 +1,8 @@
--- The most usual cases of acquire.lua, before any function is made: ten of them take the server as long as a call.
--- One lock, for a claim that wants it alone: which is free, and numbered by a hint; or which another claim has and
--- others wait for already.
+-- The fastest paths of acquire.lua, before any function is defined: ten definitions cost as much as
+-- a call. One exclusive lock that is free, with a hint for its token; or that another claim holds
+-- and others already wait for.
 
-local held, looks, place -- what the lock has; whether the claim waits already; where it waits from now on
+local held, looks, place -- the lock's value; whether the claim already waits; its new place in the queue
 
 if #KEYS == 3 and ARGV[3] == 'x' then
   local lock, queue, value, ttl = KEYS[2], KEYS[3], ARGV[1], ARGV[2]
@@ -18,7 +18,7 @@ if #KEYS == 3 and ARGV[3] == 'x' then
     if last and hint > last and last > 0 and hint <= last + FARTHEST_HINT then
       return 2 * hint
     end
-    -- If that was refused, `count` is, too.
+    -- If the server refused this SET, it also refuses that of `count`.
     before = type(before) ~= 'table' and before or nil
   elseif ends then
     local parts = call('TIME')
@@ -28,12 +28,12 @@ if #KEYS == 3 and ARGV[3] == 'x' then
     if holder ~= value and left > 0 and kept - LASTS >= ends - left then
       local token = string.sub(value, 1, 32)
       local lasts = string.format('%d', math.min(math.max(ttl, LEAST), MOST))
-      -- A claim that has a record looks again: then acquire.lua also sees to those before it.
+      -- A claim with a record asks again: then acquire.lua also serves the waiters before it.
       looks = call('SET', WAITER .. token, stamp .. ' ' .. ttl .. ' x ' .. value, 'PX', lasts, 'GET')
       if not looks then
-        -- To the end, also where it had a place that went with its record.
+        -- To the end of the queue, even if it had a place: that expired with its record.
         call('ZADD', queue, stamp, token)
-        -- Where the queue is short, its end says all.
+        -- The end of a short queue shows the place.
         local last = call('ZRANGE', queue, '-3', '-1')
         place = #last - 1
         if place == 2 then

@@ -1,10 +1,10 @@
--- Takes a lock from all who have it, and hands it to those whose turn it is.
+-- Takes a lock from all its holders, and grants it to the next waiters.
 --
 -- KEYS[1]  the fencing counter
 -- KEYS[2]  the lock
 -- KEYS[3]  its queue
 --
--- Returns 1 if anybody had it, 0 if no process had, or -1 if what is there is no lock, and is left alone.
+-- Returns 1 if a claim held it, 0 if none did, or -1 if the key is not a lock, and is unchanged.
 
 local lock = KEYS[2]
 local kind = held_by(lock)
@@ -15,7 +15,7 @@ if kind then
   redis.call('DEL', lock)
 end
 touched[lock] = true
--- As in release.lua: it stays free if the next claim cannot be served.
+-- As in release.lua: the lock stays free even if the next claim cannot be served.
 pcall(serve, { lock }, KEYS[1])
 pcall(secure_touched)
 return kind and 1 or 0

@@ -1,15 +1,15 @@
-//! The free path: a lock that no process waits for is taken by two plain commands and given back by one.
+//! The free path: acquires an uncontended lock with two plain commands, and releases it with one.
 //!
-//! It rests on one invariant, which the scripts keep: **a lock with waiters is never absent** (`lock.lua`). So
-//! `SET … NX` takes a lock exactly where no waiter is overtaken, and a value that is still what its owner
-//! wrote says that no process waits.
+//! It relies on one invariant, which the scripts keep: **a lock with waiters is never absent**
+//! (`lock.lua`). So `SET … NX` succeeds only if it overtakes no waiter, and a value that is still
+//! what its owner wrote means that no process waits.
 //!
-//! The number of the acquisition comes from an `INCR` behind the `SET`, in the same write. It is executed while the
-//! lock is held, if its answer comes before the lease ends; so the next owner's number is greater. When a
-//! counter may be counted up like this is said in `counters.rs`.
+//! The fencing token comes from an `INCR` behind the `SET`, in the same write. If the reply arrives
+//! before the lease ends, the `INCR` ran while the lock was held, so the next owner's token is
+//! greater. `counters.rs` says when a bare `INCR` is safe.
 //!
-//! A pair of commands counts only as a whole. After any other outcome (the lock is another's, an error, a
-//! redirection) the script is asked, and adopts a lock that the pair has set.
+//! A pair of commands counts only as a whole. After any other outcome (another claim holds the
+//! lock, an error, a redirection) the script decides, and adopts a lock that the pair has set.
 
 mod commands;
 
@@ -26,17 +26,17 @@ use crate::store::{
 };
 use commands::Taken;
 
-/// What came of taking a lock without a script.
+/// The outcome of an acquisition without a script.
 pub(super) enum Free {
     Taken(AcquireOutcome),
-    /// The script has to; and whether the lock may carry the claim's value already.
+    /// The script must decide. `may_have_set`: the lock may already have this claim's value.
     AskTheScript {
         may_have_set: bool,
     },
 }
 
 impl Servers {
-    /// Takes the lock if it is free, and nothing else is to be done for it.
+    /// Acquires the lock if it is free and the request needs no script.
     pub(super) async fn take_free(
         &self,
         place: Place,
@@ -59,7 +59,8 @@ impl Servers {
         }
     }
 
-    /// The next number of the counter in this place; `None` if a script has to raise that first.
+    /// Returns the next token of this place's counter; `None` if a script must raise the counter
+    /// first.
     pub(super) async fn next_number(
         &self,
         place: Place,
@@ -72,7 +73,7 @@ impl Servers {
         }
     }
 
-    /// Gives the lock back if no process waits for it; `None` if the script has to.
+    /// Releases the lock if no process waits for it; `None` if the script must do it.
     pub(super) async fn give_back_free(
         &self,
         place: Place,
@@ -94,8 +95,8 @@ impl Servers {
         }
     }
 
-    /// The error; but none if nothing was sent, and another node of a cluster may have the place by now: the
-    /// script finds it.
+    /// Returns the error, or `None` if a cluster sent nothing: another node may own the slot by
+    /// now, and the script finds it.
     fn unless_elsewhere<T>(&self, error: StoreError) -> Result<Option<T>, StoreError> {
         match self {
             Self::Cluster(..) if error.is_not_sent() => Ok(None),
@@ -107,24 +108,23 @@ impl Servers {
     }
 }
 
-/// Whether a claim asks for what the pair can give: one lock, for it alone, numbered by the server.
+/// Returns whether the pair is enough: one lock, exclusive, with a token from the server's counter.
 fn is_plain(asked: &AcquireRequest) -> bool {
     let claim = &asked.claim;
     let alone = claim.sharing() == Sharing::Exclusive && claim.keys().len() == 1;
-    // What waited already has an entry in the queue, which only the scripts remove.
+    // A claim that waited has an entry in the queue, which only the scripts remove.
     alone && asked.hint.is_none() && claim.queued().is_none()
 }
 
-/// Whether a lock can be given back by one command: one that a claim alone has, that is in no queue, and that
-/// becomes free at once.
+/// Returns whether one command can release the lock: one exclusive lock, in no queue, that becomes
+/// free at once.
 fn suits(releasing: &ReleaseRequest) -> bool {
     let ReleaseRequest { claim, after, quietly } = releasing;
     let alone = claim.sharing() == Sharing::Exclusive && claim.keys().len() == 1;
     alone && !quietly && claim.queued().is_none() && after.is_zero()
 }
 
-/// The number of the acquisition, if both commands did what they should. `seen` is the greatest number that was
-/// seen before.
+/// Returns the fencing token if both commands succeeded. `seen` is the greatest token seen before.
 pub(super) fn number(set: &Value, incremented: &Value, seen: u64) -> Option<FencingToken> {
     let (Value::Okay, Value::Int(number)) = (set, incremented) else { return None };
     let number = u64::try_from(*number).ok().filter(|number| counts(*number, seen))?;
@@ -135,7 +135,7 @@ pub(super) fn number(set: &Value, incremented: &Value, seen: u64) -> Option<Fenc
 mod tests {
     use super::*;
 
-    /// Red without: the look at the first answer, or at the number.
+    /// Red without: the check of the first reply, or of the token.
     #[test]
     fn a_pair_counts_only_as_a_whole() {
         let number = |set: &Value, incremented: &Value| number(set, incremented, 0);

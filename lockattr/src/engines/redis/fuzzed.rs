@@ -1,4 +1,4 @@
-//! The doors to this engine for [`fuzzing`](crate::engines::fuzzing).
+//! Entry points to this engine for [`fuzzing`](crate::engines::fuzzing).
 
 #![allow(missing_docs, reason = "the doors are named after the rooms")]
 
@@ -36,7 +36,7 @@ pub fn held_by(reply: Value) -> Option<Holder> {
     request::held_by(reply)
 }
 
-/// What a release without a script comes to; none if a script has to say.
+/// Returns the outcome of a release without a script; `None` if a script must decide.
 pub fn released(deleted: &Value) -> Option<ReleaseOutcome> {
     match deletion(deleted) {
         Deleted::Done => Some(ReleaseOutcome::Released),
@@ -44,7 +44,7 @@ pub fn released(deleted: &Value) -> Option<ReleaseOutcome> {
     }
 }
 
-/// What the two commands of the free path come to, if this number was seen before.
+/// Returns the token from the two replies of the free path. `seen` is the greatest token before.
 pub fn taken(set: &Value, incremented: &Value, seen: u64) -> Option<u64> {
     number(set, incremented, seen).map(crate::FencingToken::counter)
 }
@@ -53,7 +53,7 @@ pub fn is_a_map(reply: Value) -> bool {
     cluster::is_a_map(reply)
 }
 
-/// What a server pushes is delivered, after its clock showed `clock`.
+/// Delivers a push of the server, after its clock showed `clock`.
 pub fn pushed(subscriber: &Arc<Subscriber>, clock: Option<u64>, push: &PushInfo) {
     for notifications in
         [RedisNotifications::new(false), RedisNotifications::of_a_node(&Arc::default(), false)]

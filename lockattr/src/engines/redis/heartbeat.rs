@@ -1,5 +1,5 @@
-//! The task that keeps a connection: it connects, and then asks the server now and then whether it is
-//! still there.
+//! The task that keeps a connection: it connects, and then regularly checks that the server
+//! replies.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use super::sentinels::is_master;
 use crate::store::heartbeat::Heartbeat;
 use crate::store::slots::Attempt;
 
-/// Whether sentinels have named another server as the master: answers of this one do not count any more.
+/// Whether sentinels have named another server as the master. Replies of this one no longer count.
 #[derive(Default)]
 pub(super) struct Demotion {
     known: AtomicBool,
@@ -27,7 +27,7 @@ impl Demotion {
         self.notify.notify_waiters();
     }
 
-    /// Returns when it is known: a request that is under way may have no answer for long.
+    /// Returns when the demotion is known: a request under way may get no reply for long.
     pub(super) async fn notified(&self) {
         let mut notified = pin!(self.notify.notified());
         // Subscribes before it reads the flag, so that no notification is missed in between.
@@ -42,8 +42,8 @@ impl Demotion {
     }
 }
 
-/// Connects, returns the outcome to the callers that wait for it, and keeps the connection for as long as
-/// the server answers.
+/// Connects, returns the outcome to the callers that wait for it, and keeps the connection for as
+/// long as the server replies.
 pub(super) async fn run_connection(
     connection_slot: Arc<ConnectionSlot>,
     runtime: runtime::Id,
@@ -69,7 +69,7 @@ pub(super) async fn run_connection(
     }
 }
 
-/// Holds neither the connection nor its slot while it sleeps: both close with their store.
+/// Holds neither the connection nor its slot while it sleeps, so both close with their store.
 struct HeartbeatTask {
     connection_slot: Weak<ConnectionSlot>,
     id: u64,
@@ -90,15 +90,15 @@ impl HeartbeatTask {
             if must_ask && !self.answers().await {
                 return;
             }
-            // The server may have refused some of the subscriptions.
+            // The server may have refused some subscriptions.
             if let Some(connection_slot) = self.connection_slot.upgrade() {
                 connection_slot.subscribe_all(self.id).await;
             }
         }
     }
 
-    /// Whether the connection is still in use and answers; any answer will do, an error too. Only
-    /// not that it is no master, where sentinels name the master.
+    /// Returns whether the connection is still in use and the server replies, be it with an error.
+    /// If sentinels name the master, the server must also report that it is one.
     async fn answers(&self) -> bool {
         let Some(connection_slot) = self.connection_slot.upgrade() else { return false };
         let Some(live) = connection_slot.live_with(self.id) else { return false };
@@ -118,7 +118,7 @@ impl HeartbeatTask {
 }
 
 impl Drop for HeartbeatTask {
-    /// A connection without this task is not used: also when a runtime ends and takes both along.
+    /// A connection without this task is not used, even if a runtime ends and drops both.
     fn drop(&mut self) {
         if let Some(connection_slot) = self.connection_slot.upgrade() {
             connection_slot.forget(self.id);

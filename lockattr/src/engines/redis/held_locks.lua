@@ -1,13 +1,13 @@
--- What is held under some names.
+-- Returns which of these locks are held.
 --
 -- KEYS[2i - 1]  a lock
 -- KEYS[2i]      its queue
 --
--- Returns for each that is held { its number among them, a holder's value, milliseconds until that
--- lease ends or negative, how many share it or 0 if one has it alone, how many wait }. What another
--- program keeps there that is no lock is passed over.
+-- For each that is held: { its number among them, a holder's value, milliseconds until that lease
+-- ends or negative, the number of claims that share it or 0 if it is exclusive, the number of
+-- waiters }. Skips keys of other programs that are not locks.
 
-local LONGEST = 4096 -- of a value; more than any of ours, and less than what others may keep there
+local LONGEST = 4096 -- bytes of a value; ours are shorter, those of other programs may be longer
 
 local answers = {}
 for i = 1, #KEYS, 2 do

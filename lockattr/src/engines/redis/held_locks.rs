@@ -1,4 +1,4 @@
-//! For operators: all locks that are held under a prefix, and taking one from its holder.
+//! For operators: lists the held locks under a prefix, and takes a lock from its holders.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,30 +13,30 @@ use super::{RedisStore, is_ours, nonsense};
 use crate::HeldLock;
 use crate::store::{LockKey, StoreError};
 
-/// Most locks in one script: a longer one would keep the server's other clients waiting.
+/// The most locks in one script: a longer run would block the server's other clients.
 const BATCH: usize = 100;
 
-/// So many scripts are under way at once: more would only wait in the connection, where their time to
-/// answer runs already.
+/// How many scripts are under way at once: more would only wait in the connection, where their
+/// response timeout already runs.
 const AT_ONCE: usize = 32;
 
-/// So many names the server looks at for one answer.
+/// How many names the server reads for one reply.
 const PAGE: usize = 1000;
 
-/// What a server says while it lists its names: where to go on, and some of them.
+/// A page of the server's names: the cursor of the next page, and the names.
 pub(super) type Page = (Vec<u8>, Vec<Vec<u8>>);
 
 impl RedisStore {
-    /// What is held under names that begin with `prefix`.
+    /// Returns the held locks whose names begin with `prefix`.
     pub(super) async fn held_locks_of_all(
         &self,
         prefix: &str,
     ) -> Result<Vec<HeldLock>, StoreError> {
         let mut by_place = BTreeMap::<_, Vec<_>>::new();
-        // The servers may name one several times.
+        // The servers may report a name several times.
         let names: BTreeSet<_> = self.servers.names(prefix).await?.into_iter().collect();
         for name in names {
-            // What is no text was locked by no process that could be asked for it.
+            // A name that is not UTF-8 cannot be a lock of this library.
             let Ok(name) = String::from_utf8(name) else { continue };
             let place = match name.strip_prefix(prefix).map(|key| LockKey::new(prefix, key)) {
                 Some(Ok(key)) if !is_ours(&name) => self.servers.place(&key),
@@ -51,7 +51,7 @@ impl RedisStore {
         }
         let mut asked = asked.into_iter();
         let mut held = match asked.next() {
-            // Alone: it may load the script, once for all.
+            // Alone: it may load the script, once for all of them.
             Some(first) => first.await?,
             None => return Ok(Vec::new()),
         };
@@ -78,7 +78,7 @@ impl RedisStore {
         held(&replied.answer.value, names, prefix).ok_or_else(nonsense)
     }
 
-    /// Takes a lock from all who have it.
+    /// Takes a lock from all its holders.
     pub(super) async fn force_release_all(&self, key: &LockKey) -> Result<bool, StoreError> {
         let (place, name) = (self.servers.place(key), key.name());
         let fence = self.servers.fence(place);
@@ -96,14 +96,14 @@ impl RedisStore {
     }
 }
 
-/// The next page of the names that begin with `prefix`.
+/// Returns the command for the next page of the names that begin with `prefix`.
 pub(super) fn scan(cursor: &[u8], prefix: &str) -> Cmd {
     let mut scan = redis::cmd("SCAN");
     scan.arg(cursor).arg("MATCH").arg(pattern(prefix)).arg("COUNT").arg(PAGE);
     scan
 }
 
-/// What matches all that begins with `prefix`, and nothing else.
+/// Returns the pattern that matches exactly the names that begin with `prefix`.
 fn pattern(prefix: &str) -> String {
     let mut pattern = String::with_capacity(prefix.len() + 1);
     for letter in prefix.chars() {
@@ -116,7 +116,7 @@ fn pattern(prefix: &str) -> String {
     pattern
 }
 
-/// Reads the answer of `held_locks.lua` about these names.
+/// Reads the reply of `held_locks.lua` about these names.
 pub(super) fn held(reply: &Value, names: &[String], prefix: &str) -> Option<Vec<HeldLock>> {
     let Value::Array(answers) = reply else { return None };
     let read = |answer: &Value| {

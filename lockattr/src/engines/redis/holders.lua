@@ -1,14 +1,16 @@
--- Who has a lock, and taking it: what all scripts share but the usual cases.
+-- Functions that read and grant locks of any kind, for all scripts but their fast paths.
 --
--- A lock that claims share is a sorted set of their values, by the millisecond in which each lease ends. It
--- lives until the last of them, and while claims wait for it at least as long as its queue.
+-- A lock that claims share is a sorted set of their values, scored by the millisecond in which each
+-- lease ends. It lives until the last lease ends, and, while claims wait, at least as long as its
+-- queue.
 
 local function millis()
   return math.floor(time() / 1000)
 end
 
--- The queue of a lock, in the lock's own hash slot. A name that has no hash tag becomes one, unless
--- it has a brace that would end it: then the tag of the slot's counter serves, in a cluster.
+-- Returns the queue of a lock, in the lock's own hash slot. A name without a hash tag becomes the
+-- tag, unless it contains a closing brace, which would end the tag. Then, in a cluster, the tag is
+-- that of the slot's counter.
 local function queue_of(lock)
   local tag = string.match(lock, '{(.-)}')
   if tag and tag ~= '' then
@@ -20,18 +22,19 @@ local function queue_of(lock)
   return 'lockattr:line-of:{' .. lock .. '}'
 end
 
--- Which locks this run has changed, or their queues.
+-- The locks that this run has changed, or whose queues it has changed.
 local touched = {}
 
 local function is_string(reply)
   return type(reply) == 'string'
 end
 
--- Who has a lock: nothing, or the kind of hold, a value, and the two ends of a mark if it has one. The
--- kind is x (alone), s (shared), p (permits), or ? for what another program keeps under this name. Leases
--- that are over are passed over and not removed: a read must not make a lock with waiters absent.
+-- Returns nothing for a free lock; else the kind of hold, a value, and the two ends of a mark if
+-- there is one. The kind is x (exclusive), s (shared), p (permits), or ? (the key belongs to
+-- another program). Expired leases are skipped, not removed: a read must not make a lock with
+-- waiters absent.
 local function held_by(lock)
-  -- pcall, because it may not be a string. Any other error is no answer, and is raised.
+  -- pcall, because the key may not be a string. Any other error is raised.
   local held = redis.pcall('GET', lock)
   if not held then
     return nil
@@ -57,14 +60,14 @@ local function held_by(lock)
   return nil
 end
 
--- Whether the claim shares the lock, and its lease is not over.
+-- Whether the claim shares the lock and its lease has not expired.
 local function shares(lock, kind, value)
   local ends = (kind == 's' or kind == 'p') and redis.call('ZSCORE', lock, value)
   return ends and tonumber(ends) > millis()
 end
 
--- A claim that had a lock alone may share it later, and has another value then. The value that it had, from the one
--- that it has; and the other way round.
+-- An exclusive claim may become a shared one, and its value changes. Each of these two returns one
+-- value from the other.
 local function value_alone(value)
   return string.sub(value, 33, 45) == ' mode=shared ' and string.sub(value, 1, 32) .. string.sub(value, 45)
 end
@@ -73,12 +76,12 @@ local function value_shared(value)
   return string.sub(value, 1, 32) .. ' mode=shared' .. string.sub(value, 33)
 end
 
--- How many claims share a lock.
+-- Returns how many claims share a lock.
 local function sharers_of(lock)
   return redis.call('ZCOUNT', lock, string.format('(%.0f', millis()), '+inf')
 end
 
--- Whether a claim of this mode could have the lock now, but for those who came before it.
+-- Whether a claim of this mode could hold the lock now, apart from earlier waiters.
 local function admits(lock, mode)
   local kind = held_by(lock)
   if not kind then
@@ -93,7 +96,7 @@ local function admits(lock, mode)
   return sharers_of(lock) < tonumber(permits)
 end
 
--- Whether any of these names is there.
+-- Whether any of these keys exists.
 local function any_exists(names)
   for i = 1, #names, 1000 do
     if redis.call('EXISTS', unpack(names, i, math.min(i + 999, #names))) > 0 then
@@ -115,7 +118,7 @@ local function admits_all(locks, mode)
   return true
 end
 
--- Whether the claim has the lock.
+-- Whether the claim holds the lock.
 local function has(lock, value)
   local kind, held = held_by(lock)
   if kind == 'x' then
@@ -124,8 +127,8 @@ local function has(lock, value)
   return shares(lock, kind, value)
 end
 
--- After how many milliseconds the first lease on a lock ends, of which `held_by` says this; negative if none
--- does.
+-- Returns the milliseconds until the first lease on a lock ends, from the kind and end that
+-- `held_by` returned; negative if none ends.
 local function ends_in(lock, kind, ends)
   if ends then
     return ends - millis()
@@ -137,7 +140,7 @@ local function ends_in(lock, kind, ends)
   return kind and redis.call('PTTL', lock) or -1
 end
 
--- Sets a shared lock to end with the last of its leases.
+-- Makes a shared lock expire with the last of its leases.
 local function end_with_the_last(lock)
   local last = redis.call('ZRANGE', lock, -1, -1, 'WITHSCORES')
   if last[2] then
@@ -145,8 +148,8 @@ local function end_with_the_last(lock)
   end
 end
 
--- Gives the locks to a claim, for which they are free, or which has them already. A lease that was extended is not
--- made shorter: the question may come late, from a connection that was given up.
+-- Grants the locks to a claim. They are free, or the claim has them already. An extended lease is
+-- not shortened: the request may arrive late, from a connection that was given up.
 local function take(locks, mode, value, ttl, has_them)
   for _, lock in ipairs(locks) do
     touched[lock] = true
@@ -160,7 +163,8 @@ local function take(locks, mode, value, ttl, has_them)
     else
       local added = redis.pcall('ZADD', lock, 'GT', millis() + ttl, value)
       if type(added) == 'table' then
-        -- It is a string: a reservation, or a lease that is over. Any other error is raised here.
+        -- The key is a string: a reservation, or an expired lease. The ZADD below raises any other
+        -- error.
         if string.find(added.err, 'WRONGTYPE', 1, true) then
           redis.call('DEL', lock)
         end
@@ -173,8 +177,8 @@ local function take(locks, mode, value, ttl, has_them)
   end
 end
 
--- Marks a lock that has waiters, and makes it live as long as its queue; where none is left, takes the mark
--- from it.
+-- Marks a lock that has waiters, and makes it live as long as its queue. Without waiters, removes
+-- the mark.
 local function secure(lock)
   local queue, held = queue_of(lock), redis.pcall('GET', lock)
   local value, ends = '', 0
@@ -183,7 +187,7 @@ local function secure(lock)
   end
   if redis.call('EXISTS', queue) == 0 then
     if not is_string(held) then
-      -- It may have lived for the queue.
+      -- Its TTL may be that of the queue.
       local last = held and redis.pcall('ZRANGE', lock, -1, -1, 'WITHSCORES') or {}
       if last[1] and string.find(last[1], '^%x+ mode=[sp]') then
         redis.call('PEXPIRE', lock, last[2] - millis())
@@ -202,7 +206,7 @@ local function secure(lock)
     if not ends then
       ends = is_ours(value) and millis() + redis.call('PTTL', lock) or 0
       if ends < millis() then
-        -- Another program has it, or has changed when it ends.
+        -- Another program holds the lock, or changed its TTL.
         return
       end
     end
@@ -218,7 +222,7 @@ local function secure(lock)
   end
 end
 
--- The last thing that a script does: leaves none of the locks that it has changed without their mark.
+-- Marks every lock with waiters that this run has changed. Each script calls this last.
 local function secure_touched()
   for lock in pairs(touched) do
     secure(lock)

@@ -1,4 +1,4 @@
-//! A connection of its own for messages, from servers that do not push them on the other.
+//! A separate connection for messages, for servers that cannot push them.
 
 use std::sync::{Arc, Weak};
 
@@ -10,14 +10,14 @@ use tokio::task::AbortHandle;
 use super::connection_slot::ConnectionSlot;
 use super::notifications::{RedisNotifications, channel};
 
-/// Ends with the connection whose messages it brings.
+/// A connection for messages. It ends with the connection that it serves.
 pub(super) struct Listener {
     sink: PubSubSink,
     task: AbortHandle,
 }
 
 impl Listener {
-    /// Connects; without its connection, `connection_slot` forgets the one with this id too.
+    /// Connects. If this connection ends, `connection_slot` also forgets the one with this id.
     pub(super) async fn connect(
         client: &Client,
         notifications: Arc<RedisNotifications>,
@@ -39,7 +39,7 @@ impl Listener {
         Ok(Self { sink, task })
     }
 
-    /// Listens to one subscriber more.
+    /// Subscribes to the channel of one more subscriber.
     pub(super) async fn subscribe(&self, subscriber: u64) -> RedisResult<()> {
         self.sink.clone().subscribe(channel(subscriber)).await
     }

@@ -1,6 +1,7 @@
--- Locks that one claim has alone, and waiters: what most scripts do with them.
+-- Functions for exclusive locks and for waiters, which most scripts need.
 
--- The value in a lock's string; and, if it is marked, when the lease and, as text, the queue end.
+-- Returns the value in a lock's string; if it is marked, also the end of the lease and, as text, of
+-- the queue.
 local function unmarked(text)
   local ends, kept, from = string.match(text, MARK)
   if from then
@@ -9,21 +10,22 @@ local function unmarked(text)
   return text
 end
 
--- Writes a lock with waiters, whose queue ends at `kept`, a text; an empty value reserves it.
+-- Writes a lock with waiters, whose queue ends at `kept` (text). An empty value writes a
+-- reservation.
 local function set_marked(lock, value, ends, kept)
   local till = digits(ends)
   local text = 'queued=1 until=' .. till .. ' kept=' .. kept .. ' ' .. value
   call('SET', lock, text, 'PXAT', ends > kept + 0 and till or kept)
 end
 
--- Whether a claim of this library wrote the value. Those of other programs are never marked: their own
--- compare-and-delete has to find them as they wrote them.
+-- Whether a claim of this library wrote the value. Values of other programs are never marked: their
+-- own compare-and-delete must find them unchanged.
 local function is_ours(value)
   local _, last = string.find(value, '^%x+ ')
   return last == 33
 end
 
--- For how many milliseconds a waiter lasts that asks for a lease of so many.
+-- Returns for how many milliseconds the record of a waiter with this TTL lasts.
 local function waits_for(ttl)
   return math.min(math.max(ttl, LEAST), MOST)
 end

@@ -1,7 +1,7 @@
-//! The server's own compare-and-delete, where it has one: the release of the free path.
+//! The server's own compare-and-delete, if it has one: the release of the free path.
 //!
-//! It costs the server a third of a script. A renewal has no such way: `SET … IFEQ … PX` would shorten a lease that
-//! `extend` has made longer, if it comes behind that.
+//! It costs the server a third of a script. A renewal has no such command: `SET … IFEQ … PX` would
+//! shorten a lease that `extend` has made longer, if it arrives later.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,10 +10,10 @@ use redis::{Cmd, ErrorKind, Pipeline, RedisError, RedisResult, ServerErrorKind, 
 
 use crate::store::ReleaseRequest;
 
-/// The command of a server, at the end of one connection, that deletes a key if it has this value.
+/// The command of the server behind one connection that deletes a key if it has this value.
 pub(super) struct Native {
     name: Name,
-    /// This user may not run it, or the server says something unheard of.
+    /// This user may not run it, or the server replied with an unexpected error.
     refused: AtomicBool,
 }
 
@@ -29,18 +29,18 @@ enum Name {
 
 const ALL: [Name; 3] = [Name::Delex, Name::Delifeq, Name::Cad];
 
-/// What became of a lock.
+/// The outcome of a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deleted {
-    /// It was the claim's, and no process waits for it.
+    /// The claim held it, and no process waits for it.
     Done,
-    /// Its value is another one: it was lost, or claims wait for it. The script has to say.
+    /// It has another value: the lock was lost, or claims wait for it. The script must decide.
     AskTheScript,
 }
 
 impl Native {
-    /// Which of them the server has. Each is asked for without its arguments, which a server that
-    /// has it finds wrong before it looks at rights, at memory, or at whether writes are paused.
+    /// Finds the command that the server has. Each is sent without arguments: a server that has it
+    /// reports that before it checks rights, memory, or whether writes are paused.
     pub(super) async fn find(connection: &mut MultiplexedConnection) -> RedisResult<Option<Self>> {
         let mut tries = redis::pipe();
         for name in ALL {
@@ -55,8 +55,8 @@ impl Native {
         Ok(found.map(|(name, _)| Self { name, refused: AtomicBool::default() }))
     }
 
-    /// The command that deletes the lock of a claim if it has the claim's value; `None` if a script of two calls has
-    /// to.
+    /// Returns the command that deletes a claim's lock if it has the claim's value; `None` if a
+    /// script of two calls must do it.
     pub(super) fn command(&self, releasing: &ReleaseRequest) -> Option<Cmd> {
         if self.refused.load(Ordering::Relaxed) {
             return None;
@@ -70,7 +70,7 @@ impl Native {
         Some(delete)
     }
 
-    /// What it answered; `None` if a script of two calls has to.
+    /// Reads the reply; `None` if a script of two calls must do it.
     pub(super) fn read(&self, deleted: RedisResult<Value>) -> RedisResult<Option<Deleted>> {
         match deleted {
             Ok(deleted) => Ok(Some(deletion(&deleted))),
@@ -78,10 +78,10 @@ impl Native {
         }
     }
 
-    /// Whether the script can do better than this error.
+    /// Decides whether a script can do what this error refused.
     fn is_no_answer(&self, error: RedisError) -> RedisResult<Option<Deleted>> {
         let text = error.to_string();
-        // In the words of Valkey, and in those of Redis.
+        // As worded by Valkey, and by Redis.
         if is_sent_on(&error) || error.code() == Some("WRONGTYPE") || text.contains("string type") {
             return Ok(Some(Deleted::AskTheScript));
         }
@@ -90,7 +90,7 @@ impl Native {
         if forbidden || odd {
             self.refused.store(true, Ordering::Relaxed);
         }
-        // What lies between us and the server may pass on to another one without our knowing.
+        // A proxy may have switched to another server unnoticed.
         if forbidden || (odd && text.contains("unknown command")) {
             return Ok(None);
         }
@@ -98,7 +98,7 @@ impl Native {
     }
 }
 
-/// Whether another server is to be asked, and this one did nothing: the script finds out which.
+/// Returns whether this server did nothing and another server must; the script finds out which.
 pub(super) fn is_sent_on(error: &RedisError) -> bool {
     let kinds = [
         ServerErrorKind::Moved,
@@ -111,7 +111,7 @@ pub(super) fn is_sent_on(error: &RedisError) -> bool {
     kinds.map(ErrorKind::Server).contains(&error.kind())
 }
 
-/// What the answer to a deletion comes to.
+/// Reads the reply to a deletion.
 pub(super) fn deletion(deleted: &Value) -> Deleted {
     match deleted {
         Value::Int(1) => Deleted::Done,
@@ -142,7 +142,7 @@ async fn all_replies(
 mod tests {
     use super::*;
 
-    /// Red without: the one in `deletion`.
+    /// Red without: the 1 in `deletion`.
     #[test]
     fn only_a_one_says_that_it_was_ours() {
         assert_eq!(deletion(&Value::Int(1)), Deleted::Done);

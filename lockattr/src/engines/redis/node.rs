@@ -18,37 +18,37 @@ use super::replicas::{Answer, Replicas};
 use super::scripts::Scripts;
 use crate::store::{LockKey, StoreError};
 
-/// The connection on which messages come in.
+/// The index of the connection that receives messages.
 const SUBSCRIBED: usize = 0;
 
-/// The connections to one server. All commands for one key travel on one of them, its place, so
-/// that they keep their order.
+/// The connections to one server. All commands for one key use one of them, its place, so they keep
+/// their order.
 pub(super) struct Node {
     connection_slots: Vec<Arc<ConnectionSlot>>,
-    /// Over how many of them the keys are spread.
+    /// How many of them the keys are spread over.
     spread: usize,
     pub(super) replicas: Replicas,
 }
 
-/// What became of a question to a server that is not the master any more.
+/// The error of a request to a server that is no longer the master.
 const NO_MASTER: &str = "it is not the master any more, and had not answered";
 
-/// What a script does to leases.
+/// The effect of a script on leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Effect {
-    /// Takes locks, where the server may grant any.
+    /// Acquires locks, if the server may grant any.
     Take,
     /// Makes leases longer.
     Lengthen,
-    /// Makes leases shorter, not ending them now.
+    /// Makes leases shorter, without ending them now.
     Shorten,
-    /// Gives locks back.
+    /// Releases locks.
     Free,
-    /// Nothing.
+    /// Reads only.
     Look,
 }
 
-/// A command that was sent, and what came back.
+/// A command that was sent, and its outcome.
 pub(super) struct Sent<T> {
     pub(super) connection_slot: Arc<ConnectionSlot>,
     pub(super) live: Arc<LiveConnection>,
@@ -75,22 +75,23 @@ impl Node {
         }
     }
 
-    /// The place of a key: the number of its connection.
+    /// Returns the place of a key: the index of its connection.
     pub(super) fn place(&self, key: &LockKey) -> usize {
         if self.spread == 1 {
             return 0;
         }
         let mut hasher = DefaultHasher::new();
         key.name().hash(&mut hasher);
-        // The remainder is smaller than a `usize` length.
+        // The remainder is smaller than `spread`, which is a `usize`.
         (hasher.finish() % self.spread as u64) as usize
     }
 
-    /// The connection in a place, of which there may be more than connections.
+    /// Returns the connection of a place. There may be more places than connections.
     ///
-    /// The server keeps a connection waiting for replicas; renewals would come too late behind
-    /// acquisitions that wait so, and have one of their own. So has what makes a lease shorter: behind
-    /// the renewals that are under way, or one of those would make it long again.
+    /// The server blocks a connection while it waits for replicas. Renewals would come too late
+    /// behind such acquisitions, so they have a connection of their own. Requests that shorten a
+    /// lease use it too: they must stay behind the renewals under way, which would make the lease
+    /// long again.
     pub(super) fn connection_slot(&self, place: usize, effect: Effect) -> &Arc<ConnectionSlot> {
         let apart = matches!(effect, Effect::Lengthen | Effect::Shorten);
         match apart && self.replicas.are_needed() {
@@ -99,7 +100,7 @@ impl Node {
         }
     }
 
-    /// Runs a script; and over which connection.
+    /// Runs a script. Returns the reply, and the connection that it used.
     pub(super) async fn invoke<T: FromRedisValue>(
         &self,
         place: usize,
@@ -111,8 +112,8 @@ impl Node {
         Ok((connection_slot.note(&live, outcome)?, live))
     }
 
-    /// Sends a script, and looks at no error but that nothing was sent; `asking` if another node of
-    /// a cluster said to.
+    /// Sends a script. Returns an error only if nothing was sent; any other is in the outcome.
+    /// `asking`: another node of a cluster redirected it here.
     pub(super) async fn send<T: FromRedisValue>(
         &self,
         place: usize,
@@ -129,7 +130,7 @@ impl Node {
             matches!(effect, Effect::Take | Effect::Lengthen) && self.replicas.are_needed();
         live.combiner.send_first(&connection_slot, &live);
         let connection = &mut live.connection();
-        // By its digest; the client loads it where the server does not know it.
+        // By its digest; it is loaded if the server does not know it.
         let answer = async {
             match (counts, asking) {
                 (false, false) => script.run(connection).await.map(Answer::alone),
@@ -141,12 +142,12 @@ impl Node {
         Ok(Sent { connection_slot, live, outcome })
     }
 
-    /// From here on each connection has to raise the counters again.
+    /// Requires a script to raise the counters again, on each connection.
     pub(super) fn lower(&self) {
         self.connection_slots.iter().for_each(|connection_slot| connection_slot.lower());
     }
 
-    /// Runs a command that has no key.
+    /// Runs a command without keys.
     pub(super) async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
         let connection_slot = self.connection_slot(0, Effect::Look);
         let live = connection_slot.get().await?;
@@ -154,7 +155,7 @@ impl Node {
         connection_slot.note(&live, outcome)
     }
 
-    /// The names of all that the server has under `prefix`, some of them perhaps twice.
+    /// Returns the names of all keys under `prefix`, some of them perhaps twice.
     pub(super) async fn names(&self, prefix: &str) -> Result<Vec<Vec<u8>>, StoreError> {
         let (mut names, mut cursor) = (Vec::new(), b"0".to_vec());
         loop {
@@ -167,13 +168,13 @@ impl Node {
         }
     }
 
-    /// Ensures that messages for this subscriber come in.
+    /// Subscribes to the subscriber's channel.
     pub(super) async fn subscribe(&self, subscriber: u64) -> Result<(), StoreError> {
         self.connection_slots[SUBSCRIBED].subscribe(subscriber).await
     }
 
-    /// Asks on every connection whether the server answers, so that the first locks need not wait
-    /// for theirs.
+    /// Checks on every connection that the server replies, so that the first locks find their
+    /// connections ready.
     pub(super) async fn ping(&self) -> Result<(), StoreError> {
         let pings = self.connection_slots.iter().map(|connection_slot| async move {
             let live = connection_slot.get().await?;
@@ -183,19 +184,18 @@ impl Node {
         join_all(pings).await.into_iter().collect()
     }
 
-    /// Whether the connection in a place has brought an answer since then.
+    /// Returns whether the connection of a place has received a reply since then.
     pub(super) fn answered_since(&self, place: usize, since: Instant) -> bool {
         self.connection_slot(place, Effect::Take).answered_since(since)
     }
 
-    /// How many connections there are.
+    /// Returns the number of connections.
     pub(super) fn connections(&self) -> usize {
         self.connection_slots.len()
     }
 }
 
-/// The answer; or an error as soon as the server is known not to be the master any more, where sentinels say
-/// which one is.
+/// Returns the reply, or an error as soon as the sentinels report another master.
 pub(super) async fn until_demoted<T>(
     connection_slot: &ConnectionSlot,
     demotion: &Demotion,
@@ -211,7 +211,7 @@ pub(super) async fn until_demoted<T>(
     }
 }
 
-/// What to do about it, where a user may not list names.
+/// Adds the missing right to the error, if the user may not list names.
 fn advised(error: StoreError) -> StoreError {
     let said = error.source().and_then(|said| said.downcast_ref::<RedisError>());
     let forbidden = ErrorKind::Server(ServerErrorKind::NoPerm);

@@ -1,4 +1,4 @@
-//! Brings what the server publishes to the subscribers of the managers.
+//! Delivers what the server publishes to the subscribers of the managers.
 
 use std::sync::Arc;
 
@@ -9,21 +9,21 @@ use super::cluster::{ShardChannels, slot_of};
 use super::contended::Contended;
 use crate::store::{Notifications, Subscriber, Subscribers};
 
-/// The channel of a subscriber is this and its number; the scripts find the number in the token. In a
-/// cluster a hash tag follows.
+/// The prefix of a subscriber's channel. Its number follows, which the scripts find in the token;
+/// in a cluster, then a hash tag.
 const CHANNEL: &str = "lockattr:inbox:";
 
-/// What one server has for the subscribers of a store.
+/// The notifications of one server for the subscribers of a store.
 pub(super) struct RedisNotifications {
     delivery: Notifications,
     pub(super) contended: Contended,
-    /// Of a node in a cluster, on which each slot has channels of its own.
+    /// For a node of a cluster, where each slot has channels of its own.
     shard_channels: Option<ShardChannels>,
 }
 
 impl RedisNotifications {
-    /// Leases that count only once replicas have them are asked for again when a release granted
-    /// them.
+    /// With `replicated`, a claim that a message grants a lock asks again, because the lease counts
+    /// only once replicas have it.
     pub(super) fn new(replicated: bool) -> Self {
         Self {
             delivery: Notifications::new(Arc::default(), replicated),
@@ -32,7 +32,7 @@ impl RedisNotifications {
         }
     }
 
-    /// For a node of a cluster.
+    /// Creates the notifications of a cluster's node.
     pub(super) fn of_a_node(subscribers: &Arc<Subscribers>, replicated: bool) -> Self {
         let delivery = Notifications::new(subscribers.clone(), replicated);
         Self {
@@ -42,17 +42,17 @@ impl RedisNotifications {
         }
     }
 
-    /// Who listens to which shard channels, in a cluster.
+    /// Returns the shard channels, in a cluster.
     pub(super) fn shard_channels(&self) -> Option<&ShardChannels> {
         self.shard_channels.as_ref()
     }
 
-    /// Serves this subscriber too, for as long as its manager keeps it.
+    /// Delivers to this subscriber too, for as long as its manager keeps it.
     pub(super) fn add(&self, subscriber: &Arc<Subscriber>) {
         self.delivery.subscribers.add(subscriber);
     }
 
-    /// The numbers of the subscribers that have a channel as soon as there is a connection.
+    /// Returns the ids of the subscribers whose channels every new connection subscribes to.
     pub(super) fn ids(&self) -> Vec<u64> {
         if self.shard_channels.is_some() {
             return Vec::new();
@@ -60,19 +60,19 @@ impl RedisNotifications {
         self.delivery.subscribers.all().iter().map(|subscriber| subscriber.id()).collect()
     }
 
-    /// Takes note of what the server's clock showed in the answer to a question sent at `asked`.
+    /// Records what the server's clock showed in the reply to a request sent at `asked`.
     pub(super) fn saw_clock(&self, asked: Instant, micros: u64) {
         self.delivery.saw_clock(asked, micros);
     }
 
-    /// The connection on which the messages came is gone, and messages with it.
+    /// Makes claims ask again: the connection is gone, and messages with it.
     pub(super) fn interrupted(&self) {
         let Some(shard_channels) = &self.shard_channels else { return self.delivery.interrupted() };
         self.delivery.forget_clock();
         shard_channels.missed(None, &self.delivery.subscribers);
     }
 
-    /// Whether the server has taken a shard channel from us, because its slot has moved.
+    /// Returns whether the server ended a shard subscription because its slot has moved.
     pub(super) fn is_taken(&self, push: &PushInfo) -> bool {
         let (PushKind::SUnsubscribe, Some(shard_channels)) = (&push.kind, &self.shard_channels)
         else {
@@ -80,19 +80,19 @@ impl RedisNotifications {
         };
         let channel = push.data.first().and_then(|name| String::from_redis_value_ref(name).ok());
         let Some(channel) = channel else { return true };
-        // Somebody who needs it may have come while we let go of it.
+        // A claim that needs it may have come while this process unsubscribed.
         self.missed_in(slot_of(&channel));
         !shard_channels.was_unneeded(&channel)
     }
 
-    /// What was said about the locks of this slot may not have come.
+    /// Makes the claims of this slot ask again: notifications may be lost.
     pub(super) fn missed_in(&self, slot: u16) {
         if let Some(shard_channels) = &self.shard_channels {
             shard_channels.missed(Some(slot), &self.delivery.subscribers);
         }
     }
 
-    /// Delivers what the server pushed, if that is a message.
+    /// Delivers a push of the server, if it is a message.
     pub(super) fn deliver_push(&self, push: &PushInfo) {
         if matches!(push.kind, PushKind::Message | PushKind::SMessage)
             && let [channel, message] = push.data.as_slice()
@@ -116,7 +116,7 @@ impl RedisNotifications {
     }
 }
 
-/// Where a subscriber's messages are published.
+/// Returns the channel of a subscriber.
 pub(super) fn channel(id: u64) -> String {
     format!("{CHANNEL}{id:016x}")
 }

@@ -1,4 +1,4 @@
--- On one server: publishes to the subscriber of a claim; how many heard it.
+-- On one server: publishes to a claim's subscriber. Returns how many connections received it.
 
 local function tell(value, message)
   return call('PUBLISH', 'lockattr:inbox:' .. string.sub(value, 1, 16), message)

@@ -1,24 +1,24 @@
--- Which claims wait for a lock, and which of them is next.
+-- The wait queue of a lock, and which waiter is next.
 --
--- The wait queue of a lock is a sorted set of owner tokens, by the microsecond in which they came. What a
--- waiter wants is a string under a name of its own, however many locks it waits for:
+-- The queue is a sorted set of owner tokens, scored by the microsecond in which they came. What a
+-- waiter wants is one string, its record, however many locks it waits for:
 --
---   HEARD TTL MODE VALUE                   one lock; MODE is x, s, or p and the number of permits,
---                                          with a t before it for one that is only told
---   HEARD TTL MODE m LENGTH,… NAME… VALUE  several: the lengths of the locks' names, the names
+--   HEARD TTL MODE VALUE                   one lock; MODE is x, s, or p and the number of permits, with
+--                                          a t before it if the waiter is only told to ask again
+--   HEARD TTL MODE m LENGTH,… NAME… VALUE  several: the lengths of the locks' names, then the names
 --
--- HEARD is the microsecond in which the waiter asked last, which no question has in it.
--- That string is a lease, too: it ends unless the waiter's process asks again in time, and a token in
--- a queue without it is that of a process that was killed, stopped or cut off.
+-- HEARD is the microsecond of the waiter's last request; requests do not contain it. The record is
+-- also a lease: it expires unless the waiter's process asks again in time. A token in a queue
+-- without a record belongs to a process that was killed, stopped or cut off.
 
 local SEVERAL_ARE_OVERTAKEN = 1000000 -- microseconds
 
--- No run looks at more waiters: a longer one would keep the server's other clients waiting. One that has
--- not come to its end reports it, and is run again.
+-- The number of waiters that one run may read: a longer run would block the server's other clients.
+-- A run that does not finish reports it, and is run again.
 local budget = 12
 local unfinished = false
 
--- Whether one of the locks has a queue, be it of claims that are gone.
+-- Whether one of the locks has a queue, even if all claims in it are gone.
 local function are_queued(locks)
   local queues = {}
   for i, lock in ipairs(locks) do
@@ -27,7 +27,7 @@ local function are_queued(locks)
   return any_exists(queues)
 end
 
--- Reads what a waiter for `lock` wants.
+-- Parses the record of a waiter for `lock`, without HEARD.
 local function read(details, lock)
   local ttl, told, mode, rest = string.match(details, '^(%d+) (t?)(%S+) (.*)$')
   local claim = { ttl = tonumber(ttl), told = told == 't', mode = mode, value = rest, locks = { lock } }
@@ -44,10 +44,10 @@ local function read(details, lock)
   return claim
 end
 
-local read_already = {} -- claims for several locks, by their tokens
+local read_already = {} -- claims for several locks, by token
 
--- The waiter in this place of a queue, of which the first is 0, or nothing if there is none. Those that
--- are gone are taken out on the way.
+-- Returns the waiter in this place of a queue, the first being 0, or nothing if there is none.
+-- Removes waiters that are gone on the way.
 local function waiter_in(lock, place)
   local queue, lapsed = queue_of(lock), {}
   while true do
@@ -81,11 +81,11 @@ local function waiter_in(lock, place)
   end
 end
 
--- What a run of `serve` has found out. Nothing becomes free while it runs: a claim that cannot have its locks
--- cannot have them later, and one that can, can until more are taken.
+-- The findings of one run of `serve`. No lock becomes free while it runs: a blocked claim stays
+-- blocked, and an admitted one stays admitted until the next grant.
 local blocked, admitted, behind, gone, takes
 
--- Whether a claim could have all its locks now, but for those who came before it.
+-- Whether a claim could hold all its locks now, apart from earlier waiters.
 local function could_have(claim)
   local token = claim.token
   if not blocked[token] and admitted[token] ~= takes then
@@ -98,14 +98,14 @@ local function could_have(claim)
   return not blocked[token]
 end
 
--- Whether claims that came later may have what a claim for several locks waits for, because it cannot have
--- all of them. If the clock was set back, it is unknown how long it has waited.
+-- Whether later claims may overtake this claim for several locks while it cannot have all of them.
+-- If the clock was set back, the claim's age is unknown.
 local function is_new(claim)
   local age = time() - claim.since
   return claim.several and age >= 0 and age < SEVERAL_ARE_OVERTAKEN
 end
 
--- The waiter does not wait for these locks any more.
+-- Removes the waiter from the queues of these locks.
 local function leave(locks, token)
   if gone then
     gone[token] = true
@@ -117,14 +117,14 @@ local function leave(locks, token)
   redis.call('DEL', WAITER .. token)
 end
 
--- Whether a claim for several locks comes next in the queues of all of them, but for claims for several that
--- can be passed over.
+-- Whether a claim for several locks is next in all of their queues, apart from claims for several
+-- locks that it may overtake.
 local function comes_next(claim)
   local stuck = behind[claim.token]
   if stuck and not gone[stuck.before] and stuck.takes == takes then
     return false
   end
-  -- The queues before the one in which it was stuck are as they were, or shorter.
+  -- The queues before the one that stopped it are unchanged, or shorter.
   for at = stuck and stuck.at or 1, #claim.locks do
     local place = 0
     while true do
@@ -143,9 +143,10 @@ local function comes_next(claim)
   return true
 end
 
--- Hands the locks to those whose turn it is, in the order in which they came; a claim that is only told has
--- to come and take them. If `asking`, a token with its value and its hint, is one of them, returns
--- its number instead of telling it; and whether anybody was served.
+-- Grants the locks to the waiters that are next, in the order in which they came. A waiter with a t
+-- is only notified, and must acquire the locks itself. If `asking` (a token with its value and
+-- hint) is next, returns its fencing token instead of notifying it. Also returns whether any claim
+-- was served.
 local function serve(locks, fence, asking)
   local granted, served
   local open = { unpack(locks) }
@@ -168,7 +169,7 @@ local function serve(locks, fence, asking)
           granted, served, takes = count(fence, asking.hint), true, takes + 1
           take(claim.locks, claim.mode, asking.value, claim.ttl)
         elseif claim.told then
-          -- Those behind have to wait for it, but for those who could share with it.
+          -- Waiters behind it wait for it, except those that could share the lock with it.
           if tell(claim.value, string.format('later %s 0', claim.token)) > 0 then
             served = true
             if claim.mode ~= 's' then
@@ -181,13 +182,14 @@ local function serve(locks, fence, asking)
           local lease = lease_of(claim.ttl, claim.heard)
           local message = string.format('granted %s %.0f %.0f %d %d',
             claim.token, counter, time(), wanted, claim.ttl - lease)
-          -- No process hears it: its process is gone. Then the next one's turn has come.
+          -- If no connection receives it, the waiter's process is gone, and the next waiter is
+          -- served.
           local heard = tell(claim.value, message) > 0
           if heard then
             served, takes = true, takes + 1
             take(claim.locks, claim.mode, claim.value, lease)
           end
-          -- Others may share the other locks with it, or be next there in its place.
+          -- Other waiters may share its other locks with it, or be next there instead of it.
           if claim.several and (not heard or claim.mode ~= 'x') then
             for _, other in ipairs(claim.locks) do
               table.insert(open, other)
@@ -195,7 +197,7 @@ local function serve(locks, fence, asking)
           end
         end
       elseif is_new(claim) and admits(lock, claim.mode) then
-        -- It waits for another key: the next one may have this.
+        -- It waits for another lock, so the next waiter may have this one.
         overtaken = overtaken + 1
         if overtaken >= budget then
           break

@@ -1,16 +1,16 @@
--- Gives locks back, where the claim still has them; takes claims out of the queues; and hands off what
--- has become free.
+-- Releases locks that the claims still hold, removes the claims from the queues, and hands off what
+-- became free.
 --
 -- KEYS[1]       the fencing counter
--- KEYS[2 …]     for each claim, its locks, and then the queue of each
+-- KEYS[2 …]     for each claim, its locks, then the queue of each
 -- ARGV[4i - 3]  the number of the claim's locks
 -- ARGV[4i - 2]  the claim's value
--- ARGV[4i - 1]  the token as which it waits; empty if it does not
--- ARGV[4i]      for how many milliseconds the locks stay taken still; negative to free them and tell
---               no process
+-- ARGV[4i - 1]  the token under which it waits; empty if it does not
+-- ARGV[4i]      for how many more milliseconds the locks stay held; negative to release now without
+--               notifying any process
 --
--- Returns a string: 1 for each claim that had its locks, else 0; and a + behind if there are more to be
--- served, which the same call does once more.
+-- Returns a string: 1 for each claim that held all its locks, else 0; then + if there are more
+-- waiters to serve, for which the caller repeats the same call.
 
 local answers = {}
 local key = 2
@@ -42,7 +42,8 @@ for i = 1, #ARGV, 4 do
         redis.call('ZREM', lock, value)
         end_with_the_last(lock)
       else
-        -- First what a server without memory takes, and then it takes the other.
+        -- Out of memory, the server refuses ZADD as the first write of a script, but not after a
+        -- PEXPIRE.
         end_with_the_last(lock)
         redis.call('ZADD', lock, millis() + after, value)
         end_with_the_last(lock)
@@ -52,8 +53,8 @@ for i = 1, #ARGV, 4 do
   if token ~= '' then
     leave(locks, token)
   end
-  -- What was given back stays so if the next claim cannot be served: a server that is out of
-  -- memory refuses that. They ask again.
+  -- The release stands even if the next claim cannot be served, as on a server out of memory.
+  -- Waiters ask again.
   if after >= 0 and queued then
     budget = 12
     pcall(serve, locks, KEYS[1])

@@ -1,5 +1,6 @@
--- The usual cases of release.lua, before all that the others need is even defined: one lock, which the claim
--- has alone and gives back now, and which no process waits for, or first of all a claim that wants it alone.
+-- The fast paths of release.lua, before the functions that the rest needs are defined: one
+-- exclusive lock, released now, without waiters or with a head that wants this lock alone,
+-- exclusively.
 
 if #KEYS == 3 and ARGV[3] == '' and ARGV[4] == '0' then
   local lock, queue, value = KEYS[2], KEYS[3], ARGV[2]
@@ -20,7 +21,7 @@ if #KEYS == 3 and ARGV[3] == '' and ARGV[4] == '0' then
     end
     local record = WAITER .. head
     local details = call('GETDEL', record)
-    -- A claim for several locks has an m there, which is no digit.
+    -- A claim for several locks has an m there, which is not a hex digit.
     local heard, ttl, wants = string.match(details or '', '^(%d+) (%d+) x ()%x')
     if wants then
       wants, ttl = string.sub(details, wants), ttl + 0
@@ -29,7 +30,8 @@ if #KEYS == 3 and ARGV[3] == '' and ARGV[4] == '0' then
       local more = first[2] and ' 1 ' or ' 0 '
       local message = 'granted ' .. head .. ' ' .. number .. ' ' .. stamp .. more .. digits(ttl - lease)
       call('ZREM', queue, head)
-      -- If no process hears it, its process is gone, and it is the next one's turn.
+      -- If no connection receives it, the waiter's process is gone, and release.lua serves the next
+      -- waiter.
       if tell(wants, message) > 0 then
         if first[2] then
           local till = digits(at + lease)
@@ -41,7 +43,7 @@ if #KEYS == 3 and ARGV[3] == '' and ARGV[4] == '0' then
         return '1'
       end
     elseif details then
-      -- A claim of another kind. It keeps its place, and its record for as long as before.
+      -- Another kind of waiter. It keeps its place, and its record for the rest of its lifetime.
       local asked, lasts = string.match(details, '^(%d+) (%d+) ')
       local most = math.min(math.max(lasts, LEAST), MOST)
       local left = math.ceil(most - (time() - asked) / 1000)

@@ -1,18 +1,19 @@
--- Makes leases run on, each for its own TTL, where the claim still has its locks.
+-- Renews leases, each for its own TTL, if the claim still holds its locks.
 --
--- KEYS[1]       the fencing counter; any of the locks where that is left
+-- KEYS[1]       the fencing counter, or any of the locks if the counter is not needed
 -- KEYS[2 …]     for each claim, its locks
 -- ARGV[4i - 3]  the number of the claim's locks
 -- ARGV[4i - 2]  the claim's value
 -- ARGV[4i - 1]  TTL in milliseconds
--- ARGV[4i]      what the counter is at least from then on; 0 to leave it; -1 if the claim had its lock alone and
---               shares it now
+-- ARGV[4i]      the least value of the counter from now on; 0 to leave it; -1 if the claim was
+--               exclusive and is now shared
 --
--- Returns a string: 1 for each claim that still has all its locks, else 0; and a + behind if there are more to be
--- served, which the same call does once more.
+-- Returns a string: 1 for each claim that still holds all its locks, else 0; then + if there are
+-- more waiters to serve, for which the caller repeats the same call.
 
--- Makes a key live for at least so long: a renewal may overtake a longer one that `extend` sent. It always
--- writes: a server without memory takes this command, and those that follow it in the script.
+-- Makes a key live at least this long: a renewal may arrive after a longer one from `extend`. It
+-- always writes: a server out of memory accepts this command, and then those that follow it in the
+-- script.
 local function lengthen(lock, ttl)
   redis.call('PEXPIRE', lock, math.max(redis.call('PTTL', lock), ttl))
 end
@@ -27,7 +28,7 @@ for i = 1, #ARGV, 4 do
     key = key + 1
     local kind, holder, ends, kept = held_by(lock)
     if least < 0 and kind == 'x' and holder == value_alone(value) then
-      -- First what a server without memory takes, and then it takes the others.
+      -- PEXPIRE first: a server out of memory accepts it, and then the commands that follow.
       lengthen(lock, ttl)
       take({ lock }, 's', value, math.max(ttl, ends_in(lock, kind, ends)))
     elseif kind == 'x' and holder == value then
@@ -38,7 +39,8 @@ for i = 1, #ARGV, 4 do
         set_marked(lock, value, millis() + ttl, kept)
       end
     else
-      -- The claim may share the lock since this request was sent: then its value is the other one.
+      -- The claim may have become a shared one since this request was sent: then it has the other
+      -- value.
       local member = shares(lock, kind, value) and value or value_shared(value)
       if shares(lock, kind, member) then
         lengthen(lock, ttl)
@@ -52,7 +54,7 @@ for i = 1, #ARGV, 4 do
     redis.call('SET', KEYS[1], ARGV[i + 3])
   end
   if held and least < 0 and any_exists({ queue_of(KEYS[key - 1]) }) then
-    -- Those who wait may share it too. The lease runs on if they cannot be served.
+    -- Waiters may share the lock too. The renewal stands even if they cannot be served.
     budget = 12
     pcall(serve, { KEYS[key - 1] }, KEYS[1])
     pcall(secure_touched)

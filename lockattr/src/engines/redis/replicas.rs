@@ -1,4 +1,4 @@
-//! What an answer is worth if its server dies: how many replicas have what it says.
+//! Whether a reply counts if its server dies: how many replicas have what it reports.
 
 use std::time::Duration;
 
@@ -13,39 +13,38 @@ use crate::store::StoreError;
 #[derive(Clone, Copy)]
 pub(super) struct Replicas {
     needed: usize,
-    /// Well under the limit for an answer: the server has to give up first, or the answer would not
-    /// come at all.
+    /// Well under the response timeout: the server must give up first, or no reply would come.
     limit: Duration,
 }
 
-/// An answer, and whether it counts.
+/// A reply, and whether it counts.
 pub(super) struct Answer<T> {
     pub(super) value: T,
-    /// Whether enough replicas have what was changed.
+    /// Whether enough replicas have the change.
     pub(super) replicated: Result<(), StoreError>,
 }
 
 impl<T> Answer<T> {
-    /// One that needs no replica.
+    /// Creates a reply that needs no replica.
     pub(super) fn alone(value: T) -> Self {
         Self { value, replicated: Ok(()) }
     }
 }
 
 impl Replicas {
-    /// None is needed.
+    /// No replica is needed.
     pub(super) const NONE: Self = Self { needed: 0, limit: Duration::ZERO };
 
     pub(super) fn new(timing: &ServerSettings) -> Self {
         Self { needed: timing.replicas, limit: timing.response_timeout / 2 }
     }
 
-    /// Whether a lease has to be on any.
+    /// Returns whether a lease must be on any replica.
     pub(super) fn are_needed(self) -> bool {
         self.needed > 0
     }
 
-    /// Adds the command that waits for them, if any is needed.
+    /// Adds the command that waits for replicas, if any is needed.
     pub(super) fn wait(self, commands: &mut Pipeline) {
         if self.are_needed() {
             let millis = u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX).max(1);
@@ -53,7 +52,7 @@ impl Replicas {
         }
     }
 
-    /// What an answer is worth, if this is what `WAIT` answered.
+    /// Combines a reply with the one to `WAIT`.
     pub(super) fn answer<T>(self, value: T, waited: Option<Value>) -> RedisResult<Answer<T>> {
         if !self.are_needed() {
             return Ok(Answer::alone(value));
@@ -62,8 +61,8 @@ impl Replicas {
         Ok(Answer { value, replicated: self.enough(had) })
     }
 
-    /// Runs a script and waits for the replicas to have what it changed, in one trip; `asking` if
-    /// another node of a cluster sent us, behind the command that reports it.
+    /// Runs a script and waits until replicas have its changes, in one round trip. `asking`:
+    /// another node of a cluster redirected it here, so `ASKING` precedes it.
     pub(super) async fn invoke<T: FromRedisValue>(
         self,
         connection: &mut MultiplexedConnection,
@@ -79,7 +78,7 @@ impl Replicas {
         both.add_command(script.command().clone());
         self.wait(&mut both);
         let mut answers: Vec<RedisResult<Value>> = both.query_async(connection).await?;
-        // Not done by the client for several commands at once.
+        // The client does not do this for several commands at once.
         if let Some(Err(error)) = answers.first()
             && error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
         {

@@ -1,4 +1,4 @@
-//! What goes into the scripts, and what their answers mean.
+//! The arguments of the scripts, and the meaning of their replies.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::store::{
 };
 use crate::{FencingToken, Holder};
 
-/// `acquire.lua` for a claim, numbered by the counter `fence`.
+/// Builds a call of `acquire.lua` for a claim. The counter `fence` gives the token.
 pub(super) fn acquire<'a>(scripts: &'a Scripts, asked: &AcquireRequest, fence: &str) -> Call<'a> {
     let AcquireRequest { claim, ttl, waiting, hint, companion, .. } = asked;
     let (keys, bytes) = size(claim);
@@ -42,12 +42,12 @@ pub(super) fn acquire<'a>(scripts: &'a Scripts, asked: &AcquireRequest, fence: &
     script
 }
 
-/// `renew.lua` for a batch.
+/// Builds a call of `renew.lua` for a batch.
 pub(super) fn renew<'a>(scripts: &'a Scripts, renewals: &[&RenewRequest], fence: &str) -> Call<'a> {
     // Read each value once: a claim may begin to share its lock between two reads.
     let values: Vec<_> = renewals.iter().map(|renewal| renewal.claim.value_now()).collect();
-    // The counter is named only where it is needed: while a slot of a cluster moves to another node, a
-    // script is refused if not all that it names is on the same side.
+    // The counter is named only if it is needed: while a slot of a cluster moves to another node, a
+    // script is refused unless all keys that it names are on the same side.
     let mut both = renewals.iter().zip(&values);
     let fenced = both.any(|(renewal, (_, shares))| *shares || renewal.fence.is_some());
     let first = renewals.first().map_or(fence, |renewal| renewal.claim.key().name());
@@ -67,7 +67,7 @@ pub(super) fn renew<'a>(scripts: &'a Scripts, renewals: &[&RenewRequest], fence:
     script
 }
 
-/// `delete.lua` for locks that each of these claims has alone.
+/// Builds a call of `delete.lua` for the exclusive locks of these claims.
 pub(super) fn delete<'a>(scripts: &'a Scripts, claims: &[&Arc<Claim>]) -> Call<'a> {
     let (locks, bytes) = sizes(claims.iter().copied());
     let mut script = Call::new(&scripts.delete, locks, bytes);
@@ -80,7 +80,7 @@ pub(super) fn delete<'a>(scripts: &'a Scripts, claims: &[&Arc<Claim>]) -> Call<'
     script
 }
 
-/// `release.lua` for a batch.
+/// Builds a call of `release.lua` for a batch.
 pub(super) fn release<'a>(
     scripts: &'a Scripts,
     releases: &[&ReleaseRequest],
@@ -107,7 +107,7 @@ pub(super) fn release<'a>(
     script
 }
 
-/// How many keys several claims have, and about how many bytes what is said of them has.
+/// Returns how many keys the claims have, and about how many bytes their arguments.
 fn sizes<'a>(claims: impl Iterator<Item = &'a Arc<Claim>>) -> (usize, usize) {
     claims.map(|claim| size(claim)).fold((0, 0), |(keys, bytes), one| (keys + one.0, bytes + one.1))
 }
@@ -117,7 +117,7 @@ fn size(claim: &Claim) -> (usize, usize) {
     (claim.keys().len(), names + claim.value().len() + 32)
 }
 
-/// What a waiter wants: `queue.lua` reads it.
+/// Returns what a waiter wants, as `queue.lua` reads it.
 fn details(claim: &Claim, ttl: Duration, waiting: Waiting) -> String {
     let (ttl, mode, value) = (millis(ttl), mode(claim), claim.queued_as().value());
     let told = if matches!(waiting, Waiting::Told { .. }) { "t" } else { "" };
@@ -131,15 +131,16 @@ fn details(claim: &Claim, ttl: Duration, waiting: Waiting) -> String {
     }
 }
 
-/// What `acquire.lua` answered.
+/// The reply of `acquire.lua`.
 pub(super) enum Answer {
-    /// It granted the lock, or refused it, and what the server's clock showed.
+    /// The lock was granted or refused. If the reply says what the server's clock showed, that
+    /// follows.
     Whole(AcquireOutcome, Option<u64>),
-    /// There are more waiters than one run looks at: it is to be run again.
+    /// There are more waiters than one run reads: run it again.
     Unfinished,
 }
 
-/// Reads the answer of `acquire.lua` to a claim.
+/// Reads the reply of `acquire.lua` to a claim.
 pub(super) fn granted(reply: Value, asked: &AcquireRequest) -> Option<Answer> {
     let parts = match reply {
         Value::Int(twice) => {
@@ -171,7 +172,7 @@ pub(super) fn granted(reply: Value, asked: &AcquireRequest) -> Option<Answer> {
     let Ok(ahead) = u32::try_from(*ahead) else { return Some(Answer::Unfinished) };
     let holder = holder(value, *left);
     let queued = (asked.waiting != Waiting::Not).then(|| {
-        // Redis counts in milliseconds: a moment later it is certainly over.
+        // Redis counts in milliseconds: one more, and the lease has certainly ended.
         let left = holder.remaining.map(|left| left + Duration::from_millis(1));
         recheck_after(asked.ttl, ahead, left, asked.recheck_every)
     });
@@ -179,8 +180,8 @@ pub(super) fn granted(reply: Value, asked: &AcquireRequest) -> Option<Answer> {
     Some(Answer::Whole(held, u64::try_from(*clock).ok()))
 }
 
-/// Reads the answer of `renew.lua` or `release.lua` about so many claims: whether each had its locks; and
-/// whether the script is to be run once more, for more waiters than one run looks at.
+/// Reads the reply of `renew.lua` or `release.lua` about `asked` claims: whether each held its
+/// locks, and whether the script must run again, for more waiters than one run reads.
 pub(super) fn held(reply: &Value, asked: usize) -> Option<(Vec<bool>, bool)> {
     let Value::BulkString(answers) = reply else { return None };
     let (answers, unfinished) = match answers.strip_suffix(b"+") {
@@ -191,14 +192,14 @@ pub(super) fn held(reply: &Value, asked: usize) -> Option<(Vec<bool>, bool)> {
     Some((held, unfinished))
 }
 
-/// Reads the answer of `holder.lua`.
+/// Reads the reply of `holder.lua`.
 pub(super) fn held_by(reply: Value) -> Option<Holder> {
     let Value::Array(parts) = reply else { return None };
     let [Value::BulkString(value), Value::Int(left)] = parts.as_slice() else { return None };
     Some(holder(value, *left))
 }
 
-/// Time left is negative for a key without end.
+/// Reads a holder. `left` is negative for a key without end.
 pub(super) fn holder(value: &[u8], left: i64) -> Holder {
     let remaining = u64::try_from(left).ok().map(Duration::from_millis);
     Holder::from_value(&String::from_utf8_lossy(value), remaining)
@@ -213,7 +214,7 @@ fn add_keys(script: &mut Call<'_>, claim: &Claim, fence: &str) {
     }
 }
 
-/// The queue of a lock, in the lock's own hash slot; as in `queue.lua`.
+/// Returns the queue of a lock, in the lock's own hash slot; as in `holders.lua`.
 pub(super) fn queue_of(lock: &str, fence: &str) -> String {
     match (hash_tag(lock), hash_tag(fence)) {
         (Some(_), _) => [QUEUE, lock].concat(),
@@ -230,8 +231,8 @@ fn mode(claim: &Claim) -> Cow<'static, str> {
     }
 }
 
-/// Rounded down: the server then lets go a little earlier than asked, by less than the drift that
-/// every lease allows for.
+/// Rounded down: the lease on the server then ends a little earlier than requested, by less than
+/// the drift that every lease allows for.
 pub(super) fn millis(ttl: Duration) -> u64 {
     u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX).max(1)
 }
@@ -244,7 +245,7 @@ mod tests {
         Value::BulkString(text.into())
     }
 
-    /// Red without: the `_ => None` in `held`, or its look at how many there are.
+    /// Red without: the `_ => None` in `held`, or its check of how many there are.
     #[test]
     fn only_ones_and_zeros_for_each_claim_say_what_is_held() {
         assert_eq!(held(&text("10"), 2), Some((vec![true, false], false)));

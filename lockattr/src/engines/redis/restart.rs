@@ -1,8 +1,9 @@
 //! When a server that was restarted may grant again.
 //!
-//! One of a quorum that came back empty would grant what is held still: with the others that said no
-//! it could make a second majority. So it grants nothing until the longest lease that it may have
-//! forgotten is over (Sanfilippo, *Distributed locks with Redis*, "delayed restarts").
+//! A server of a quorum that comes back empty would grant locks that are still held: together with
+//! the servers that had refused them it could form a second majority. So it grants nothing until
+//! the longest lease that it may have lost is over (Sanfilippo, *Distributed locks with Redis*,
+//! "delayed restarts").
 
 use std::time::Duration;
 
@@ -12,23 +13,23 @@ use tokio::time::Instant;
 
 use crate::store::StoreError;
 
-/// What the server says of itself.
+/// Returns what the server reports about itself.
 pub(super) async fn info(connection: &mut MultiplexedConnection) -> RedisResult<String> {
     redis::cmd("INFO").arg("server").query_async(connection).await
 }
 
-/// The number that the server drew when it was started; none where a provider hides it.
+/// Returns the id that the server drew when it was started; `None` if a provider hides it.
 pub(super) fn run_id(info: &str) -> Option<&str> {
     let run = info.lines().find_map(|line| line.strip_prefix("run_id:"))?.trim();
     Some(run).filter(|run| run.len() >= 16 && run.bytes().any(|digit| digit != b'0'))
 }
 
-/// From when on a server grants, if it may have forgotten what it granted before.
+/// When a server begins to grant, if it may have lost what it granted before.
 #[derive(Clone, Copy)]
 pub(super) struct GrantsFrom(Instant);
 
 impl GrantsFrom {
-    /// By how long the server says that it has been up.
+    /// Computes the instant from the server's uptime.
     pub(super) fn read(info: &str, longest_ttl: Duration) -> RedisResult<Self> {
         let uptime = uptime(info).ok_or_else(|| {
             RedisError::from((ErrorKind::UnexpectedReturnType, "INFO without an uptime"))
@@ -36,7 +37,7 @@ impl GrantsFrom {
         Ok(Self(Instant::now() + longest_ttl.saturating_sub(uptime)))
     }
 
-    /// An error, with nothing sent, as long as it grants nothing.
+    /// Returns an error, marked as not sent, as long as the server grants nothing.
     pub(super) fn check(self, address: &str) -> Result<(), StoreError> {
         let left = self.0.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -47,8 +48,8 @@ impl GrantsFrom {
     }
 }
 
-/// How long at least. What the server says is the difference of two readings of its clock in whole
-/// seconds: one that started a moment before the second was full says 1 a moment after.
+/// Returns the least uptime. The server reports the difference of two clock readings in whole
+/// seconds: if it started a moment before a full second, it reports 1 a moment after.
 fn uptime(info: &str) -> Option<Duration> {
     let seconds = info.lines().find_map(|line| line.strip_prefix("uptime_in_seconds:"))?;
     let told: u64 = seconds.trim().parse().ok()?;
@@ -59,7 +60,7 @@ fn uptime(info: &str) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    /// Red without: the look at the length, or at the digits.
+    /// Red without: the check of the length, or of the digits.
     #[test]
     fn a_number_that_a_provider_hides_is_none() {
         let told = |run: &str| run_id(&format!("# Server\r\nrun_id:{run}\r\n")).is_some();
@@ -68,7 +69,7 @@ mod tests {
         assert_eq!(run_id("# Server\r\nuptime_in_days:7\r\n"), None);
     }
 
-    /// Red without: the second less in `uptime`.
+    /// Red without: the second that `uptime` subtracts.
     #[test]
     fn a_server_is_held_for_no_older_than_it_certainly_is() {
         let told = |seconds: u64| uptime(&format!("# Server\r\nuptime_in_seconds:{seconds}\r\n"));

@@ -1,4 +1,4 @@
-//! The scripts, each a file beside this one with its arguments in its first comment.
+//! The Lua scripts. The file with a script's name begins with a comment about its arguments.
 
 use redis::Script;
 use redis::aio::MultiplexedConnection;
@@ -10,20 +10,21 @@ pub(super) struct Scripts {
     /// The release of the free path, for servers without a compare-and-delete of their own.
     pub(super) delete: Script,
     pub(super) holder: Script,
-    /// These two are loaded when they are first needed: no program that only locks needs them.
+    /// These two are loaded when first needed, because a program that only locks does not need
+    /// them.
     pub(super) held_locks: Script,
     pub(super) force_release: Script,
 }
 
-/// A script of several files, one after another.
+/// Concatenates files into a script.
 macro_rules! script {
     ($($file:literal),*) => {
         Script::new(concat!($(include_str!($file)),*))
     };
 }
 
-/// The scripts of a server that publishes by this file.
-#[rustfmt::skip] // each in one line, where the tests look for them
+/// The scripts of a server that publishes with this file.
+#[rustfmt::skip] // one line each, because tests parse them
 macro_rules! scripts {
     ($publish:literal) => {
         Self {
@@ -39,19 +40,19 @@ macro_rules! scripts {
 }
 
 impl Scripts {
-    /// For one server.
+    /// Returns the scripts for a single server.
     pub(super) fn new() -> Self {
         scripts!("publish.lua")
     }
 
-    /// For the nodes of a cluster.
+    /// Returns the scripts for the nodes of a cluster.
     pub(super) fn of_a_cluster() -> Self {
         scripts!("spublish.lua")
     }
 
-    /// Loads those that every program needs in one trip. Where the server forgets one later, the client loads it
-    /// again; loaded here, the first call of each is one command, and so keeps its place among
-    /// those for the same key.
+    /// Loads the scripts that every program needs, in one round trip. If the server forgets one
+    /// later, the client loads it again. Loaded here, the first call of each is one command, and
+    /// keeps its place among those for the same key.
     pub(super) async fn load(
         &self,
         connection: &mut MultiplexedConnection,

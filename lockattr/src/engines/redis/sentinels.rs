@@ -1,7 +1,8 @@
-//! The sentinels, who say which server is the master.
+//! The sentinels, which report which server is the master.
 //!
-//! Asked by a few commands of our own, not by the client's `sentinel` module: that believes the
-//! first sentinel that answers, and one that was cut off from the others names the old master.
+//! Queried with a few commands of our own, not with the client's `sentinel` module. That believes
+//! the first sentinel that replies, and a sentinel that was cut off from the others reports the old
+//! master.
 
 mod follow;
 mod master_report;
@@ -26,31 +27,31 @@ use super::config::Clients;
 use super::tls::Tls;
 use crate::store::StoreError;
 
-/// How long the last sentinels are waited for once most have answered: one that hangs must not
-/// hold up a failover, and one that is only slow may know more.
+/// How long to wait for the last sentinels once most have replied. One that hangs must not delay a
+/// failover, and one that is only slow may know more.
 const GRACE: Duration = Duration::from_millis(50);
 
 /// The sentinels of one master.
 pub(super) struct Sentinels {
     clients: Vec<Client>,
-    /// What the sentinels call the master.
+    /// The sentinels' name for the master.
     name: String,
-    /// How to reach the master, but for its host: login, database, with or without TLS.
+    /// How to reach the master, without its host: login, database, TLS or not.
     template: Url,
     tls: Tls,
     /// The URL without its password, for errors.
     address: String,
-    /// How long their answers may take altogether.
+    /// How long all of their replies together may take.
     limit: Duration,
     heartbeat: Duration,
     asked: AtomicU64,
     master_report: watch::Sender<Option<MasterReport>>,
-    /// The tasks that listen to them, by runtime.
+    /// The tasks that are subscribed to them, by runtime.
     followers: Mutex<HashMap<runtime::Id, AbortHandle>>,
 }
 
 impl Sentinels {
-    /// How to reach the master that they name now. From here on this runtime listens to them.
+    /// Returns how to reach the current master. Subscribes this runtime to the sentinels.
     pub(super) async fn master(self: &Arc<Self>) -> Result<Clients, StoreError> {
         self.follow();
         let address = self.ask().await?.address();
@@ -73,12 +74,12 @@ impl Sentinels {
                     .as_ref()
                     .is_some_and(|master_report| *master_report.address() != *address)
             };
-            // An error says that the store is gone, and its connections with it.
+            // An error means that the store is gone, and its connections with it.
             master_report.wait_for(another).await.map(drop).unwrap_or_default();
         }
     }
 
-    /// Asks all of them at once which server is the master.
+    /// Queries all sentinels at once.
     async fn ask(&self) -> Result<MasterReport, StoreError> {
         let nth = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
         let majority = self.clients.len() / 2 + 1;
@@ -121,7 +122,7 @@ impl Sentinels {
         })
     }
 
-    /// What is known now that this was told; nothing, if it is out of date.
+    /// Records a report. Returns what is known now, or `None` if the report is out of date.
     fn believe(&self, news: MasterReport, most: bool) -> Option<MasterReport> {
         let mut believed = None;
         self.master_report.send_if_modified(|master_report| {
@@ -136,15 +137,15 @@ impl Sentinels {
         believed
     }
 
-    /// The master that one of them names, or none if it knows none of that name.
+    /// Returns the master that one sentinel reports, or `None` if it knows none of that name.
     async fn ask_one(&self, client: &Client, nth: u64) -> RedisResult<Option<MasterReport>> {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.limit))
             .set_response_timeout(Some(self.limit));
         let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
-        // Asked for the epoch first: should a failover end between the two, it is too low for the
-        // address rather than too high. The address is not in the first answer while a failover
-        // that cannot fail any more is still telling the other replicas.
+        // The epoch is queried first: if a failover ends between the two requests, the epoch is too
+        // low for the address rather than too high. The first reply lacks the new address while a
+        // failover that can no longer fail is still reconfiguring the other replicas.
         let about = |what: &str| {
             let mut question = redis::cmd("SENTINEL");
             question.arg(what).arg(&self.name);
@@ -166,7 +167,7 @@ fn is_unknown(error: &RedisError) -> bool {
     error.detail().is_some_and(|detail| detail.contains("No such master"))
 }
 
-/// Whether the server itself says that it is a master.
+/// Returns whether the server reports that it is a master.
 pub(super) async fn is_master(connection: &mut MultiplexedConnection) -> RedisResult<bool> {
     let role: Vec<Value> = redis::cmd("ROLE").query_async(connection).await?;
     Ok(matches!(role.first(), Some(Value::BulkString(role)) if role == b"master"))

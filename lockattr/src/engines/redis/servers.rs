@@ -1,4 +1,4 @@
-//! Where a key's lock is kept: on the one server, or on that of a cluster's nodes which has its slot.
+//! Which server keeps a key's lock: the only one, or the cluster node that owns its slot.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -24,28 +24,27 @@ pub(super) enum Servers {
     Cluster(Arc<Cluster>, Counters),
 }
 
-/// The server that has a place, as far as is known.
+/// The server of a place, as far as is known.
 pub(super) enum At<'a> {
     One(&'a Node, &'a RedisNotifications),
     Member(Arc<Member>),
 }
 
-/// What a script answered, and over what.
+/// The reply of a script, and where it came from.
 pub(super) struct Replied<T> {
     pub(super) answer: Answer<T>,
-    /// Who keeps the clock of the server.
+    /// Records the server's clock.
     pub(super) notifications: Arc<RedisNotifications>,
-    /// The connection.
     pub(super) live: Arc<LiveConnection>,
 }
 
-/// Where commands keep their order, and one script may name several keys: a connection of the one
-/// server, or a slot.
+/// A connection of the single server, or a slot of a cluster. Commands for one place keep their
+/// order, and one script may name several of its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Place(u16);
 
 impl Place {
-    /// Which of the connections, or which slot.
+    /// Returns the index of the connection, or the slot.
     pub(super) fn number(self) -> usize {
         self.0.into()
     }
@@ -68,7 +67,7 @@ impl At<'_> {
 }
 
 impl Servers {
-    /// The one server that a URL names.
+    /// Returns the single server that a URL names.
     pub(super) fn one(config: &Config, scripts: &Arc<Scripts>) -> Self {
         let notifications = Arc::new(RedisNotifications::new(config.timing.replicas > 0));
         Self::One(
@@ -78,12 +77,12 @@ impl Servers {
         )
     }
 
-    /// The same for a cluster.
+    /// Returns the servers of a cluster.
     pub(super) fn of_a_cluster(cluster: Arc<Cluster>) -> Self {
         Self::Cluster(cluster, Counters::of_a_cluster())
     }
 
-    /// Where the lock of a key is.
+    /// Returns the place of a key's lock.
     pub(super) fn place(&self, key: &LockKey) -> Place {
         match self {
             // There are at most 64 connections.
@@ -92,7 +91,7 @@ impl Servers {
         }
     }
 
-    /// Where the whole claim is, unless its keys are in several slots.
+    /// Returns the place of the whole claim, unless its keys are in several slots.
     pub(super) fn connection_for(&self, claim: &Claim) -> Option<Place> {
         let first = self.place(claim.key());
         match self {
@@ -103,13 +102,13 @@ impl Servers {
         }
     }
 
-    /// The claim in as many parts as it has places, in the order in which everybody takes them.
+    /// Splits the claim by place, in the order in which every process acquires the parts.
     pub(super) fn parts(&self, claim: &Arc<Claim>) -> Vec<(Place, Arc<Claim>)> {
         if let Some(place) = self.connection_for(claim) {
             return vec![(place, claim.clone())];
         }
         let mut keys: Vec<_> = claim.keys().iter().map(|key| (self.place(key), key)).collect();
-        // Stable: within a slot the keys keep their own order.
+        // Stable: within a slot the keys keep their order.
         keys.sort_by_key(|(place, _)| *place);
         keys.chunk_by(|(one, _), (other, _)| one == other)
             .map(|part| {
@@ -119,7 +118,8 @@ impl Servers {
             .collect()
     }
 
-    /// The fencing counter of a place. In a cluster there is one for each slot, and goes with it.
+    /// Returns the fencing counter of a place. In a cluster, each slot has one, which moves with
+    /// it.
     pub(super) fn fence(&self, place: Place) -> Cow<'static, str> {
         match self {
             Self::One(..) => FENCE.into(),
@@ -127,7 +127,7 @@ impl Servers {
         }
     }
 
-    /// What has been seen of the counters, and which of them is that of a place.
+    /// Returns the tokens seen so far, and the index of this place's counter.
     pub(super) fn counter(&self, place: Place) -> (&Counters, usize) {
         match self {
             Self::One(.., counters) => (counters, 0),
@@ -135,7 +135,7 @@ impl Servers {
         }
     }
 
-    /// The server that has a place; `None` if nothing is known of the cluster yet.
+    /// Returns the server of a place; `None` if the cluster's map is not known yet.
     pub(super) fn at(&self, place: Place) -> Option<At<'_>> {
         match self {
             Self::One(node, notifications, _) => Some(At::One(node, notifications)),
@@ -143,14 +143,15 @@ impl Servers {
         }
     }
 
-    /// It is unknown what became of a command for a place: another server may have it by now.
+    /// Refreshes a cluster's map: a command's outcome is unknown, and another server may own the
+    /// place now.
     pub(super) fn doubts(&self) {
         if let Self::Cluster(cluster, _) = self {
             cluster.refresh_soon();
         }
     }
 
-    /// Runs a script for a place.
+    /// Runs a script in a place.
     pub(super) async fn invoke<T: FromRedisValue>(
         &self,
         place: Place,
@@ -166,8 +167,8 @@ impl Servers {
         }
     }
 
-    /// Ensures that a claim learns what is said in a place, before it asks there; `waits` if it
-    /// may wait in the queue.
+    /// Ensures that a claim receives the notifications of a place, before it sends a request there.
+    /// `waits`: the claim may join the queue.
     pub(super) async fn hear(
         &self,
         place: Place,
@@ -176,13 +177,13 @@ impl Servers {
     ) -> Result<(), StoreError> {
         match self {
             Self::One(node, ..) if waits => node.subscribe(claim.token().subscriber()).await,
-            // The subscriber was subscribed to with the connection, for those who only hold.
+            // The connection came with a subscription, which is enough for a claim that only holds.
             Self::One(..) => Ok(()),
             Self::Cluster(cluster, _) => Box::pin(cluster.hear(place.0, claim)).await,
         }
     }
 
-    /// Whether the connection for a place has brought an answer since then.
+    /// Returns whether the connection for a place has received a reply since then.
     pub(super) fn answered_since(&self, place: Place, since: Instant) -> bool {
         match self {
             Self::One(node, ..) => node.answered_since(place.number(), since),
@@ -190,7 +191,7 @@ impl Servers {
         }
     }
 
-    /// Serves this subscriber too.
+    /// Delivers notifications to this subscriber too.
     pub(super) fn subscribe(&self, subscriber: &Arc<Subscriber>) {
         match self {
             Self::One(_, notifications, _) => notifications.add(subscriber),
@@ -198,7 +199,7 @@ impl Servers {
         }
     }
 
-    /// Asks whether all answer.
+    /// Checks that all servers reply.
     pub(super) async fn ping(&self) -> Result<(), StoreError> {
         match self {
             Self::One(node, ..) => node.ping().await,
@@ -206,7 +207,7 @@ impl Servers {
         }
     }
 
-    /// The names of all that they have under `prefix`.
+    /// Returns the names of all keys under `prefix`.
     pub(super) async fn names(&self, prefix: &str) -> Result<Vec<Vec<u8>>, StoreError> {
         match self {
             Self::One(node, ..) => node.names(prefix).await,
@@ -214,7 +215,7 @@ impl Servers {
         }
     }
 
-    /// How many connections each server has for commands.
+    /// Returns how many connections each server has for commands.
     pub(super) fn connections(&self) -> usize {
         match self {
             Self::One(node, ..) => node.connections(),

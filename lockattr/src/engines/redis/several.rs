@@ -1,5 +1,5 @@
-//! A claim for keys in several slots of a cluster: taken one slot after another, in the order in
-//! which everybody does, all or none.
+//! A claim for keys in several slots of a cluster: acquired slot after slot, in the order that all
+//! processes use, all or none.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use crate::store::{
 };
 
 impl RedisStore {
-    /// Takes all parts of a claim. Where one is another's, the claim gives back what it took,
-    /// waits in the queue there if it waits, and begins anew when it is notified.
+    /// Acquires all parts of a claim. If one is refused, the claim releases the parts that it
+    /// acquired, joins that part's queue if it waits, and begins again when it is notified.
     pub(super) async fn ask_several(
         &self,
         asked: &AcquireRequest,
@@ -30,7 +30,8 @@ impl RedisStore {
             claim.enters_queue(*ttl, waiting);
         }
         let parts = self.servers.parts(claim);
-        // First of all, as for one key; and by the whole claim, which somebody has.
+        // Subscribe first, as for one key. With the whole claim, because the parts end with this
+        // call.
         try_join_all(
             parts
                 .iter()
@@ -47,13 +48,13 @@ impl RedisStore {
                 }
                 Ok(held @ AcquireOutcome::Held { .. }) => {
                     let (taken, behind) = (&parts[..nth], &parts[nth + 1..]);
-                    // Where it stood before, others may wait for it to come.
+                    // Where it was queued before, others may wait for it to ask.
                     let behind = if stood { behind } else { &[] };
                     self.let_go(taken.iter().chain(behind)).await?;
                     return Ok(held);
                 }
                 Err(error) => {
-                    // The rest must not wait for a node that is away.
+                    // The acquired parts must not wait for a node that is away.
                     let _unknown_anyway = self.let_go(&parts[..nth]).await;
                     return Err(if nth > 0 { unknown(error) } else { error });
                 }
@@ -63,8 +64,8 @@ impl RedisStore {
         Ok(AcquireOutcome::Acquired { fencing, contended: anybody_waits })
     }
 
-    /// The one number of this acquisition: the greatest. Wherever it was smaller, no later one may
-    /// come before it.
+    /// Returns the one token of this acquisition: the greatest. Raises the counters that gave a
+    /// smaller one, so that every later token is greater.
     async fn agree(
         &self,
         parts: &[(Place, Arc<Claim>)],
@@ -91,13 +92,14 @@ impl RedisStore {
     ) -> Result<(), StoreError> {
         let parts: Vec<_> =
             parts.into_iter().map(|(_, part)| ReleaseRequest::new(part.clone())).collect();
-        // What was not ours any more is as free.
+        // A part that is already lost needs no release.
         let answers = self.release_all(&parts).await;
         answers.into_iter().collect::<Result<Vec<_>, _>>().map_err(unknown).map(|_| ())
     }
 }
 
-/// Whatever became of this command, there is something to undo.
+/// Removes the mark that nothing was sent: whatever happened to this command, there is something to
+/// undo.
 pub(super) fn unknown(error: StoreError) -> StoreError {
     StoreError::new(error.to_string()).with_source(error)
 }

@@ -1,4 +1,5 @@
--- In a cluster: publishes to the subscriber of a claim, in the slot of the counter; how many heard it.
+-- In a cluster: publishes to a claim's subscriber, in the counter's slot. Returns how many
+-- connections received it.
 
 local function tell(value, message)
   local tag = string.match(KEYS[1], '{.*}$')

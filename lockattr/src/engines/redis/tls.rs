@@ -1,4 +1,4 @@
-//! Connections with TLS: whom we trust, and as whom we show ourselves.
+//! TLS connections: which authorities are trusted, and which certificate is presented.
 
 #[cfg(feature = "tls")]
 mod pem;
@@ -10,16 +10,15 @@ use redis::{ConnectionAddr, TlsCertificates};
 use crate::Error;
 use crate::lock::settings::TlsFiles;
 
-/// How the connections of one store are secured; its files were read when it was made.
+/// How the connections of one store are secured. The files were read when it was created.
 #[derive(Clone)]
 pub(super) struct Tls {
-    /// `None` where they are not. Without files in it: the system's authorities, and no certificate
-    /// of our own.
+    /// `None` without TLS. Without files in it: the system's authorities, and no certificate.
     #[cfg(feature = "tls")]
     certificates: Option<TlsCertificates>,
 }
 
-/// Whether a URL asks for TLS: by its scheme, or with `tls=true` where it names several hosts.
+/// Returns whether a URL asks for TLS: by its scheme, or by `tls=true` if it names several hosts.
 pub(in crate::engines) fn is_asked(scheme: &str, setting: Option<&str>) -> Result<bool, Error> {
     match setting {
         None => Ok(scheme == "rediss"),
@@ -35,8 +34,8 @@ pub(in crate::engines) fn is_asked(scheme: &str, setting: Option<&str>) -> Resul
 }
 
 impl Tls {
-    /// Reads the files. `encrypted` says whether the URL asks for TLS, which only the feature of
-    /// that name has.
+    /// Reads the files. `encrypted` says whether the URL asks for TLS, which needs the feature
+    /// `tls`.
     pub(super) fn read(files: &TlsFiles, encrypted: bool) -> Result<Self, Error> {
         if let Some((name, _)) = files.named().next().filter(|_| !encrypted) {
             return Err(Error::InvalidOptions(format!(
@@ -49,7 +48,7 @@ impl Tls {
         })
     }
 
-    /// What connects to `info`: with TLS if that was asked for, whatever `info` says of it.
+    /// Returns a client for `info`: with TLS if it was requested, whatever `info` says.
     pub(super) fn client(&self, info: ConnectionInfo) -> RedisResult<Client> {
         #[cfg(feature = "tls")]
         if let Some(certificates) = &self.certificates {
@@ -74,7 +73,7 @@ mod tests {
 
     use super::*;
 
-    /// As hosts come from a sentinel, or from a cluster: without their scheme.
+    /// As hosts come from a sentinel or a cluster: without a scheme.
     #[test]
     fn a_host_without_a_scheme_is_asked_with_tls_too() {
         let info = || ("db.example", 6379).into_connection_info().unwrap();

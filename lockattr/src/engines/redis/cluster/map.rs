@@ -1,4 +1,4 @@
-//! Which node has which slot, as one of them tells it.
+//! The map of a cluster, as one of its nodes reports it.
 
 use std::ops::RangeInclusive;
 
@@ -6,16 +6,16 @@ use redis::Value;
 
 use super::slot::SLOTS;
 
-/// The slots of one master, and its address.
+/// A range of slots, and the address of its master.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Share {
     pub(super) slots: RangeInclusive<u16>,
-    /// Host and port; without a host, that of the node which was asked.
+    /// Host and port; without a host, that of the node that replied.
     pub(super) address: String,
 }
 
-/// Reads the answer to `CLUSTER SLOTS`: for each range its first and last slot, and then the nodes
-/// that have it, the master first, each as host, port and more.
+/// Reads the reply to `CLUSTER SLOTS`: for each range its first and last slot, then its nodes, the
+/// master first, each as host, port and more.
 pub(super) fn read(reply: Value) -> Option<Vec<Share>> {
     let Value::Array(ranges) = reply else { return None };
     ranges.into_iter().map(share).collect()
@@ -30,7 +30,7 @@ fn share(range: Value) -> Option<Share> {
     let host = match host {
         Value::BulkString(host) => String::from_utf8(host.clone()).ok()?,
         Value::SimpleString(host) => host.clone(),
-        // What it is called is not known to the cluster itself.
+        // The cluster itself does not know the node's host.
         Value::Nil => String::new(),
         _ => return None,
     };

@@ -16,8 +16,8 @@ use crate::engines::redis::replicas::Answer;
 use crate::engines::redis::scripts::Scripts;
 use crate::store::{Claim, StoreError, Subscribers};
 
-/// The connections to a node. The messages have one of their own: a channel that is taken from us,
-/// because its slot has moved, puts the client out of step with its answers.
+/// The connections to a node. Messages have their own connection: if a slot moves, the server ends
+/// the subscription to its channel, and the client then matches replies to the wrong commands.
 pub(in crate::engines::redis) struct Member {
     /// Host and port, as the cluster writes them.
     pub(super) address: String,
@@ -26,18 +26,19 @@ pub(in crate::engines::redis) struct Member {
     pub(in crate::engines::redis) notifications: Arc<RedisNotifications>,
 }
 
-/// Why a node did not do what it was asked.
+/// Why a node did not execute a request.
 #[derive(Debug)]
 pub(super) enum Refused {
-    /// Nothing was done: another has the slot, at this address.
+    /// Nothing was done: the node at this address owns the slot.
     Moved(String),
-    /// Nothing was done: this key may be at this address, while the slot is on its way.
+    /// Nothing was done: the slot is moving, and this key may be at this address.
     Ask(String),
-    /// Nothing was done: the keys of the slot are on their way.
+    /// Nothing was done: the keys of the slot are being moved.
     TryAgain(StoreError),
-    /// It is unknown, and the slots may have another master by now.
+    /// The node failed, and its slots may have another master by now. The outcome is unknown,
+    /// unless the error says that nothing was sent.
     Away(StoreError),
-    /// It is unknown.
+    /// Any other error. The outcome is unknown, unless the error says that nothing was sent.
     Other(StoreError),
 }
 
@@ -56,7 +57,7 @@ impl Member {
         Self { address, node, subscriptions, notifications }
     }
 
-    /// Runs a script on the connection of its slot; `asking` if another node sent us.
+    /// Runs a script on the connection of its slot. `asking`: another node redirected it here.
     pub(super) async fn invoke<T: FromRedisValue>(
         &self,
         slot: u16,
@@ -70,7 +71,7 @@ impl Member {
         Ok((answer, live))
     }
 
-    /// Ensures that the claim learns what is said in this slot.
+    /// Ensures that the claim receives the notifications of this slot.
     pub(super) async fn hear(&self, slot: u16, claim: &Arc<Claim>) -> Result<(), Refused> {
         let Some(subscriptions) = self.notifications.shard_channels() else { return Ok(()) };
         let live = self.subscriptions.get().await.map_err(Refused::Away)?;
@@ -109,27 +110,27 @@ impl Member {
         Ok(())
     }
 
-    /// Runs a command that has no key.
+    /// Runs a command without keys.
     pub(super) async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
         self.node.ask(command).await
     }
 
-    /// The names of all that it has under `prefix`.
+    /// Returns the names of all keys under `prefix`.
     pub(super) async fn names(&self, prefix: &str) -> Result<Vec<Vec<u8>>, StoreError> {
         self.node.names(prefix).await
     }
 
-    /// Asks on every connection whether the node answers.
+    /// Checks on every connection that the node replies.
     pub(super) async fn ping(&self) -> Result<(), StoreError> {
         self.node.ping().await
     }
 
-    /// Whether it has answered since then, on the connection for a slot.
+    /// Returns whether the connection for a slot has received a reply since then.
     pub(super) fn answered_since(&self, slot: u16, since: Instant) -> bool {
         self.node.answered_since(slot.into(), since)
     }
 
-    /// It has no slot any more.
+    /// Makes the claims here ask again: the node owns no slot any more.
     pub(super) fn is_left(&self) {
         self.notifications.interrupted();
     }
@@ -173,7 +174,7 @@ impl Member {
         connection_slot.note(live, outcome).map_err(refused)
     }
 
-    /// An address that a node wrote: without a host it means its own.
+    /// Completes an address that this node wrote: without a host it means its own.
     pub(super) fn complete(&self, address: &str) -> String {
         match (address.strip_prefix(':'), self.address.rsplit_once(':')) {
             (Some(port), Some((host, _))) => format!("{host}:{port}"),

@@ -1,4 +1,5 @@
-//! Asking for the map of a cluster: at once by who needs it, and soon after what makes it doubtful.
+//! Requests for the map of a cluster: at once for a caller that needs it, and soon after it becomes
+//! doubtful.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -16,14 +17,14 @@ use super::{Cluster, Known, Member};
 use crate::engines::redis::cluster::slot::SLOTS;
 use crate::store::StoreError;
 
-/// Maps are at least so far apart, but for those that somebody waits for.
+/// The least time between two maps, unless a caller waits for one.
 const REFRESH_PAUSE: Duration = Duration::from_millis(100);
 
-/// A node that has not answered for so long is not waited for: the next is asked as well.
+/// How long to wait for a node before the next one gets the request as well.
 const NEXT_NODE_AFTER: Duration = Duration::from_millis(100);
 
 impl Cluster {
-    /// Asks for the map, unless another has it by the time that it is our turn.
+    /// Requests the map, unless another caller receives it while this one waits.
     pub(super) async fn refresh(&self) -> Result<(), StoreError> {
         let seen = self.version.load(Ordering::Acquire);
         let _alone = self.asking.lock().await;
@@ -35,7 +36,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Has the map asked for by a task, of which there is one at a time.
+    /// Starts a task that requests the map, unless one is running.
     pub(in crate::engines::redis) fn refresh_soon(&self) {
         let Ok(runtime) = Handle::try_current() else { return };
         if let Some(alone) = Alone::the_first(&self.me) {
@@ -45,15 +46,15 @@ impl Cluster {
                     sleep_until(since + REFRESH_PAUSE).await;
                 }
                 if let Some(cluster) = alone.0.upgrade() {
-                    // A process that is refused next has it asked for again.
+                    // After a failure, the next refused request starts a task again.
                     let _failed = cluster.refresh().await;
                 }
             });
         }
     }
 
-    /// The first answer of any node: those that are known, in any order, and those that the URL
-    /// names.
+    /// Returns the first map that a node sends. Asks the known nodes, beginning with a random one,
+    /// and then those of the URL.
     async fn ask_around(&self) -> Result<Vec<Share>, StoreError> {
         let mut members: Vec<Arc<Member>> = self.known().members.values().cloned().collect();
         let start = rand::random_range(0..members.len().max(1));
@@ -79,7 +80,8 @@ impl Cluster {
         }
     }
 
-    /// Takes a map over: who has lost a slot has said nothing of it to those who wait there.
+    /// Replaces the map. A node that lost a slot has not notified the slot's waiters, so they ask
+    /// again.
     fn take_over(&self, shares: &[Share]) {
         let mut owners = vec![None; usize::from(SLOTS)];
         let mut lost = Vec::new();
@@ -88,7 +90,7 @@ impl Cluster {
         for Share { slots, address } in shares {
             let of_this = match known.members.get(address) {
                 Some(member) => member.clone(),
-                // An address that cannot be read has no process behind it.
+                // No node is at an address that cannot be parsed.
                 None => {
                     match members.get(address).cloned().map_or_else(|| self.meet(address), Ok) {
                         Ok(member) => member,
@@ -119,7 +121,7 @@ impl Cluster {
         drop(known);
         self.version.fetch_add(1, Ordering::AcqRel);
         if !lost.is_empty() {
-            // Who has a slot now may have followed another that was ahead of it.
+            // A slot's new master may have been a replica that lagged behind.
             members.iter().for_each(|member| member.node.lower());
         }
         lost.iter().for_each(|(slot, member)| member.notifications.missed_in(*slot));
@@ -140,7 +142,7 @@ async fn shares(member: Arc<Member>) -> Result<Vec<Share>, StoreError> {
     Ok(shares)
 }
 
-/// The right to run the task of which there is only one, also if its runtime ends.
+/// The right to run the refresh task, of which there is one. Released even if its runtime ends.
 struct Alone(Weak<Cluster>);
 
 impl Alone {

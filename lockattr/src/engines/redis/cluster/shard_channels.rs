@@ -1,4 +1,4 @@
-//! Who listens to which shard channels of one node, and for which claims.
+//! The shard channels of one node to which this process subscribes, and the claims that need them.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -7,41 +7,42 @@ use super::slot::tag_of;
 use crate::engines::redis::notifications::channel;
 use crate::store::{Claim, Subscribers};
 
-/// So many channels of one node are kept, whether or not somebody needs them still.
+/// The number of channels of one node that are kept even if no claim needs them.
 const MAX_UNNEEDED: usize = 1024;
 
-/// A subscriber in a slot.
+/// A subscriber and a slot.
 type Address = (u64, u16);
 
-/// The shard channels that one node has for us.
+/// The subscribed shard channels of one node.
 #[derive(Default)]
 pub(in crate::engines::redis) struct ShardChannels(Mutex<State>);
 
 #[derive(Default)]
 struct State {
     channels: HashMap<Address, ShardChannel>,
-    /// How many there may be before those that no process needs are looked for.
+    /// The number of channels above which unneeded ones are searched.
     most: usize,
-    /// Those that we have asked to hear no more.
+    /// Channels whose subscription this process is ending itself.
     leaving: HashSet<String>,
 }
 
-/// What is known of one channel.
+/// The state of one channel.
 #[derive(Default)]
 struct ShardChannel {
-    /// The connections on which its messages come.
+    /// The connections that receive its messages.
     live: Vec<u64>,
-    /// Those that wait, or hold and have to hear which process waits.
+    /// Claims that wait, or that hold a lock and must be notified of waiters.
     claims: Vec<Weak<Claim>>,
 }
 
 impl ShardChannels {
-    /// The claim has to be told what is said in this slot; whether the connection with the id `live`
-    /// hears it already.
+    /// Records that the claim needs the notifications of this slot. Returns whether the connection
+    /// with the id `live` already receives them.
     pub(super) fn need(&self, claim: &Arc<Claim>, slot: u16, live: u64) -> bool {
         let mut state = self.state();
         let channel = state.channels.entry((claim.token().subscriber(), slot)).or_default();
-        // One that asks again is known already; those that are gone make room before it grows.
+        // A claim that asks again is known already. Dropped claims are removed before the list
+        // grows.
         if !channel.claims.iter().any(|known| known.as_ptr() == Arc::as_ptr(claim)) {
             if channel.claims.len() == channel.claims.capacity() {
                 channel.claims.retain(is_needed);
@@ -51,12 +52,12 @@ impl ShardChannels {
         channel.live.contains(&live)
     }
 
-    /// The connection with the id `live` hears this channel from now on.
+    /// Records that the connection with the id `live` receives this channel.
     pub(super) fn subscribed(&self, subscriber: u64, slot: u16, live: u64) {
         self.state().channels.entry((subscriber, slot)).or_default().live.push(live);
     }
 
-    /// The channels that no process needs any more, if there are many: they are not heard from now on.
+    /// Removes and returns the channels that no claim needs, if there are many.
     pub(super) fn take_unneeded(&self) -> Vec<String> {
         let mut state = self.state();
         if state.channels.len() <= state.most.max(MAX_UNNEEDED) {
@@ -70,19 +71,18 @@ impl ShardChannels {
             }
             needed
         });
-        // Looked for again when there are twice as many, so that it costs little for each.
+        // Search again at twice as many, so that a search costs little for each channel.
         state.most = 2 * state.channels.len();
         state.leaving.extend(unneeded.iter().cloned());
         unneeded
     }
 
-    /// A channel is not heard any more; whether we have asked for that.
+    /// Records the end of a subscription. Returns whether this process requested it.
     pub(in crate::engines::redis) fn was_unneeded(&self, channel: &str) -> bool {
         self.state().leaving.remove(channel)
     }
 
-    /// What was said in this slot, or in all of them, may not have been heard: all who need it ask
-    /// again.
+    /// Makes all claims of this slot, or of all slots, ask again: notifications may have been lost.
     pub(in crate::engines::redis) fn missed(&self, slot: Option<u16>, subscribers: &Subscribers) {
         let mut missed = Vec::new();
         self.state().channels.retain(|&(subscriber, of), channel| {
@@ -117,7 +117,7 @@ fn is_needed(claim: &Weak<Claim>) -> bool {
     claim.strong_count() > 0
 }
 
-/// Where a subscriber's messages about the locks of one slot are published: in that slot.
+/// Returns the channel of a subscriber for the locks of one slot. It is in that slot.
 pub(super) fn channel_in(subscriber: u64, slot: u16) -> String {
     format!("{}:{{{}}}", channel(subscriber), tag_of(slot))
 }

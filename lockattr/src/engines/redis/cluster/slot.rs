@@ -1,24 +1,24 @@
-//! Which of a cluster's slots a name belongs to, and a short name in each slot.
+//! The slot of a name, and a short hash tag for each slot.
 
 use std::sync::LazyLock;
 
-/// How many slots a cluster has.
+/// The number of slots of a cluster.
 pub(in crate::engines::redis) const SLOTS: u16 = 16_384;
 
-/// The slot of a key or shard channel.
+/// Returns the slot of a key or shard channel.
 pub(in crate::engines::redis) fn slot_of(name: &str) -> u16 {
     crc16(hash_tag(name).unwrap_or(name).as_bytes()) % SLOTS
 }
 
-/// The part of a name that alone decides about its slot, if there is one: what is between the first
-/// brace and the next that closes, unless that is nothing.
+/// Returns the part of a name that alone decides its slot, if there is one: the text between the
+/// first opening brace and the next closing one, unless it is empty.
 pub(in crate::engines::redis) fn hash_tag(name: &str) -> Option<&str> {
     let (_, rest) = name.split_once('{')?;
     let (tag, _) = rest.split_once('}')?;
     (!tag.is_empty()).then_some(tag)
 }
 
-/// A hash tag that belongs to this slot: the smallest number that does.
+/// Returns a hash tag of this slot: the smallest number that hashes to it.
 pub(in crate::engines::redis) fn tag_of(slot: u16) -> u32 {
     TAGS[usize::from(slot)]
 }
@@ -39,10 +39,10 @@ static TAGS: LazyLock<Box<[u32]>> = LazyLock::new(|| {
     tags.into_iter().flatten().collect()
 });
 
-/// The variant that is called XMODEM.
+/// CRC16 in the XMODEM variant.
 fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |crc, byte| {
-        // The shift leaves the upper byte of sixteen bits, which indexes 256 rows.
+        // The upper byte of sixteen bits, which indexes 256 rows.
         (crc << 8) ^ CRC16[usize::from((crc >> 8) ^ u16::from(*byte))]
     })
 }
@@ -66,7 +66,7 @@ const CRC16: [u16; 256] = {
 mod tests {
     use super::{SLOTS, slot_of, tag_of};
 
-    /// The figures of the Redis Cluster specification.
+    /// Values from the Redis Cluster specification.
     #[test]
     fn a_slot_is_that_of_the_specification() {
         assert_eq!(slot_of("123456789"), 0x31c3);
@@ -82,7 +82,7 @@ mod tests {
         for slot in 0..SLOTS {
             assert_eq!(slot_of(&format!("x{{{}}}", tag_of(slot))), slot);
         }
-        // As short as the name of a key ought to be.
+        // Short enough for the name of a key.
         assert!((0..SLOTS).all(|slot| tag_of(slot) < 1_000_000));
     }
 }

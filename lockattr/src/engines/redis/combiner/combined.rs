@@ -1,4 +1,4 @@
-//! The commands of a crowd as one pipeline, and what its replies are to each caller.
+//! Combined commands as one pipeline, and which of its replies each caller gets.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,22 +12,23 @@ use super::deletions::{Deletion, Deletions};
 use super::{Answer, Counter};
 use crate::store::StoreError;
 
-/// What callers have put down.
+/// The commands and deletions that callers have queued.
 #[derive(Default)]
 pub(super) struct Entries {
     pub(super) commands: Vec<Entry>,
     pub(super) deletions: Vec<Deletion>,
 }
 
-/// A command and who wants its answer.
+/// A command, and the caller that waits for its reply.
 pub(super) struct Entry {
     pub(super) command: Cmd,
     pub(super) counter: Option<Counter>,
     pub(super) caller: oneshot::Sender<Result<Answer, StoreError>>,
 }
 
-/// A pipeline: the deletions, because a lock that was given back may be taken again; the commands of the callers;
-/// and behind them one `INCRBY` for each counter, so that each number is counted while its lock is held.
+/// A pipeline. First the deletions, because a released lock may be acquired again; then the
+/// commands of the callers; then one `INCRBY` for each counter, so that each token is counted while
+/// its lock is held.
 #[derive(Default)]
 pub(super) struct Combined {
     pipeline: Pipeline,
@@ -38,11 +39,11 @@ pub(super) struct Combined {
 
 struct Caller {
     answer: oneshot::Sender<Result<Answer, StoreError>>,
-    /// Which of the counters numbers its acquisition, and as which of those it numbers.
+    /// The index of its acquisition's counter, and its position among that counter's acquisitions.
     number: Option<(usize, i64)>,
 }
 
-/// A counter, and how many acquisitions it numbers.
+/// A counter, and how many acquisitions it counts.
 struct Counted {
     slot: usize,
     name: Cow<'static, str>,
@@ -56,8 +57,8 @@ impl Entries {
 }
 
 impl Combined {
-    /// The commands whose callers still wait. An acquisition whose counter has to be raised first is answered
-    /// at once, and not sent.
+    /// Combines the commands whose callers still wait. An acquisition whose counter must be raised
+    /// first gets its reply at once, and is not sent.
     pub(super) fn of(
         entries: Entries,
         connection_slot: &ConnectionSlot,
@@ -86,9 +87,9 @@ impl Combined {
         combined
     }
 
-    /// Which counter numbers one more acquisition, and as which of those it numbers.
+    /// Returns the index of the counter, and the position of one more acquisition in it.
     fn number(&mut self, (name, slot): Counter) -> (usize, i64) {
-        // A pipeline has few counters: comparing them all is quicker than a hash.
+        // A pipeline has few counters: comparing them all is faster than a hash.
         let which = self.counters.iter().position(|counted| counted.slot == slot);
         let which = which.unwrap_or_else(|| {
             self.counters.push(Counted { slot, name, count: 0 });
@@ -102,7 +103,7 @@ impl Combined {
         self.pipeline.is_empty()
     }
 
-    /// Sends all of them, and tells each caller what it was answered.
+    /// Sends the pipeline, and gives each caller its reply.
     pub(super) async fn ask(self, connection_slot: Arc<ConnectionSlot>, live: Arc<LiveConnection>) {
         let mut connection = live.connection();
         let replies = connection.send_packed_commands(&self.pipeline, 0, self.pipeline.len());
@@ -128,13 +129,14 @@ impl Combined {
             let number = caller.number.map_or(Value::Nil, |(which, nth)| {
                 numbered(last.get(which).unwrap_or(&Value::Nil), counters[which].count - nth)
             });
-            // Who gave up undoes what it asked for.
+            // A caller that gave up undoes its request.
             caller.answer.send(Ok(Answer { reply, number })).ok();
         }
     }
 }
 
-/// The number so many before the last one, or nothing if a number cannot be so small; an error as it is.
+/// Returns the value `before` steps before the last one, `Nil` if there is none, and an error
+/// unchanged.
 fn numbered(last: &Value, before: i64) -> Value {
     match last {
         Value::Int(last) => last.checked_sub(before).map_or(Value::Nil, Value::Int),
@@ -154,7 +156,7 @@ mod tests {
 
     type ReplyReceiver = oneshot::Receiver<Result<Answer, StoreError>>;
 
-    /// Callers whose counters are of these slots.
+    /// Returns callers whose counters belong to these slots.
     fn combined(of: &[Option<usize>]) -> (Combined, Vec<ReplyReceiver>) {
         let mut combined = Combined::default();
         let receiver = of.iter().map(|slot| {
@@ -172,7 +174,7 @@ mod tests {
         receiver.into_iter().map(answer).map(|answer| (answer.reply, answer.number)).collect()
     }
 
-    /// Red without: the difference from the last number, or the counter of each caller.
+    /// Red without: the difference from the last value, or the counter of each caller.
     #[test]
     fn each_acquisition_has_its_own_number_of_its_own_counter() {
         let (combined, receiver) = combined(&[Some(7), Some(3), None, Some(7)]);

@@ -1,7 +1,7 @@
-//! The locks that a crowd gives back: one run of `delete.lua` deletes them all.
+//! Combined releases: one run of `delete.lua` deletes the locks of all callers.
 //!
-//! A run of a script costs the server as much as three plain commands, before it does anything. Together the
-//! callers pay that once.
+//! A run of a script costs the server as much as three plain commands, before it does anything.
+//! Combined callers pay that once.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use super::super::scripts::Scripts;
 use super::Answer;
 use crate::store::{Claim, StoreError};
 
-/// A lock that is to be deleted, and the caller that waits for the answer.
+/// A lock to delete, and the caller that waits for the reply.
 pub(super) struct Deletion {
     pub(super) claim: Arc<Claim>,
-    /// Where the lock is. A cluster runs a script for the keys of one slot only.
+    /// The slot of the lock. A cluster runs a script for the keys of one slot only.
     pub(super) slot: usize,
     pub(super) caller: oneshot::Sender<Result<Answer, StoreError>>,
 }
@@ -26,7 +26,7 @@ pub(super) struct Deletion {
 pub(super) struct Deletions(Vec<Vec<Deletion>>);
 
 impl Deletions {
-    /// Those whose callers still wait.
+    /// Groups the deletions whose callers still wait.
     pub(super) fn of(all: Vec<Deletion>) -> Self {
         let mut runs = Vec::<Vec<Deletion>>::new();
         for deletion in all {
@@ -48,7 +48,7 @@ impl Deletions {
         }
     }
 
-    /// Gives each caller its answer. Takes one reply for each run, and leaves those behind them.
+    /// Gives each caller its reply. Takes one reply for each run, and leaves those behind them.
     pub(super) fn answer_all(self, replies: &mut impl Iterator<Item = Value>) {
         for (run, reply) in self.0.into_iter().zip(replies) {
             let mut deleted = each(run.len(), reply);
@@ -59,7 +59,7 @@ impl Deletions {
         }
     }
 
-    /// No answer came.
+    /// Gives each caller the error: no reply came.
     pub(super) fn fail(self, error: &StoreError) {
         for deletion in self.0.into_iter().flatten() {
             deletion.caller.send(Err(error.clone())).ok();
@@ -67,7 +67,8 @@ impl Deletions {
     }
 }
 
-/// What one run of the script answered about each of so many locks. About a single lock it answers without a list.
+/// Returns what one run of the script replied about each of its locks. For a single lock the reply
+/// is not a list.
 fn each(count: usize, reply: Value) -> std::vec::IntoIter<Value> {
     match reply {
         Value::Array(deleted) if count > 1 => deleted,
@@ -82,7 +83,7 @@ fn each(count: usize, reply: Value) -> std::vec::IntoIter<Value> {
 mod tests {
     use super::*;
 
-    /// Red without: the look at `count`, or at the error.
+    /// Red without: the check of `count`, or of the error.
     #[test]
     fn a_list_is_about_many_and_an_error_about_all() {
         let each = |count, reply| each(count, reply).collect::<Vec<_>>();

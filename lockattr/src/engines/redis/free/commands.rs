@@ -1,5 +1,4 @@
-//! The commands of the free path on one server. A caller in a crowd sends them together with others, and a lonely
-//! one by itself.
+//! The commands of the free path on one server, combined with those of other callers under load.
 
 use std::borrow::Cow;
 use std::pin::pin;
@@ -18,16 +17,17 @@ use super::number;
 use crate::FencingToken;
 use crate::store::{AcquireRequest, ReleaseRequest, StoreError};
 
-/// What a pair of commands came to.
+/// The outcome of a pair of commands.
 pub(super) enum Taken {
-    /// The lock is the claim's, under this number, once enough replicas have it.
+    /// The claim holds the lock, with this fencing token, once enough replicas have it.
     Granted(Answer<FencingToken>),
-    /// The script has to say. If the pair may have set the lock, that is to be undone, whatever comes of it.
+    /// The script must decide. If the pair may have set the lock, an error of the script leaves it
+    /// to be undone.
     AskTheScript { may_have_set: bool },
 }
 
 impl Node {
-    /// Takes a free lock by two commands, numbered by the counter `fence`.
+    /// Acquires a free lock with two commands. The counter `fence` gives the token.
     pub(super) async fn take(
         &self,
         place: usize,
@@ -45,7 +45,8 @@ impl Node {
             let Combined { reply, number } = caller.ask(set(asked), Some((fence, slot))).await?;
             [reply, number, Value::Nil]
         } else {
-            // Boxed, as those below: a caller in a crowd would carry the room for the client's own future.
+            // Boxed, like those below: otherwise every combined caller's future would include the
+            // client's.
             Box::pin(pair_alone(connection_slot, &live, &pair(asked, &fence, self.replicas)))
                 .await?
         };
@@ -62,7 +63,7 @@ impl Node {
         connection_slot.note(&live, answer).map(Taken::Granted)
     }
 
-    /// Counts by the counter `fence`; `None` if a script has to raise that first.
+    /// Increments the counter `fence`; `None` if a script must raise it first.
     pub(super) async fn increment(
         &self,
         place: usize,
@@ -92,8 +93,8 @@ impl Node {
         Ok(fencing)
     }
 
-    /// Deletes the lock of a claim if it has the claim's value: by the server's own command where it has one, else
-    /// by a script.
+    /// Deletes a claim's lock if it has the claim's value, with the server's own command or else a
+    /// script.
     pub(super) async fn delete(
         &self,
         (place, slot): (usize, usize),
@@ -112,7 +113,7 @@ impl Node {
         }
         if caller.is_in_a_crowd() {
             let deleted = caller.delete(releasing.claim.clone(), slot).await?;
-            // An error may be about a lock that another caller gives back.
+            // An error may be about the lock of another caller.
             if let Ok(deleted) = deleted {
                 return connection_slot.note(&live, Ok(deletion(&deleted)));
             }
@@ -126,38 +127,39 @@ impl Node {
     }
 }
 
-/// Sends a pair by itself: what the server answers to `SET`, `INCR` and `WAIT`, each `Nil` without an answer.
+/// Sends a pair alone. Returns the replies to `SET`, `INCR` and `WAIT`, each `Nil` if there is
+/// none.
 async fn pair_alone(
     connection_slot: &ConnectionSlot,
     live: &LiveConnection,
     pair: &Pipeline,
 ) -> Result<[Value; 3], StoreError> {
     let mut connection = live.connection();
-    // Pinned here: it is large to move.
+    // Pinned here, because it is large to move.
     let replies = pin!(connection.send_packed_commands(pair, 0, pair.len()));
     let replies = until_demoted(connection_slot, &live.demotion, replies).await;
     let mut replies = connection_slot.note(live, replies)?.into_iter();
     Ok([(); 3].map(|()| replies.next().unwrap_or(Value::Nil)))
 }
 
-/// The command that takes a lock if it is free.
+/// Returns the command that acquires a free lock.
 fn set(asked: &AcquireRequest) -> Cmd {
     let claim = &asked.claim;
     let (name, value) = (claim.key().name(), claim.value());
-    // With room for all of their words at once.
+    // With capacity for all arguments.
     let mut set = Cmd::with_capacity(6, name.len() + value.len() + 32);
     set.arg("SET").arg(name).arg(value).arg("NX").arg("PX").arg(millis(asked.ttl));
     set
 }
 
-/// The command that counts an acquisition.
+/// Returns the command that increments the counter.
 fn increment(fence: &str) -> Cmd {
     let mut increment = Cmd::with_capacity(2, fence.len() + 4);
     increment.arg("INCR").arg(fence);
     increment
 }
 
-/// The commands that take a lock: `SET`, `INCR`, and `WAIT` where replicas have to have it.
+/// Returns the commands that acquire a lock: `SET`, `INCR`, and `WAIT` if replicas are needed.
 fn pair(asked: &AcquireRequest, fence: &str, replicas: Replicas) -> Pipeline {
     let mut pair = redis::pipe();
     pair.add_command(set(asked)).add_command(increment(fence));
@@ -165,7 +167,7 @@ fn pair(asked: &AcquireRequest, fence: &str, replicas: Replicas) -> Pipeline {
     pair
 }
 
-/// What the answer of that script comes to.
+/// Reads the reply of `delete.lua`.
 fn read(deleted: RedisResult<Value>) -> RedisResult<Deleted> {
     match deleted {
         Err(error) if is_sent_on(&error) => Ok(Deleted::AskTheScript),

@@ -1,5 +1,5 @@
-//! The task that listens to the sentinels: a master that was replaced is left at once, even if it
-//! goes on answering.
+//! The task that is subscribed to the sentinels: the store leaves a replaced master at once, even
+//! if that still replies.
 
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
@@ -14,15 +14,15 @@ use tokio::time::{sleep, timeout};
 
 use super::Sentinels;
 
-/// Where sentinels say that another server is the master.
+/// The channel on which sentinels announce a new master.
 const SWITCHED: &str = "+switch-master";
 
 impl Sentinels {
-    /// Listens to them on this runtime, if none of its tasks does.
+    /// Subscribes to them on this runtime, unless one of its tasks has.
     pub(super) fn follow(self: &Arc<Self>) {
         let runtime = Handle::current();
         let mut followers = self.followers.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those of runtimes that have ended.
+        // Remove those of runtimes that have ended.
         followers.retain(|_, follower| !follower.is_finished());
         followers.entry(runtime.id()).or_insert_with(|| {
             let follower = Follower {
@@ -44,7 +44,7 @@ impl Drop for Sentinels {
     }
 }
 
-/// Holds none of what it serves, so that it ends with it.
+/// Holds only a weak reference to the sentinels, so that it ends with them.
 struct Follower {
     sentinels: Weak<Sentinels>,
     name: String,
@@ -62,7 +62,7 @@ impl Follower {
         }
     }
 
-    /// Listens to one of them, forever.
+    /// Stays subscribed to one sentinel.
     async fn listen(&self, client: &Client) {
         loop {
             let connecting = async {
@@ -71,7 +71,7 @@ impl Follower {
                 redis::RedisResult::Ok(listener)
             };
             if let Ok(Ok(listener)) = timeout(self.limit, connecting).await {
-                // What was said before is not known.
+                // Earlier messages are unknown.
                 self.heard.notify_one();
                 let mut messages = listener.into_on_message();
                 while let Some(message) = messages.next().await {
@@ -86,8 +86,8 @@ impl Follower {
         }
     }
 
-    /// Asks all of them when one has said something. Not that one alone: it may have learnt late of
-    /// a failover before the last. And now and then, in case a message was lost.
+    /// Queries all sentinels when one has sent a message: that one alone may have learnt late of a
+    /// failover before the last. Also queries them regularly, in case a message was lost.
     async fn look(&self) {
         loop {
             let _heard_or_not = timeout(self.heartbeat, self.heard.notified()).await;

@@ -1,13 +1,13 @@
-//! Which server is the master, as far as is known. Pure.
+//! Which server is the master, as far as the sentinels' replies tell. No I/O.
 
-/// What sentinels told.
+/// A sentinel's report of the master.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MasterReport {
     /// Grows with each failover.
     pub(super) epoch: u64,
     pub(super) host: String,
     pub(super) port: u16,
-    /// The number of the question.
+    /// The number of the query.
     pub(super) asked: u64,
 }
 
@@ -17,20 +17,21 @@ impl MasterReport {
         if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
     }
 
-    /// Of several answers to one question the true one: every failover has a higher epoch than all
-    /// before, and takes a majority of the sentinels.
+    /// Returns the true one of several replies to one query: every failover has a higher epoch than
+    /// all before, and needs a majority of the sentinels.
     pub(super) fn newest(answers: impl IntoIterator<Item = Self>) -> Option<Self> {
         answers.into_iter().max_by_key(|told| told.epoch)
     }
 
-    /// What is known once `report` have come; nothing if those are out of date. A minority that knows
-    /// less than was known is cut off from the others; a majority that does was set up anew.
+    /// Returns what is known after `report`, or `None` if the report is out of date. A minority
+    /// that knows less than before is cut off from the others; a majority that does was set up
+    /// anew.
     pub(super) fn after(known: Option<&Self>, report: Self, most: bool) -> Option<Self> {
         let Some(known) = known else { return Some(report) };
         if report.epoch < known.epoch && !most {
             return None;
         }
-        // The answers to an earlier question may come later; if they know more, they do.
+        // Replies to an earlier query may come later; they count if they know more.
         let later = report.epoch > known.epoch || report.asked > known.asked;
         Some(if later { report } else { known.clone() })
     }

@@ -1,4 +1,4 @@
-//! What a `redis+sentinel://` URL says.
+//! The settings in a `redis+sentinel://` URL.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,11 +15,12 @@ use crate::engines::redis::config::{client, makes_no_sense};
 use crate::engines::redis::tls::Tls;
 use crate::lock::settings::ServerSettings;
 
-/// Where a sentinel listens if the URL does not say.
+/// The port of a sentinel if the URL names none.
 const PORT: u16 = 26379;
 
 impl Sentinels {
-    /// `urls` has one for each host; `own` are those settings that other stores do not have.
+    /// Reads a URL. `urls` has one for each host; `own` has the settings that other stores do not
+    /// have.
     pub(in crate::engines::redis) fn read(
         urls: &[Url],
         own: &[(&str, &str)],
@@ -33,7 +34,7 @@ impl Sentinels {
         let database: u32 = setting("db").unwrap_or("0").parse().map_err(|_| {
             refused("`db` in the URL is not a whole number in range: leave it out for 0")
         })?;
-        // Told by the sentinels, so any host will do here.
+        // The sentinels report the host, so any host will do here.
         let template = other(&urls[0], &format!("/{database}"))?;
         let (user, pass) = (setting("sentinel_user"), setting("sentinel_pass"));
         if user.is_some() && pass.is_none() {
@@ -47,7 +48,7 @@ impl Sentinels {
                 ));
             }
             let mut sentinel = other(url, "")?;
-            // A URL with a host takes all three.
+            // A URL with a host accepts all three.
             let set = sentinel
                 .set_username(user.unwrap_or_default())
                 .and_then(|()| sentinel.set_password(pass))
@@ -72,7 +73,7 @@ impl Sentinels {
     }
 }
 
-/// The same URL for a server of its own.
+/// Returns the URL with the scheme `redis` and this path.
 fn other(url: &Url, path: &str) -> Result<Url, Error> {
     let mut other = url.clone();
     other.set_scheme("redis").map_err(|()| refused("the URL cannot be read"))?;

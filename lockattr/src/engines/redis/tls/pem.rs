@@ -1,5 +1,5 @@
-//! The files with certificates and keys, checked when they are read: a mistake in them is one in the
-//! program's settings, and should not look like a server that is away.
+//! Files with certificates and keys, checked when they are read: a mistake in them is one in the
+//! program's settings, and must not look like an unavailable server.
 
 use std::path::Path;
 
@@ -13,30 +13,30 @@ use rustls::sign::CertifiedKey;
 use crate::Error;
 use crate::lock::settings::TlsFiles;
 
-/// Reads the files that there are.
+/// Reads the files that are set.
 pub(super) fn certificates(files: &TlsFiles) -> Result<TlsCertificates, Error> {
     let provider = provider();
     let root_cert = files.ca.as_deref().map(authorities).transpose()?;
     let client_tls = match (&files.cert, &files.key) {
         (Some(cert), Some(key)) => Some(ourselves(cert, key, &provider)?),
-        // `TlsFiles::check` lets no half of the two pass.
+        // `TlsFiles::check` rejects one without the other.
         _ => None,
     };
     Ok(TlsCertificates { client_tls, root_cert })
 }
 
-/// The program's own, or else ours: with two of them in one program rustls panics unless one was
-/// chosen.
+/// Returns the program's provider, or chooses one: rustls panics if a program contains two and none
+/// was chosen.
 fn provider() -> CryptoProvider {
     if CryptoProvider::get_default().is_none() {
-        // Losing the race to another chooser is as good.
+        // If another thread chose one first, that one is used.
         let _chosen_by_another = rustls::crypto::ring::default_provider().install_default();
     }
     let chosen = CryptoProvider::get_default().map(|provider| provider.as_ref().clone());
     chosen.unwrap_or_else(rustls::crypto::ring::default_provider)
 }
 
-/// The authorities that are trusted, in PEM.
+/// Reads the trusted authorities, in PEM.
 fn authorities(path: &Path) -> Result<Vec<u8>, Error> {
     let pem = read("ca", path)?;
     let mut roots = RootCertStore::empty();
@@ -47,7 +47,7 @@ fn authorities(path: &Path) -> Result<Vec<u8>, Error> {
     Ok(pem)
 }
 
-/// Our own certificate and its key, in PEM.
+/// Reads the client's certificate and key, in PEM.
 fn ourselves(cert: &Path, key: &Path, provider: &CryptoProvider) -> Result<ClientTlsConfig, Error> {
     let (client_cert, client_key) = (read("client_cert", cert)?, read("client_key", key)?);
     let chain = chain("client_cert", cert, &client_cert)?;
@@ -63,7 +63,7 @@ fn ourselves(cert: &Path, key: &Path, provider: &CryptoProvider) -> Result<Clien
 
 fn chain(name: &str, path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-    // The reader's errors quote what they stumbled over, which may be a key.
+    // The parser's errors quote the text that they reject, which may be a key.
     let chain = chain.unwrap_or_default();
     if chain.is_empty() {
         return Err(wrong(name, path, "has no certificate in PEM"));
