@@ -1,4 +1,4 @@
-//! A counter and a set that several processes add to, each by reading all and writing all back.
+//! A counter and a set in a file, which several processes read and write back as a whole.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, Write};
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use lockattr_history::Held;
 use nix::fcntl::{Flock, FlockArg};
 
-/// A resource in a file that compares fencing tokens, or believes everyone.
+/// A resource in a file that either compares fencing tokens or accepts every write.
 ///
-/// Unlike a [`Resource`](crate::Resource) it does not ask the lease: who comes late is not kept from it but
-/// by the token.
+/// Unlike a [`Resource`](crate::Resource) it does not check the lease: only the token can stop a
+/// late writer.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     path: PathBuf,
@@ -18,31 +18,32 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// The same one for all who name the same path; its file is made where there is none.
+    /// Opens the resource at a path, shared by all processes that use the same path. The file is
+    /// created if it is missing.
     pub fn at(path: impl AsRef<Path>, fenced: bool) -> Self {
         Self { path: path.as_ref().to_owned(), fenced }
     }
 
-    /// All that lies in it, for a caller that comes with this token; nothing if a greater one was here.
+    /// Returns the contents, or `None` if the resource has seen a greater token.
     ///
     /// # Panics
     ///
-    /// When the file cannot be used, as all of its methods.
+    /// If the file cannot be used. So do all methods.
     pub fn read(&self, fence: u64) -> Option<Held> {
         self.with(fence, |held| held.clone())
     }
 
-    /// Puts `all` in the place of what lies in it; `false` if a greater token was here.
+    /// Replaces the contents. Returns `false` if the resource has seen a greater token.
     pub fn write(&self, fence: u64, all: Held) -> bool {
         self.with(fence, |held| *held = all).is_some()
     }
 
-    /// All that lies in it, the caller.
+    /// Returns the contents without checking a token.
     pub fn held(&self) -> Held {
         self.opened().1.1
     }
 
-    /// One look, or change, that no other process comes between.
+    /// Runs `act` on the contents under the file lock, and writes them back.
     fn with<T>(&self, fence: u64, act: impl FnOnce(&mut Held) -> T) -> Option<T> {
         let (mut file, (last, mut held)) = self.opened();
         if self.fenced && fence < last {
@@ -58,7 +59,7 @@ impl Ledger {
         Some(output)
     }
 
-    /// The file, locked for as long as it is open, the greatest token and what lies in it.
+    /// Returns the file, locked while it is open, the greatest token, and the contents.
     fn opened(&self) -> (Flock<File>, (u64, Held)) {
         let open =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&self.path);
