@@ -64,7 +64,7 @@ impl Cli {
         panic!("the server does not know `{script}`");
     }
 
-    /// Returns the matching names, sorted. Uses `SCAN`, so that `KEYS` is not in the command counts.
+    /// Returns the matching names, sorted. Uses `SCAN` to keep `KEYS` out of the command counts.
     pub async fn keys(&self, pattern: &str) -> Vec<String> {
         let mut found = Vec::new();
         let mut cursor = "0".to_owned();

@@ -58,8 +58,8 @@ impl MariaDb {
         Self::of(Program::chosen(), options).await
     }
 
-    /// Starts the MySQL that `LOCKATTR_NEWEST_MYSQL` names, whatever the other tests run on; `None` if
-    /// that is not set.
+    /// Starts the MySQL that `LOCKATTR_NEWEST_MYSQL` names, whatever the other tests run on.
+    /// Returns `None` if that is not set.
     ///
     /// # Panics
     ///

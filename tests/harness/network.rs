@@ -41,8 +41,8 @@ pub(crate) async fn flowing(
     now.map_or(Flow::Pass, |now| direction(&now))
 }
 
-/// A listener on its own loopback port that forwards each connection to one server. The listener and
-/// its connections end when this value is dropped.
+/// A listener on a loopback port that forwards each connection to one server. The listener and its
+/// connections end when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Gateway {
     addr: SocketAddrV4,
@@ -91,7 +91,7 @@ impl Gateway {
             while let Ok((client, _)) = listener.accept().await {
                 let (upstream, link) = (Arc::clone(&upstream), Arc::clone(&link));
                 locked(&links).spawn(async move {
-                    // If the server is down, the client's connection is dropped here, which closes it.
+                    // If the server is down, returning closes the client's connection.
                     let Ok(server) = TcpStream::connect(&*upstream).await else {
                         return;
                     };
@@ -149,8 +149,8 @@ impl Drop for Gateway {
 }
 
 async fn listen(addr: SocketAddrV4) -> TcpListener {
-    // A child process that another test starts inherits all sockets until its `exec`, even a listener
-    // that was closed here. Until then the address is in use.
+    // A child process that another test starts has all our sockets until its `exec`, even a
+    // listener that was closed here. Until then the address is in use.
     let mut patience = Patience::new(Duration::from_secs(10));
     loop {
         match TcpListener::bind(addr).await {

@@ -29,8 +29,8 @@ pub struct PgBouncer {
 }
 
 impl PgBouncer {
-    /// Starts a pooler with `size` connections for each database and user. `settings` are more lines of
-    /// its configuration file.
+    /// Starts a pooler with `size` connections for each database and user. `settings` are more
+    /// lines of its configuration file.
     ///
     /// # Panics
     ///

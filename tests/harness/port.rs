@@ -33,8 +33,8 @@ impl Port {
             let random = RandomState::new().hash_one(attempt);
             let number = FIRST + (random % u64::from(COUNT)) as u16;
             let kept = TcpSocket::new_v4().expect("a socket");
-            // Without `SO_REUSEADDR` the bind fails if another process has the port, listening or only
-            // reserved. With the option set afterwards, a server can share it: all servers set it too.
+            // Without `SO_REUSEADDR`, the bind fails if another process listens on the port or
+            // reserves it. Set afterwards, it lets a server share the port: all servers set it too.
             if kept.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, number))).is_ok() {
                 kept.set_reuseaddr(true).expect("an option of every socket");
                 return Self { number, _kept: kept };

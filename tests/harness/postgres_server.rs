@@ -125,7 +125,7 @@ impl PostgresServer {
         processes::stop_one(pid);
     }
 
-    /// Resumes the process of one session (SIGCONT). It handles the requests that arrived meanwhile.
+    /// Resumes the process of one session (SIGCONT). It handles what arrived meanwhile.
     pub fn continue_session(&self, pid: i32) {
         processes::resume_one(pid);
     }

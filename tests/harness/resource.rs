@@ -1,9 +1,8 @@
-//! What the locks of several processes guard: a file that only grows, in which every entry has a
-//! number.
+//! An append-only file with numbered entries, guarded by the locks of several processes.
 //!
-//! Who adds reads the last number, takes some time, and writes the next: two at once write the same.
-//! Each line is one write, so a process that is killed leaves it whole or not at all, and the count is
-//! exact the process that dies.
+//! A process that adds an entry reads the last number, pauses, and writes the next: two holders at
+//! once write the same number. Each line is a single write, so a killed process leaves a whole line
+//! or none, and the count stays exact whichever process dies.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -15,14 +14,14 @@ use lockattr::Lease;
 use nix::fcntl::{Flock, FlockArg};
 use tokio::time::sleep;
 
-/// Sees whether holders are alone, whatever processes they are in.
+/// Detects two holders at once, in any processes.
 ///
-/// It asks the lease *after* it has seen another's token: one that is good even then shows two
-/// holders at once, however slow the machine is.
+/// It checks the lease *after* it has seen another holder's token: if the lease is still valid
+/// then, there were two holders at once, however slow the machine is.
 #[derive(Clone, Debug)]
 pub struct Resource(PathBuf);
 
-/// Two held at once, or the later one has the smaller token.
+/// Two holders at once, or a later holder with a smaller token.
 #[derive(Clone, Debug)]
 pub struct Fenced {
     key: String,
@@ -39,7 +38,8 @@ impl fmt::Display for Fenced {
     }
 }
 
-/// A line: who came in (`+`) or added (`=`), by which token, and the number of entries after it.
+/// One line: a holder entered (`+`) or added an entry (`=`), its token, and the number of entries
+/// so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Line {
     added: bool,
@@ -55,42 +55,43 @@ impl Line {
     }
 }
 
-/// No line is longer.
+/// The length of the longest line, at most.
 const LONGEST: u64 = 64;
 
 impl Resource {
-    /// The same one for all who name the same path; its file is made where there is none.
+    /// Opens the resource at a path, shared by all processes that use the same path. The file is
+    /// created if it is missing.
     pub fn at(path: impl AsRef<Path>) -> Self {
         Self(path.as_ref().to_owned())
     }
 
-    /// Where it is, for other processes.
+    /// Returns its path, for other processes.
     pub fn path(&self) -> std::path::Display<'_> {
         self.0.display()
     }
 
-    /// How often somebody has added to it.
+    /// Returns the number of entries.
     ///
     /// # Panics
     ///
-    /// When the file cannot be used, as all of its methods.
+    /// If the file cannot be used. So do all methods.
     pub fn count(&self) -> u64 {
         self.with(|_, last| last.count)
     }
 
-    /// Adds one, as the holder, and takes `pause` between reading and writing. `false` where the
-    /// lease ended before it could.
+    /// Adds an entry as the holder, with a `pause` between reading and writing. Returns `false` if
+    /// the lease ended first.
     ///
     /// # Errors
     ///
-    /// [`Fenced`] where the lease is good, and another has been here all the same.
+    /// [`Fenced`] if another holder was here although the lease is still valid.
     pub async fn add(&self, lease: &Lease, pause: Duration) -> Result<bool, Fenced> {
         let token = lease.fencing_token().get();
         let read = self.with(|file, last| {
             if last.token > token {
                 return beside(lease, last);
             }
-            // A process that was stopped here does not write after its successor.
+            // A process that was paused here must not write after its successor.
             if lease.ensure_held().is_err() {
                 return Ok(None);
             }
@@ -112,11 +113,11 @@ impl Resource {
         Ok(written.is_some())
     }
 
-    /// Looks twice, as one who shares the lock; whether the lease lasted for it.
+    /// Reads twice, as a shared holder, and returns whether the lease lasted until the end.
     ///
     /// # Errors
     ///
-    /// [`Fenced`] where somebody has been here meanwhile and the lease is good all the same.
+    /// [`Fenced`] if another holder was here meanwhile although the lease is still valid.
     pub async fn watch(&self, lease: &Lease, pause: Duration) -> Result<bool, Fenced> {
         let before = self.with(|_, last| last);
         if lease.ensure_held().is_err() {
@@ -129,9 +130,9 @@ impl Resource {
         })
     }
 
-    /// How many entries there are, and what is wrong with them.
+    /// Returns the number of entries, and the violations found in them.
     pub fn judged(&self) -> (u64, Vec<String>) {
-        // Where no process was there is no file.
+        // Without any holder there is no file.
         let text = std::fs::read_to_string(&self.0).unwrap_or_default();
         let (mut entries, mut wrong, mut last) = (0, Vec::new(), Line::default());
         for line in text.lines() {
@@ -148,7 +149,7 @@ impl Resource {
                     "entry {entries} says that it is entry {}, by token {}: an update is lost",
                     line.count, line.token
                 ));
-                // Told once.
+                // Each gap is reported once.
                 entries = line.count;
             }
             last = line;
@@ -156,7 +157,7 @@ impl Resource {
         (entries, wrong)
     }
 
-    /// One look, or change, that no other process comes between.
+    /// Runs `act` on the file and its last line, under the file lock.
     fn with<T>(&self, act: impl FnOnce(&mut File, Line) -> T) -> T {
         let open = OpenOptions::new().read(true).append(true).create(true).open(&self.0);
         let file = open.unwrap_or_else(|error| panic!("{}: {error}", self.0.display()));
@@ -181,7 +182,7 @@ fn append(file: &mut File, line: Line) {
     file.write_all(line.as_bytes()).expect("the resource can be written");
 }
 
-/// What it means that another has been here.
+/// Judges another holder's presence: an error if the lease is still valid.
 fn beside<T>(lease: &Lease, seen: Line) -> Result<Option<T>, Fenced> {
     let (key, ours) = (lease.key().to_string(), lease.fencing_token().get());
     match lease.ensure_held() {

@@ -1,8 +1,8 @@
-//! What processes did with locks and when, and whether any lock could have allowed that.
+//! Records what processes did with locks, and checks whether a correct lock allows that history.
 //!
-//! Each process writes down what it asks and what it is answered ([`Recorder`]), with the time by a clock
-//! that all of them share; [`check`] judges it, and [`audit`] what their locks guarded. Nothing here knows lockattr: whatever locks can be judged
-//! by it.
+//! Each process records its calls and their outcomes with a [`Recorder`], with the time of a clock
+//! that all processes share. [`check`] checks the history, and [`audit`] the resource that the
+//! locks guarded. Nothing here depends on lockattr: any lock can be checked.
 
 mod chain;
 mod check;

@@ -1,5 +1,5 @@
-//! What a resource holds in the end that a lock guarded: a counter and a set, each element added by
-//! reading all and writing all back.
+//! Audits a resource that a lock guarded: a counter and a set, to which each process adds an
+//! element by reading everything and writing it back.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,53 +9,53 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// What lies in the resource.
+/// The contents of the resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Held {
-    /// How often something was added.
+    /// The number of additions.
     pub count: u64,
-    /// All that was added.
+    /// The added elements.
     pub elements: BTreeSet<u64>,
 }
 
-/// One addition that the resource has acknowledged.
+/// An addition that the resource has acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Written {
-    /// Who added.
+    /// The process that added the element.
     pub process: u32,
-    /// What: no process adds the same.
+    /// The element. No two additions have the same.
     pub element: u64,
-    /// When it began to read all that was there.
+    /// When the process began to read the contents.
     pub read: u64,
-    /// When it had written all that and its element.
+    /// When it had written the contents with its element.
     pub written: u64,
 }
 
-/// An acknowledged addition, or several, that the resource holds no more.
+/// An acknowledged addition, or several, that the resource no longer has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// An element is gone.
+    /// An element is missing.
     Gone {
-        /// It.
+        /// The lost addition.
         lost: Written,
-        /// Who was between reading and writing at the same time.
+        /// The additions whose time between read and write overlaps with it.
         by: Vec<Written>,
     },
-    /// The counter does not say how much was added.
+    /// The counter is wrong.
     Count {
-        /// What it says.
+        /// Its value.
         count: u64,
-        /// How much was acknowledged.
+        /// The number of acknowledged additions.
         acknowledged: u64,
     },
 }
 
-/// Whether all that was acknowledged is there, once. More may be: a process that died could not write
-/// down what it had added.
+/// Checks that the resource has every acknowledged addition. It may have more: a process that died
+/// could not record its last addition.
 ///
 /// # Errors
 ///
-/// What is missing, and who wrote over it.
+/// The missing additions, and those that may have overwritten them.
 pub fn audit(written: &[Written], held: &Held) -> Result<(), Vec<Wrong>> {
     let gone = written.iter().filter(|one| !held.elements.contains(&one.element));
     let mut wrong: Vec<Wrong> = gone
@@ -75,22 +75,22 @@ pub fn audit(written: &[Written], held: &Held) -> Result<(), Vec<Wrong>> {
 }
 
 impl Written {
-    /// Writes it down, where other processes may do so as well.
+    /// Appends the addition to a file, which several processes may share.
     ///
     /// # Errors
     ///
-    /// Where the file cannot be written.
+    /// If the file cannot be written.
     pub fn append(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let mut line = serde_json::to_vec(self)?;
         line.push(b'\n');
         OpenOptions::new().create(true).append(true).open(path)?.write_all(&line)
     }
 
-    /// All that was written down.
+    /// Reads all additions from a file.
     ///
     /// # Errors
     ///
-    /// Where the file cannot be read.
+    /// If the file cannot be read.
     pub fn all(path: impl AsRef<Path>) -> io::Result<Vec<Self>> {
         let lines = BufReader::new(File::open(path)?).lines();
         lines.map(|line| Ok(serde_json::from_str(&line?)?)).collect()

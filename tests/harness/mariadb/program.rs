@@ -37,8 +37,8 @@ const MYSQL_FILES: [&str; 6] = [
 pub(super) struct Program {
     server: PathBuf,
     is_mysql: bool,
-    /// An empty server's data, and a process whose [`Leash`](crate::leash::Leash) removes the
-    /// directory: a `static` is never dropped.
+    /// An empty server's data, and a process whose `Leash` removes the directory: a `static` is
+    /// never dropped.
     template: OnceCell<(TempDir, Process)>,
 }
 
@@ -72,8 +72,8 @@ impl Program {
         self.is_mysql
     }
 
-    /// Returns the path of an empty server's data, which is created once per test program: that takes
-    /// MariaDB half a second, and MySQL several seconds.
+    /// Returns the path of an empty server's data, which is created once per test program. That
+    /// takes MariaDB half a second, and MySQL several seconds.
     pub(super) async fn template(&self) -> PathBuf {
         let make = async || {
             let directory = TempDir::with_prefix("lockattr-").expect("a temporary directory");

@@ -1,5 +1,5 @@
-//! Starts the server's process in a new directory, and waits until it is ready, its port is taken, or
-//! it fails.
+//! Starts the server's process in a new directory, and waits until it is ready, its port is taken,
+//! or it fails.
 
 use std::fs;
 use std::io::ErrorKind;

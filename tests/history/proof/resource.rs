@@ -1,4 +1,4 @@
-//! The counter and the set.
+//! Tests of the audit of the counter and the set.
 
 use lockattr_history::{Held, Written, Wrong, audit};
 
