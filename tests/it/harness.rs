@@ -1,4 +1,4 @@
-//! The harness under test: what the other tests stand on must itself stand.
+//! Tests of the harness itself.
 
 mod cluster;
 mod events;
