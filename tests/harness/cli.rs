@@ -1,4 +1,4 @@
-//! The harness' own connection to a server: looks behind the code under test, and meddles.
+//! The harness' own connection to a Redis server, to inspect and to change its state.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
@@ -8,14 +8,14 @@ use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue, RedisResult};
 
 use crate::proxy::digests;
 
-/// By this name the harness knows its own connections in the server's list.
+/// The client name of the harness' own connections in the server's `CLIENT LIST`.
 const NAME: &str = "harness";
 
-/// Longer than the client's half second: these commands look, and a loaded machine may keep them
-/// waiting.
+/// The connect and response timeout. Longer than the client's half second, because a loaded machine
+/// may be slow.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 
-/// A plain connection as the default user. Every method panics when the server does not answer.
+/// A plain connection as the default user. Every method panics if the server does not respond.
 #[derive(Debug, Clone)]
 pub struct Cli {
     connection: MultiplexedConnection,
@@ -35,26 +35,26 @@ impl Cli {
         Ok(Self { connection })
     }
 
-    /// Any command, in the words of `redis-cli`: `cli.query::<String>(&["SET", "lock:a", "theirs",
+    /// Sends any command, as in `redis-cli`: `cli.query::<String>(&["SET", "lock:a", "theirs",
     /// "PX", "500"])`.
     pub async fn query<T: FromRedisValue>(&self, words: &[&str]) -> T {
         let answer = self.try_query(words).await;
         answer.unwrap_or_else(|error| panic!("{}: {error}", words.join(" ")))
     }
 
-    /// [`query`](Self::query) for a command that the server may well refuse.
+    /// [`query`](Self::query) for a command that the server may refuse.
     ///
     /// # Errors
     ///
-    /// What the server answered, or that it did not answer.
+    /// The server's error reply, or the connection's error.
     pub async fn try_query<T: FromRedisValue>(&self, words: &[&str]) -> RedisResult<T> {
         let mut command = Cmd::new();
         command.arg(words);
         command.query_async(&mut self.connection.clone()).await
     }
 
-    /// Runs one of our scripts, which the server knows: what the server does with a request that
-    /// arrives late. The words are those behind the digest, so the number of keys comes first.
+    /// Runs one of lockattr's scripts that the server has loaded, as if a late request arrived. The
+    /// words are those after the digest, so the number of keys comes first.
     pub async fn arrives_late<T: FromRedisValue>(&self, script: &str, words: &[&str]) -> T {
         for digest in digests(script) {
             if self.query::<Vec<bool>>(&["SCRIPT", "EXISTS", digest]).await == [true] {
@@ -64,7 +64,7 @@ impl Cli {
         panic!("the server does not know `{script}`");
     }
 
-    /// The names that match, in order. By `SCAN`, so that `KEYS` is not among the commands counted.
+    /// Returns the matching names, sorted. Uses `SCAN` to keep `KEYS` out of the command counts.
     pub async fn keys(&self, pattern: &str) -> Vec<String> {
         let mut found = Vec::new();
         let mut cursor = "0".to_owned();
@@ -82,13 +82,13 @@ impl Cli {
         }
     }
 
-    /// What `GET` says.
+    /// Returns the reply of `GET`.
     pub async fn value(&self, key: &str) -> Option<String> {
         self.query(&["GET", key]).await
     }
 
-    /// The value of who has a lock, if anybody has: what is written for as long as claims wait
-    /// (`queued=1 until=… kept=… VALUE`) is read as the store reads it.
+    /// Returns the value of a lock's holder, if it has one. While claims wait, the key contains
+    /// `queued=1 until=… kept=… VALUE`, which is read as the store reads it.
     pub async fn held_value(&self, key: &str) -> Option<String> {
         let value = self.value(key).await?;
         let Some(marked) = value.strip_prefix("queued=1 until=") else { return Some(value) };
@@ -99,21 +99,22 @@ impl Cli {
         (now < until).then(|| value.to_owned())
     }
 
-    /// Milliseconds left, or what `PTTL` says instead: -2 without the key, -1 with a key that never
-    /// ends.
+    /// Returns the remaining TTL in milliseconds, or -2 if there is no such key, or -1 if it never
+    /// expires.
     pub async fn pttl(&self, key: &str) -> i64 {
         self.query(&["PTTL", key]).await
     }
 
-    /// One field of `INFO`, such as `blocked_clients`.
+    /// Returns one field of `INFO`, such as `blocked_clients`.
     pub async fn info(&self, field: &str) -> String {
         let text: String = self.query(&["INFO"]).await;
         let value = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
         value.unwrap_or_else(|| panic!("`INFO` has no {field}")).to_owned()
     }
 
-    /// How often each command was called since the start or [`reset_stats`](Self::reset_stats), the
-    /// harness' own calls included; a subcommand goes by `client|list`.
+    /// Returns the number of calls of each command since the start or
+    /// [`reset_stats`](Self::reset_stats), the harness' own calls included. A subcommand is named
+    /// like `client|list`.
     pub async fn commandstats(&self) -> BTreeMap<String, u64> {
         let text: String = self.query(&["INFO", "commandstats"]).await;
         text.lines()
@@ -125,17 +126,17 @@ impl Cli {
             .collect()
     }
 
-    /// Counts commands from zero again.
+    /// Resets the command counts.
     pub async fn reset_stats(&self) {
         let () = self.query(&["CONFIG", "RESETSTAT"]).await;
     }
 
-    /// How many connections there are beside the harness' own.
+    /// Returns the number of connections other than the harness' own.
     pub async fn client_count(&self) -> usize {
         self.others().await.len()
     }
 
-    /// Ends every connection but the harness' own, and says how many.
+    /// Closes every connection except the harness' own, and returns their number.
     pub async fn client_kill_all_others(&self) -> usize {
         let mut killed = 0;
         for id in self.others().await {
@@ -144,47 +145,47 @@ impl Cli {
         killed
     }
 
-    /// Keeps every client waiting for so long, the harness as well.
+    /// Delays the commands of every client by `pause`, the harness' own too.
     pub async fn client_pause(&self, pause: Duration) {
         let () = self.query(&["CLIENT", "PAUSE", &pause.as_millis().to_string(), "ALL"]).await;
     }
 
-    /// Forgets all data.
+    /// Deletes all data.
     pub async fn flushall(&self) {
         let () = self.query(&["FLUSHALL"]).await;
     }
 
-    /// Forgets all scripts, as a restart does.
+    /// Drops all loaded scripts, as a restart does.
     pub async fn script_flush(&self) {
         let () = self.query(&["SCRIPT", "FLUSH"]).await;
     }
 
-    /// Writes all data to disk, for [`RedisServer::revive`](crate::RedisServer::revive) to find.
+    /// Writes all data to disk, for [`RedisServer::revive`](crate::RedisServer::revive) to load.
     pub async fn save(&self) {
         let () = self.query(&["SAVE"]).await;
     }
 
-    /// A key's type, its value where it is a string, and its time left: for messages.
+    /// Describes a key for messages: its type, its value if it is a string, and its remaining TTL.
     pub(crate) async fn describe(&self, key: &str) -> String {
-        // A node of a cluster refuses questions about its master's keys, and about those that move.
+        // A cluster node refuses commands on its master's keys, and on keys that are being moved.
         let kind: String = match self.try_query(&["TYPE", key]).await {
             Ok(kind) => kind,
             Err(error) => return error.to_string(),
         };
         let value: Option<String> = match kind.as_str() {
-            // It may be of another kind by now.
+            // Its type may have changed meanwhile.
             "string" => self.try_query(&["GET", key]).await.ok().flatten(),
             _ => None,
         };
         format!("{kind} {value:?}, {} ms left", self.pttl(key).await)
     }
 
-    /// The number of the process that answers, if one does and has all its data.
+    /// Returns the process id of the server, if it responds and has loaded its data.
     pub(crate) async fn server_pid(&self) -> Option<u32> {
         let text: String = self.try_query(&["INFO"]).await.ok()?;
         let field = |name| text.lines().find_map(|line| line.strip_prefix(name));
-        // A server that still loads refuses everything but such questions. A sentinel has nothing
-        // to load, and does not speak of it.
+        // While it loads data, a server responds to `INFO` but refuses most commands. A sentinel
+        // loads nothing and has no such field.
         field("loading:").is_none_or(|loading| loading.trim() == "0").then_some(())?;
         field("process_id:")?.trim().parse().ok()
     }

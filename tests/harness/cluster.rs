@@ -1,4 +1,4 @@
-//! A real cluster: three masters that share the slots, and a replica of each.
+//! A real Redis cluster: three masters that share the slots, and a replica of each.
 
 mod builder;
 mod engine;
@@ -20,10 +20,10 @@ use view::View;
 
 const MASTERS: usize = 3;
 
-/// A failover takes about three seconds where nothing else is going on.
+/// The limit of every wait. A failover takes about three seconds on an idle machine.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Six servers that end with this value.
+/// Six servers, which are killed when this value is dropped.
 #[derive(Debug)]
 pub struct Cluster {
     nodes: Vec<RedisServer>,
@@ -31,24 +31,24 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Three masters with a replica each, without passwords, TLS or persistence, in which a node
-    /// that is silent for a second and a half is replaced. Returns once all slots are served and
-    /// all replicas linked.
+    /// Starts three masters with a replica each, without passwords, TLS or persistence. A master
+    /// that is silent for 1.5 seconds is replaced. Returns once all slots are served and all
+    /// replicas linked.
     ///
     /// # Panics
     ///
-    /// When a server does not start, or the cluster is not ready within thirty seconds.
+    /// If a server does not start, or the cluster is not ready within thirty seconds.
     pub async fn start() -> Self {
         Self::builder().start().await
     }
 
-    /// For another timeout with silent nodes, passwords, users, TLS or persistence.
+    /// Returns a builder, for another node timeout, passwords, users, TLS or persistence.
     pub fn builder() -> ClusterBuilder {
         ClusterBuilder::default()
     }
 
-    /// One cluster for all tests of a program that only use it: who kills nodes or moves slots
-    /// starts its own. It takes a silence of five seconds for a failure, and ends with the
+    /// Returns the cluster that all tests of a program share. A test that kills nodes or moves
+    /// slots starts its own. The shared one has a node timeout of five seconds, and ends with the
     /// program.
     ///
     /// # Panics
@@ -60,22 +60,21 @@ impl Cluster {
         SHARED.get_or_init(|| patient.start()).await
     }
 
-    /// `redis+cluster://P1,P2,P3`: the nodes that were the masters at first, and the password if
-    /// there is one.
+    /// Returns `redis+cluster://P1,P2,P3`: the first masters, with the password if there is one.
     pub fn url(&self) -> String {
         self.url_by("redis+cluster", RedisServer::addr)
     }
 
-    /// [`url`](Self::url) with settings: `url_with("ttl=1s&prefix=test:")`.
+    /// Returns [`url`](Self::url) with settings: `url_with("ttl=1s&prefix=test:")`.
     pub fn url_with(&self, query: &str) -> String {
         format!("{}?{query}", self.url())
     }
 
-    /// [`url`](Self::url) with `tls=true`: the ports of the same nodes that speak TLS.
+    /// Returns [`url`](Self::url) with `tls=true` and the same nodes' TLS ports.
     ///
     /// # Panics
     ///
-    /// When they were built without TLS.
+    /// If they were built without TLS.
     pub fn tls_url(&self) -> String {
         format!("{}?tls=true", self.url_by("redis+cluster", RedisServer::tls_addr))
     }
@@ -85,31 +84,30 @@ impl Cluster {
         format!("{scheme}://{}{hosts}", self.nodes[0].login())
     }
 
-    /// All nodes; the first three were the masters at first, and the others, in order, their
-    /// replicas.
+    /// Returns all nodes: the first three masters, then their replicas in the same order.
     pub fn nodes(&self) -> &[RedisServer] {
         &self.nodes
     }
 
-    /// The slot of a key, which is that of its hash tag if it has one.
+    /// Returns the slot of a key, or of its hash tag if it has one.
     pub fn slot_of(&self, key: &str) -> u16 {
         slot::slot_of(key)
     }
 
-    /// The master that serves this key; waits for a failover that is under way.
+    /// Returns the master that serves this key. Waits for a failover that is under way.
     ///
     /// # Panics
     ///
-    /// When none that is up does within thirty seconds.
+    /// If no node that is up serves it within thirty seconds.
     pub async fn node_of(&self, key: &str) -> &RedisServer {
         self.master_of(self.slot_of(key)).await
     }
 
-    /// The master that serves this slot; waits for a failover that is under way.
+    /// Returns the master that serves this slot. Waits for a failover that is under way.
     ///
     /// # Panics
     ///
-    /// When none that is up does within thirty seconds.
+    /// If no node that is up serves it within thirty seconds.
     pub async fn master_of(&self, slot: u16) -> &RedisServer {
         let mut patience = Patience::new(LIMIT);
         loop {
@@ -125,7 +123,7 @@ impl Cluster {
         }
     }
 
-    /// A replica of the master that serves this slot, if one is up.
+    /// Returns a replica of the master that serves this slot, if one is up.
     ///
     /// # Panics
     ///

@@ -1,67 +1,66 @@
-//! What the servers of all engines have in common, for the tests and the measures that run on each
-//! of them.
+//! The interface to the servers of every engine, for tests and benchmarks that run on each engine.
 
 use std::time::Duration;
 
 /// A server of one engine, or an ensemble of them.
 ///
-/// Tests that do it no harm share one, in a `static` and from one runtime after another: so it
-/// keeps no connection open, and is asked from any task.
+/// Tests that do not break it share one in a `static`, from several runtimes in turn. So it keeps
+/// no connection open, and any task may call it.
 #[allow(async_fn_in_trait, reason = "only tests call it, from one task")]
 pub trait Engine: Sized + Send + Sync + 'static {
-    /// Settings of its URL under which a silent holder's lock ends soon: a lease of two seconds, and
-    /// whatever else allows for that.
+    /// URL settings under which the lock of a silent holder expires soon: a TTL of two seconds, and
+    /// the engine's other timeouts to match.
     const SHORT: &'static str = "ttl=2s";
 
-    /// Settings under which an error comes soon where there is no answer.
+    /// URL settings under which a request without a response fails soon.
     const QUICK: &'static str = "response_timeout=500ms&connect_timeout=1s&heartbeat=500ms";
 
-    /// How long, at the most, a lock stays taken whose holder was last heard of now: what the docs
-    /// promise under [`SHORT`](Self::SHORT).
+    /// The longest time that a lock stays held after its holder's last sign of life, as the docs
+    /// promise for the settings [`SHORT`](Self::SHORT).
     const GIVES_UP_WITHIN: Duration = Duration::from_secs(2);
 
-    /// Whether a lock lasts until its lease ends, even if its holder's connections do earlier.
+    /// Whether a lock lasts until its lease ends, even if the holder's connections close earlier.
     const OUTLIVES_ITS_CONNECTION: bool = true;
 
-    /// Whether clients hear from its servers, in plain text, where the others are: then wires in front of
-    /// it change that in what they say.
+    /// Whether its servers send clients the addresses of the other servers, in plain text. Wires in
+    /// front of them then rewrite those addresses.
     const NAMES_SERVERS: bool = false;
 
-    /// Starts it on free ports, with its data in a directory of its own.
+    /// Starts it on free ports, with its data in its own directory.
     async fn start() -> Self;
 
-    /// The URL of a store there.
+    /// Returns the URL of a store on it.
     fn url(&self) -> String {
         self.url_at(&self.addrs())
     }
 
-    /// The same with more settings, `name=value&…`.
+    /// Returns the same URL with more settings, `name=value&…`.
     fn url_with(&self, query: &str) -> String {
         with_query(&self.url(), query)
     }
 
-    /// `127.0.0.1:PORT` of each of its servers, for proxies in front of them.
+    /// Returns `127.0.0.1:PORT` of each of its servers, for proxies in front of them.
     fn addrs(&self) -> Vec<String>;
 
-    /// The same URL, with these addresses in place of its own.
+    /// Returns the same URL with these addresses instead of its own.
     fn url_at(&self, addrs: &[String]) -> String;
 
     /// Kills all its servers (SIGKILL) and starts them again with their data, on the same ports.
-    /// Returns once they answer.
+    /// Returns once they respond.
     async fn restart(&self);
 
-    /// Stops them all where they stand (SIGSTOP).
+    /// Pauses all its servers (SIGSTOP).
     fn freeze(&self);
 
-    /// They go on (SIGCONT).
+    /// Resumes all its servers (SIGCONT).
     fn thaw(&self);
 
-    /// What lockattr has left in the store, but for what counts fencing tokens: a line for each
-    /// thing, with the lock's key in it where it belongs to one.
+    /// Lists what lockattr has left in the store, except fencing counters: one line for each entry,
+    /// with the lock's key if the entry belongs to a lock.
     async fn left(&self) -> Vec<String>;
 }
 
-/// A URL with more settings, in place of those that it has under the same names.
+/// Returns the URL with these settings, which replace its own settings of the same names.
 pub fn with_query(url: &str, query: &str) -> String {
     let (base, old) = url.split_once('?').unwrap_or((url, ""));
     let name = |setting: &str| setting.split('=').next().unwrap_or_default().to_owned();
@@ -73,7 +72,7 @@ pub fn with_query(url: &str, query: &str) -> String {
 
 /// Calls a macro with all engines: `engines!(each)` is `each! { redis: RedisServer, … }`.
 ///
-/// The one list of them: what stands here is tested and measured.
+/// This is the only list of engines: tests and benchmarks run on exactly these.
 #[macro_export]
 macro_rules! engines {
     ($each:ident) => {

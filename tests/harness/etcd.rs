@@ -1,4 +1,4 @@
-//! A real etcd: three members that elect a leader within a second.
+//! A real etcd cluster: three members that elect a leader within a second.
 
 mod ctl;
 mod member;
@@ -16,22 +16,22 @@ use crate::eventually::Patience;
 
 const MEMBERS: usize = 3;
 
-/// It takes half a second where nothing else is going on.
+/// The limit of every wait. An election takes half a second on an idle machine.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Three members that end with this value.
+/// Three members, which are killed when this value is dropped.
 ///
-/// They write without `fsync`: what they have written outlives their processes, which is all that
-/// dies here.
+/// They write without `fsync`: written data survives their processes, and tests kill only those.
 #[derive(Debug)]
 pub struct Etcd {
-    // Declared, and so dropped, before their directory.
+    // Declared first, so that they are dropped before their directory.
     members: Vec<Mutex<Member>>,
     directory: TempDir,
 }
 
 impl Etcd {
-    /// One for all tests of a program that only use it: a test that harms members starts its own.
+    /// Returns the cluster that all tests of a program share. A test that kills or pauses members
+    /// starts its own.
     ///
     /// # Panics
     ///
@@ -41,11 +41,11 @@ impl Etcd {
         SHARED.get_or_init(Self::start).await
     }
 
-    /// Which member leads; waits for an election that is under way.
+    /// Returns the index of the leader. Waits for an election that is under way.
     ///
     /// # Panics
     ///
-    /// When none that is up does within thirty seconds.
+    /// If no member that is up leads within thirty seconds.
     pub async fn leader(&self) -> usize {
         let mut patience = Patience::new(LIMIT);
         loop {
@@ -59,48 +59,48 @@ impl Etcd {
         }
     }
 
-    /// Kills one (SIGKILL).
+    /// Kills a member (SIGKILL).
     pub fn kill(&self, nth: usize) {
         self.member(nth).kill();
     }
 
-    /// Starts one again that was killed, with its data; returns once it serves.
+    /// Starts a killed member again, with its data. Returns once it serves.
     ///
     /// # Panics
     ///
-    /// When it does not within thirty seconds.
+    /// If it does not serve within thirty seconds.
     pub async fn revive(&self, nth: usize) {
         self.member(nth).start(self.directory.path());
         self.ready(&[nth]).await.unwrap_or_else(|why| panic!("etcd does not come back: {why}"));
     }
 
-    /// Stops one where it stands (SIGSTOP).
+    /// Pauses a member (SIGSTOP).
     pub fn stop_signal(&self, nth: usize) {
         self.member(nth).stop();
     }
 
-    /// It goes on (SIGCONT).
+    /// Resumes a member (SIGCONT).
     pub fn continue_signal(&self, nth: usize) {
         self.member(nth).resume();
     }
 
-    /// All keys that begin with this.
+    /// Returns all keys with this prefix.
     pub async fn keys(&self, prefix: &str) -> Vec<String> {
         let found = self.ctl(&["get", prefix, "--prefix", "--keys-only"]).await;
         found.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
     }
 
-    /// All leases that are not over, in hexadecimal digits.
+    /// Returns the ids of all live leases, in hexadecimal.
     pub async fn leases(&self) -> Vec<String> {
         let found = self.ctl(&["lease", "list"]).await;
         found.lines().skip(1).map(str::to_owned).collect()
     }
 
-    /// How many events all watches were sent so far.
+    /// Returns the number of events sent to all watches so far.
     ///
     /// # Panics
     ///
-    /// When a member does not say.
+    /// If a member does not report it.
     pub async fn events(&self) -> u64 {
         let mut events = 0;
         for addr in self.addrs() {
@@ -109,11 +109,11 @@ impl Etcd {
         events
     }
 
-    /// What `etcdctl` prints for these words.
+    /// Runs `etcdctl` with these arguments and returns its output.
     ///
     /// # Panics
     ///
-    /// When it fails.
+    /// If it fails.
     pub async fn ctl(&self, words: &[&str]) -> String {
         let up = (0..MEMBERS).filter(|&nth| self.member(nth).is_up());
         let up: Vec<_> = up.map(|nth| self.member(nth).addr()).collect();
@@ -132,7 +132,7 @@ impl Etcd {
         etcd.ready(&[0, 1, 2]).await.map(|()| etcd)
     }
 
-    /// Waits for these to serve.
+    /// Waits until these members serve.
     async fn ready(&self, which: &[usize]) -> Result<(), String> {
         let mut patience = Patience::new(LIMIT);
         for &nth in which {
@@ -158,7 +158,7 @@ impl Etcd {
 impl Engine for Etcd {
     const SHORT: &'static str = "ttl=2s&session_timeout=4s";
 
-    /// The session's time, and a second: the servers look every half of one which are over.
+    /// The session timeout and a second: the servers check for expired leases every half second.
     const GIVES_UP_WITHIN: Duration = Duration::from_secs(5);
 
     async fn start() -> Self {
@@ -188,7 +188,7 @@ impl Engine for Etcd {
         (0..MEMBERS).for_each(|nth| self.continue_signal(nth));
     }
 
-    /// Sessions live as long as their stores.
+    /// Ignores session keys: a session lives as long as its store.
     async fn left(&self) -> Vec<String> {
         let mut left = self.keys("").await;
         left.retain(|key| !key.starts_with("lockattr/session/"));
@@ -196,7 +196,7 @@ impl Engine for Etcd {
     }
 }
 
-/// Where a member's log is.
+/// Returns the path of a member's log.
 fn log_of(directory: &Path, name: &str) -> std::path::PathBuf {
     directory.join(format!("{name}.log"))
 }

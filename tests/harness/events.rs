@@ -1,4 +1,4 @@
-//! The events that the code under test emits, kept for a test to look at.
+//! Captures the `tracing` events that the code under test emits.
 
 use std::fmt::{self, Write as _};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak};
@@ -8,12 +8,12 @@ use tracing::field::{Field, Visit};
 use tracing::{Level, Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
-/// One event as it would be printed.
+/// One captured event.
 #[derive(Debug, Clone)]
 pub struct Event {
-    /// How bad it is.
+    /// The event's level.
     pub level: Level,
-    /// The message, then its fields as `name=value`.
+    /// The message, followed by the fields as `name=value`.
     pub text: String,
 }
 
@@ -23,11 +23,11 @@ pub struct Events {
     capture: Arc<Capture>,
 }
 
-/// Keeps the warnings and errors emitted on the current runtime, until the result is dropped.
+/// Captures the warnings and errors emitted on the current runtime, until the result is dropped.
 ///
-/// Every test has a runtime of its own, and an event belongs to the runtime whose code emits it, on
-/// whichever of its threads. So tests run in parallel without hearing each other, and a test hears
-/// the manager's background task as well. What is emitted outside any runtime is heard by no process.
+/// Every test has its own runtime, and an event belongs to the runtime that emits it, on any of its
+/// threads. So parallel tests do not see each other's events, and a test also sees those of the
+/// manager's background task. Events outside a runtime are not captured.
 ///
 /// # Panics
 ///
@@ -36,8 +36,8 @@ pub fn capture_events() -> Events {
     capture_events_from(Level::WARN)
 }
 
-/// [`capture_events`] down to a finer level: to `Level::TRACE` for a test that nothing anywhere
-/// tells a password.
+/// [`capture_events`] down to a finer level, such as `Level::TRACE` for a test that no event
+/// contains a password.
 ///
 /// # Panics
 ///
@@ -56,22 +56,22 @@ pub fn capture_events_from(level: Level) -> Events {
 }
 
 impl Events {
-    /// All, oldest first.
+    /// Returns all events, oldest first.
     pub fn all(&self) -> Vec<Event> {
         locked(&self.capture.events).clone()
     }
 
-    /// How many have `part` in their text.
+    /// Returns how many events have `part` in their text.
     pub fn count(&self, part: &str) -> usize {
         locked(&self.capture.events).iter().filter(|event| event.text.contains(part)).count()
     }
 
-    /// Whether any has `part` in its text.
+    /// Returns whether an event has `part` in its text.
     pub fn contains(&self, part: &str) -> bool {
         self.count(part) > 0
     }
 
-    /// Whether there was none.
+    /// Returns whether no event was captured.
     pub fn is_empty(&self) -> bool {
         locked(&self.capture.events).is_empty()
     }
@@ -84,8 +84,8 @@ struct Capture {
     events: Mutex<Vec<Event>>,
 }
 
-/// One list for the program, because a subscriber of the thread would miss what a runtime's other
-/// threads emit.
+/// Returns the program's only list of captures. A thread's own subscriber would miss the events of
+/// the runtime's other threads.
 fn captures() -> MutexGuard<'static, Vec<Weak<Capture>>> {
     static CAPTURES: Mutex<Vec<Weak<Capture>>> = Mutex::new(Vec::new());
     locked(&CAPTURES)
@@ -95,12 +95,12 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The layer behind all captures.
+/// The layer that fills all captures.
 struct Recorder;
 
 impl<S: Subscriber> Layer<S> for Recorder {
     fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
-        // Finer events of other crates are no process's business here, and some of them emit thousands.
+        // Finer events of other crates do not matter here, and some crates emit thousands.
         *metadata.level() <= Level::WARN || metadata.target().starts_with("lockattr")
     }
 

@@ -1,26 +1,25 @@
-//! The one way to wait in a test: ask again until it is so, with a limit.
+//! The only way to wait in a test: repeats a check until it holds, up to a limit.
 
 use std::panic::Location;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// The pause between two looks grows from the first of these to the second: quick where it can be,
-/// cheap where not.
+/// The shortest and the longest pause between two checks. The pause doubles each time, so short
+/// waits are exact and long waits are cheap.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
 
-/// Asks `check` until it says `true`.
+/// Repeats `check` until it returns `true`.
 ///
 /// ```ignore
 /// eventually(SOON, "the lock is free", async || cli.value("lock:a").await.is_none()).await;
 /// ```
 ///
-/// The limit counts on the runtime's clock, so it also works on a paused one.
+/// The limit uses the runtime's clock, so it also works if that is paused.
 ///
 /// # Panics
 ///
-/// When `limit` has passed, naming `what` and the line that waited. A `check` that hangs counts as
-/// one that says no.
+/// After `limit`, with `what` and the line of the caller. A `check` that hangs counts as `false`.
 #[track_caller]
 pub fn eventually(
     limit: Duration,
@@ -36,8 +35,8 @@ pub fn eventually(
     }
 }
 
-/// The waiting itself, for loops of the harness' own. Futures that hold an async closure cannot be
-/// spawned as yet ("implementation of `Send` is not general enough"), and those of the harness must
+/// The pauses of one wait, for loops inside the harness. Futures that hold an async closure cannot
+/// be spawned yet ("implementation of `Send` is not general enough"), and the harness' futures must
 /// be.
 pub(crate) struct Patience {
     end: Instant,
@@ -49,7 +48,7 @@ impl Patience {
         Self { end: Instant::now() + limit, pause: PAUSES.0 }
     }
 
-    /// Waits a little. `false` when there is no more time for another look.
+    /// Sleeps for the next pause. Returns `false` if the limit has passed.
     pub(crate) async fn pause(&mut self) -> bool {
         sleep(self.pause).await;
         self.pause = (self.pause * 2).min(PAUSES.1);

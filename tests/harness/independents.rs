@@ -1,4 +1,4 @@
-//! Several servers that know nothing of one another, as a quorum is asked of.
+//! Several independent Redis servers, for Redlock.
 
 mod engine;
 
@@ -8,7 +8,8 @@ use crate::redis_server::Authority;
 use crate::servers::hosts;
 use crate::{Proxy, RedisServer, RedisServerBuilder, Servers};
 
-/// Servers of one kind that end with this value, and the proxies in front of them, if asked for.
+/// Servers with the same settings, which are killed when this value is dropped, and the proxies in
+/// front of them if a test uses these.
 #[derive(Debug)]
 pub struct Independents {
     nodes: Vec<RedisServer>,
@@ -16,7 +17,7 @@ pub struct Independents {
 }
 
 impl Independents {
-    /// Starts so many servers without passwords, TLS or persistence.
+    /// Starts `count` servers without passwords, TLS or persistence.
     ///
     /// # Panics
     ///
@@ -25,38 +26,38 @@ impl Independents {
         Self::builder().count(count).start().await
     }
 
-    /// For passwords, users, TLS or append-only files.
+    /// Returns a builder, for passwords, users, TLS or append-only files.
     pub fn builder() -> IndependentsBuilder {
         IndependentsBuilder { node: RedisServer::builder(), count: 5, tls: false }
     }
 
-    /// `redlock://P1,…,P5`, with the password if there is one.
+    /// Returns `redlock://P1,…,P5`, with the password if there is one.
     pub fn url(&self) -> String {
         self.url_to("redlock", &hosts(&self.nodes, RedisServer::addr))
     }
 
-    /// [`url`](Self::url) with settings: `url_with("ttl=1s&prefix=test:")`.
+    /// Returns [`url`](Self::url) with settings: `url_with("ttl=1s&prefix=test:")`.
     pub fn url_with(&self, query: &str) -> String {
         format!("{}?{query}", self.url())
     }
 
-    /// [`url`](Self::url) with `tls=true`: the ports that speak TLS.
+    /// Returns [`url`](Self::url) with `tls=true` and the TLS ports.
     ///
     /// # Panics
     ///
-    /// When the servers were built without TLS.
+    /// If the servers were built without TLS.
     pub fn tls_url(&self) -> String {
         format!("{}?tls=true", self.url_to("redlock", &hosts(&self.nodes, RedisServer::tls_addr)))
     }
 
-    /// [`url`](Self::url) through the [`proxies`](Self::proxies).
+    /// Returns [`url`](Self::url) through the [`proxies`](Self::proxies).
     pub async fn url_through_proxies(&self) -> String {
         let addrs: Vec<String> = self.proxies().await.iter().map(Proxy::addr).collect();
         self.url_to("redlock", &addrs.join(","))
     }
 
-    /// A proxy in front of each server, in their order; started when asked for, on the runtime that
-    /// asks first.
+    /// Returns a proxy for each server, in the same order. The first call starts them, on its own
+    /// runtime.
     pub async fn proxies(&self) -> &[Proxy] {
         let start = async || {
             let mut proxies = Vec::new();
@@ -68,41 +69,41 @@ impl Independents {
         self.proxies.get_or_init(start).await
     }
 
-    /// All servers.
+    /// Returns all servers.
     pub fn nodes(&self) -> &[RedisServer] {
         &self.nodes
     }
 
-    /// The server of this number, from zero: for its `cli()`, `addr()` and all else.
+    /// Returns the server with this index.
     ///
     /// # Panics
     ///
-    /// When there are not so many, as all that take a number do.
+    /// If there is no such server. So do all methods that take an index.
     pub fn node(&self, number: usize) -> &RedisServer {
         &self.nodes[number]
     }
 
-    /// [`RedisServer::kill`].
+    /// Calls [`RedisServer::kill`].
     pub fn kill(&self, number: usize) {
         self.node(number).kill();
     }
 
-    /// [`RedisServer::revive`]: with what is on disk.
+    /// Calls [`RedisServer::revive`]: with the data on disk.
     pub async fn revive(&self, number: usize) {
         self.node(number).revive().await;
     }
 
-    /// [`RedisServer::restart`]: with no data, whether it keeps any or not.
+    /// Calls [`RedisServer::restart`]: without data, even if it has an append-only file.
     pub async fn restart(&self, number: usize) {
         self.node(number).restart().await;
     }
 
-    /// [`RedisServer::stop_signal`].
+    /// Calls [`RedisServer::stop_signal`].
     pub fn stop_signal(&self, number: usize) {
         self.node(number).stop_signal();
     }
 
-    /// [`RedisServer::continue_signal`].
+    /// Calls [`RedisServer::continue_signal`].
     pub fn continue_signal(&self, number: usize) {
         self.node(number).continue_signal();
     }
@@ -119,7 +120,7 @@ impl Servers for Independents {
     }
 }
 
-/// Wishes for [`Independents`].
+/// A builder for [`Independents`].
 #[derive(Debug, Clone)]
 #[must_use = "a builder starts nothing before `start()`"]
 pub struct IndependentsBuilder {
@@ -129,25 +130,25 @@ pub struct IndependentsBuilder {
 }
 
 impl IndependentsBuilder {
-    /// How many there are: five by default.
+    /// Sets the number of servers: five by default.
     pub fn count(mut self, count: usize) -> Self {
         self.count = count;
         self
     }
 
-    /// The wishes for each: `servers(RedisServer::builder().appendonly())`.
+    /// Sets the settings of each server: `servers(RedisServer::builder().appendonly())`.
     pub fn servers(mut self, node: RedisServerBuilder) -> Self {
         self.node = node;
         self
     }
 
-    /// TLS on all, under one authority.
+    /// Uses TLS on all servers, under one authority.
     pub fn tls(mut self) -> Self {
         self.tls = true;
         self
     }
 
-    /// Starts them all at once and returns when all answer.
+    /// Starts them all at once and returns once all respond.
     ///
     /// # Panics
     ///

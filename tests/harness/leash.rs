@@ -1,12 +1,14 @@
-//! Ends a child process when the test program dies before it could: killed, aborted, or at `exit`
+//! Kills a child process if the test program ends without doing so: killed, aborted, or at `exit`
 //! with statics alive.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// A shell that waits for our end of its pipe to close. However we end, the system closes it.
+/// A shell script that waits until this program's end of the pipe closes. The system closes it
+/// however this program ends.
 ///
-/// Ctrl-C reaches the whole group, so the shell ignores it: it still has the directory to clear.
+/// Ctrl-C reaches the whole process group, so the shell ignores it: it must still remove the
+/// directory.
 const SCRIPT: &str = r#"
 trap '' INT TERM HUP
 read -r _
@@ -14,14 +16,13 @@ kill -9 "$1" 2>/dev/null
 test -z "$2" || rm -rf -- "$2"
 "#;
 
-/// Held beside a child process; let go before the child is reaped, so that its number cannot be
-/// another's by then.
+/// The shell process beside a child process. It is dropped before the child is reaped, because
+/// afterwards the process id may be reused.
 #[derive(Debug)]
 pub(crate) struct Leash(Child);
 
 impl Leash {
-    /// Ties the process `pid`, and the directory that would be left behind, to the life of this
-    /// program.
+    /// Ties the process `pid`, and the directory it would leave behind, to this program's life.
     pub(crate) fn tie(pid: u32, directory: Option<&Path>) -> Self {
         let shell = Command::new("sh")
             .args(["-c", SCRIPT, "leash", &pid.to_string()])
@@ -36,7 +37,7 @@ impl Leash {
 
 impl Drop for Leash {
     fn drop(&mut self) {
-        // Before the pipe closes, or the shell would do its work.
+        // The shell must die before the pipe closes, or it would kill the child.
         self.0.kill().ok();
         self.0.wait().ok();
     }

@@ -1,28 +1,28 @@
-//! The checks at the end of nearly every test: nothing of ours stays in the store.
+//! The checks at the end of nearly every test: lockattr has left nothing in the store.
 
 use std::time::Duration;
 
 use crate::eventually::Patience;
 use crate::{Cli, RedisServer, Servers};
 
-/// Releases of dropped guards go out a little later; this is how much later they may be.
+/// How long the releases of dropped guards may take, because they are sent in the background.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// Waits for the server, or for each of several, to hold nothing but the fencing counter (a key
-/// whose name contains `fence`). Those that are down or stand still are left out.
+/// Waits until each server has no keys except the fencing counter (a key whose name contains
+/// `fence`). Skips servers that are down or paused.
 ///
 /// # Panics
 ///
-/// When something else is still there after two seconds, naming each key with its value.
+/// If another key is still there after two seconds, with each such key and its value.
 pub async fn assert_nothing_left(servers: &impl Servers) {
     assert_nothing_left_within(servers, LIMIT).await;
 }
 
-/// [`assert_nothing_left`], for what takes longer: releases that a fault has held up.
+/// [`assert_nothing_left`] with another limit, for releases that a fault has delayed.
 ///
 /// # Panics
 ///
-/// When something else is still there after `limit`, naming each key with its value.
+/// If another key is still there after `limit`, with each such key and its value.
 pub async fn assert_nothing_left_within(servers: &impl Servers, limit: Duration) {
     let mut patience = Patience::new(limit);
     for server in up(servers) {
@@ -42,12 +42,11 @@ pub async fn assert_nothing_left_within(servers: &impl Servers, limit: Duration)
     }
 }
 
-/// Waits for the server, or for each of several, to have no subscriber any more: for the end of a
-/// test whose managers are gone.
+/// Waits until no server has a subscriber any more, at the end of a test whose managers are gone.
 ///
 /// # Panics
 ///
-/// When somebody still listens after two seconds, naming the channels.
+/// If there is still a subscriber after two seconds, with the channels.
 pub async fn assert_nobody_listens(servers: &impl Servers) {
     let mut patience = Patience::new(LIMIT);
     for server in up(servers) {
@@ -75,7 +74,7 @@ async fn left_on(cli: &Cli) -> Vec<String> {
 
 async fn channels_of(cli: &Cli) -> Vec<String> {
     let mut channels: Vec<String> = cli.query(&["PUBSUB", "CHANNELS"]).await;
-    // By this one sentinels find each other.
+    // Sentinels discover each other by this channel.
     channels.retain(|channel| channel != "__sentinel__:hello");
     channels.extend(cli.query::<Vec<String>>(&["PUBSUB", "SHARDCHANNELS"]).await);
     if cli.query::<usize>(&["PUBSUB", "NUMPAT"]).await > 0 {

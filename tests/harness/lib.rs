@@ -1,7 +1,8 @@
-//! What the tests stand on: real servers that are theirs alone, a network that fails on command,
+//! The test harness: real servers of each test's own, a network that fails on command, and child
 //! processes to kill.
 //!
-//! Nothing here skips. A server that is not installed is a panic that says how to install it.
+//! No test is skipped. If a server program is missing, the harness panics with the command that
+//! installs it.
 
 mod cli;
 mod cluster;

@@ -1,4 +1,4 @@
-//! One MariaDB or MySQL of the test's own: its data copied from a template, a database for each test.
+//! A MariaDB or MySQL server: its data copied from a template, and a database for each test.
 
 mod launch;
 mod program;
@@ -17,13 +17,13 @@ use crate::process::Process;
 use launch::{PASSWORD, USER, connect};
 use program::Program;
 
-/// A `mariadbd` or a `mysqld` on a free loopback port, in a directory of its own, that ends with this
-/// value.
+/// A `mariadbd` or a `mysqld` on a free loopback port, in its own directory. It is killed when this
+/// value is dropped.
 ///
-/// What was committed survives a kill of the process, and is not forced to the disk. The program is
-/// `mariadbd` on the `PATH` or in `/usr/sbin`, or what the environment variable
-/// `LOCKATTR_MARIADB_SERVER` names, which may be a `mysqld`: [`runs_mysql`](Self::runs_mysql) says
-/// which of the two it is.
+/// Commits survive a kill of the process, but are not synced to disk. The program is `mariadbd` on
+/// the `PATH` or in `/usr/sbin`, or the one that the environment variable
+/// `LOCKATTR_MARIADB_SERVER` names, which may be a `mysqld`: [`runs_mysql`](Self::runs_mysql)
+/// returns which of the two it is.
 #[derive(Debug)]
 pub struct MariaDb {
     program: &'static Program,
@@ -34,36 +34,36 @@ pub struct MariaDb {
 }
 
 impl MariaDb {
-    /// The server that all tests of a program share, each with a database of its own.
+    /// Returns the server that all tests of a program share, each with its own database.
     pub async fn shared() -> &'static Self {
         static SHARED: OnceCell<MariaDb> = OnceCell::const_new();
         SHARED.get_or_init(Self::start_alone).await
     }
 
-    /// Whether the program that the tests run is MySQL itself, and not MariaDB.
+    /// Returns whether the tests run on MySQL, and not on MariaDB.
     ///
     /// # Panics
     ///
-    /// When the program is missing, saying how to install it.
+    /// If the program is missing, with the command that installs it.
     pub fn runs_mysql() -> bool {
         Program::chosen().is_mysql()
     }
 
-    /// A server with these options besides the usual ones.
+    /// Starts a server with these options in addition to the usual ones.
     ///
     /// # Panics
     ///
-    /// When the program is missing, saying how to install it, or when it does not start.
+    /// If the program is missing, with the command that installs it, or if it does not start.
     pub async fn with(options: &[&str]) -> Self {
         Self::of(Program::chosen(), options).await
     }
 
-    /// A MySQL, whatever the other tests run on: the one that `LOCKATTR_NEWEST_MYSQL` names. Nothing
-    /// where that is not set.
+    /// Starts the MySQL that `LOCKATTR_NEWEST_MYSQL` names, whatever the other tests run on.
+    /// Returns `None` if that is not set.
     ///
     /// # Panics
     ///
-    /// When what it names is no MySQL, or does not start.
+    /// If the program is not a MySQL, or does not start.
     pub async fn newest_mysql() -> Option<Self> {
         Some(Self::of(Program::newest_mysql()?, &[]).await)
     }
@@ -80,7 +80,7 @@ impl MariaDb {
         Self::with(&[]).await
     }
 
-    /// A new, empty database on this server: its name.
+    /// Creates an empty database and returns its name.
     pub async fn database(&self) -> String {
         static DATABASES: AtomicUsize = AtomicUsize::new(0);
         let name = format!("test_{}", DATABASES.fetch_add(1, Ordering::Relaxed));
@@ -88,39 +88,39 @@ impl MariaDb {
         name
     }
 
-    /// `127.0.0.1:PORT`.
+    /// Returns `127.0.0.1:PORT`.
     pub fn addr(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// The URL of a store in this database.
+    /// Returns the URL of a store in this database.
     pub fn url_of(&self, database: &str) -> String {
         format!("mysql://{USER}:{PASSWORD}@{}/{database}", self.addr())
     }
 
-    /// A connection of the harness' own, for looking and for meddling.
+    /// Opens a connection of the harness' own, to inspect and to change the server.
     ///
     /// # Panics
     ///
-    /// When it cannot be made. So do all that ask over one.
+    /// If it cannot be opened. So do all methods that use one.
     pub async fn cli(&self, database: &str) -> Conn {
         let connected = connect(self.port.number(), database).await;
         connected.unwrap_or_else(|error| panic!("the harness cannot look into the server: {error}"))
     }
 
-    /// The rows of one query.
+    /// Returns the rows of one query.
     pub async fn query<R: FromRow + Send + 'static>(&self, database: &str, query: &str) -> Vec<R> {
         let rows = self.cli(database).await.query(query).await;
         rows.unwrap_or_else(|error| panic!("{query}: {error}"))
     }
 
-    /// One statement without rows.
+    /// Runs one statement without rows.
     pub async fn execute(&self, database: &str, statement: &str) {
         let done = self.cli(database).await.exec_drop(statement, Params::Empty).await;
         done.unwrap_or_else(|error| panic!("{statement}: {error}"));
     }
 
-    /// What lockattr has left in a database, but for what counts fencing tokens.
+    /// Lists what lockattr has left in a database, except the fencing counters.
     pub async fn left_in(&self, database: &str) -> Vec<String> {
         let tables = "SELECT table_name FROM information_schema.tables \
                       WHERE table_schema = DATABASE() AND table_name LIKE 'lockattr%' \
@@ -140,18 +140,18 @@ impl MariaDb {
         left
     }
 
-    /// Dies at once (SIGKILL). Does nothing to a server that is down.
+    /// Kills it (SIGKILL). Does nothing if it is down.
     pub fn kill(&self) {
         if let Some(mut process) = self.slot().take() {
             process.kill();
         }
     }
 
-    /// Comes back on the same port with its data.
+    /// Starts it again on the same port, with its data.
     ///
     /// # Panics
     ///
-    /// When it does not.
+    /// If it does not start.
     pub async fn revive(&self) {
         let (directory, port) = (self.directory.path(), self.port.number());
         let process = launch::revive(self.program, directory, port, &self.extra).await;
@@ -159,12 +159,12 @@ impl MariaDb {
     }
 
     fn slot(&self) -> MutexGuard<'_, Option<Process>> {
-        // A test that panicked inside leaves nothing half done that matters here.
+        // A panic of a test leaves this value intact.
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The database that a server has for a test that has it alone.
+/// The database of a server that one test has to itself.
 const ALONE: &str = "lockattr";
 
 impl Engine for MariaDb {

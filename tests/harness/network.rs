@@ -1,5 +1,4 @@
-//! What all proxies have in common: the port where connections come in, and the switches for what
-//! passes over them.
+//! The parts that all proxies share: the listening port, and the switches for both directions.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -13,18 +12,18 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::eventually::Patience;
 use crate::port::Port;
 
-/// What happens to the bytes of one direction.
+/// The treatment of the bytes in one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Flow {
     #[default]
     Pass,
-    /// Taken from the sender and kept for later, in order.
+    /// The bytes are read from the sender and held, in order.
     Hold,
-    /// Taken from the sender and dropped.
+    /// The bytes are read from the sender and dropped.
     Swallow,
 }
 
-/// The switches, as every connection sees them.
+/// The switches, which every connection watches.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Switches {
     pub(crate) requests: Flow,
@@ -32,36 +31,37 @@ pub(crate) struct Switches {
     pub(crate) delay: Duration,
 }
 
-/// How one direction flows, as soon as it does.
+/// Waits while one direction is held, and returns its flow.
 pub(crate) async fn flowing(
     switches: &mut watch::Receiver<Switches>,
     direction: fn(&Switches) -> Flow,
 ) -> Flow {
     let now = switches.wait_for(|now| direction(now) != Flow::Hold).await;
-    // The proxy is gone when its switches are; so will the connection be.
+    // Without its switches the proxy is gone, and this connection is about to end.
     now.map_or(Flow::Pass, |now| direction(&now))
 }
 
-/// A loopback port of its own, from which each connection goes on to one server. It ends with this
-/// value, and so do the connections.
+/// A listener on a loopback port that forwards each connection to one server. The listener and its
+/// connections end when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Gateway {
     addr: SocketAddrV4,
-    /// Kept, where it is a port of its own.
+    /// Keeps the port reserved; `None` for an address that needs no reservation.
     _port: Option<Port>,
     links: Arc<Mutex<JoinSet<()>>>,
     accepting: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Gateway {
-    /// Binds the port. No process is let in before [`accept`](Self::accept), though the system answers.
+    /// Binds a free port. The system accepts connections at once, but they are forwarded only after
+    /// [`accept`](Self::accept).
     pub(crate) async fn bind() -> (Self, TcpListener) {
         let port = Port::free();
         let addr = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port.number());
         Self::listening(addr, Some(port)).await
     }
 
-    /// The same at an address that no other process asks for.
+    /// Binds an address that no other process uses.
     pub(crate) async fn bind_at(addr: SocketAddrV4) -> (Self, TcpListener) {
         Self::listening(addr, None).await
     }
@@ -77,7 +77,7 @@ impl Gateway {
         self.addr.to_string()
     }
 
-    /// Has `link` carry each new connection, from its client to `upstream`.
+    /// Runs `link` for each new connection, between its client and `upstream`.
     pub(crate) fn accept<L>(
         &self,
         listener: TcpListener,
@@ -91,12 +91,12 @@ impl Gateway {
             while let Ok((client, _)) = listener.accept().await {
                 let (upstream, link) = (Arc::clone(&upstream), Arc::clone(&link));
                 locked(&links).spawn(async move {
-                    // A server that is down closes the client's connection: it is dropped here.
+                    // If the server is down, returning closes the client's connection.
                     let Ok(server) = TcpStream::connect(&*upstream).await else {
                         return;
                     };
                     for stream in [&client, &server] {
-                        // Ours must be no slower than a cable. Where it cannot be set, it is only
+                        // The proxy must not add latency. If the option cannot be set, it is only
                         // slower.
                         stream.set_nodelay(true).ok();
                     }
@@ -107,13 +107,13 @@ impl Gateway {
         *locked(&self.accepting) = Some(accepting);
     }
 
-    /// Ends all connections; new ones are welcome. Returns once they are closed, on both sides.
+    /// Closes all connections, but accepts new ones. Returns once both sides are closed.
     pub(crate) async fn cut(&self) {
         let mut links = std::mem::take(&mut *locked(&self.links));
         links.shutdown().await;
     }
 
-    /// New connections are refused by the system, as if no process listened. Those that are open go on.
+    /// Closes the listener, so that the system refuses new connections. Open connections continue.
     pub(crate) async fn refuse(&self) {
         let accepting = locked(&self.accepting).take();
         if let Some(accepting) = accepting {
@@ -123,7 +123,7 @@ impl Gateway {
         }
     }
 
-    /// The same port again, after [`refuse`](Self::refuse); `None` where it is open.
+    /// Binds the same port again after [`refuse`](Self::refuse); `None` if it is still open.
     pub(crate) async fn bind_again(&self) -> Option<TcpListener> {
         if locked(&self.accepting).is_some() {
             return None;
@@ -131,7 +131,7 @@ impl Gateway {
         Some(listen(self.addr).await)
     }
 
-    /// How many connections are open.
+    /// Returns the number of open connections.
     pub(crate) fn connections(&self) -> usize {
         let mut links = locked(&self.links);
         while links.try_join_next().is_some() {}
@@ -149,8 +149,8 @@ impl Drop for Gateway {
 }
 
 async fn listen(addr: SocketAddrV4) -> TcpListener {
-    // A process that another test starts has all our sockets until its program begins, also a listener that is closed
-    // here.
+    // A child process that another test starts has all our sockets until its `exec`, even a
+    // listener that was closed here. Until then the address is in use.
     let mut patience = Patience::new(Duration::from_secs(10));
     loop {
         match TcpListener::bind(addr).await {

@@ -1,4 +1,4 @@
-//! A process of the fleet: the program `node/main.rs`, spoken to line by line.
+//! A child process that runs `node/main.rs` and takes commands line by line.
 
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
@@ -10,12 +10,12 @@ use tokio::time::timeout;
 use crate::eventually::Patience;
 use crate::process::Process;
 
-/// A silent node fails its test after this long.
+/// How long the harness waits for a node before the test fails.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
 
 /// Starts a [`Node`]: `node!("hold", url = server.url(), key = "product:42")`.
 ///
-/// A macro, because only the test program itself knows where its package's programs are.
+/// A macro, because `CARGO_BIN_EXE_node` is only set where the test program is compiled.
 #[macro_export]
 macro_rules! node {
     ($verb:expr $(, $name:ident = $value:expr)* $(,)?) => {
@@ -27,10 +27,10 @@ macro_rules! node {
     };
 }
 
-/// A child process that takes orders on its stdin and answers on its stdout, and is killed when
+/// A child process that takes commands on its stdin and replies on its stdout. It is killed when
 /// this value is dropped.
 ///
-/// What it writes to stderr shows among the test's own output.
+/// Its stderr appears in the test's own output.
 #[derive(Debug)]
 pub struct Node {
     process: Process,
@@ -39,18 +39,18 @@ pub struct Node {
 }
 
 impl Node {
-    /// Starts `program VERB name=value …`; tests write [`node!`](crate::node).
+    /// Starts `program VERB name=value …`; tests use [`node!`](crate::node).
     ///
     /// # Panics
     ///
-    /// When the program cannot be started, and outside a runtime.
+    /// If the program cannot be started, or outside a runtime.
     pub fn start(program: &str, verb: &str, arguments: &[(&str, String)]) -> Self {
         let mut command = Command::new(program);
         command.arg(verb).args(arguments.iter().map(|(name, value)| format!("{name}={value}")));
         Self::run(command)
     }
 
-    /// Starts any other program that talks in lines.
+    /// Starts any other program with a line protocol.
     ///
     /// # Panics
     ///
@@ -69,18 +69,18 @@ impl Node {
     ///
     /// # Panics
     ///
-    /// When the node has ended.
+    /// If the node has ended.
     pub async fn say(&mut self, line: &str) {
         let stdin = self.stdin.as_mut().expect("finish() was the last word");
         let sent = stdin.write_all(format!("{line}\n").as_bytes()).await;
         sent.unwrap_or_else(|error| panic!("the node does not take {line:?}: {error}"));
     }
 
-    /// The next line that it answers.
+    /// Returns the next line that it writes.
     ///
     /// # Panics
     ///
-    /// When the node ends or stays silent instead.
+    /// If the node ends, or writes nothing within the limit.
     pub async fn line(&mut self) -> String {
         match timeout(ANSWERS_WITHIN, self.lines.next_line()).await {
             Ok(Ok(Some(line))) => line,
@@ -90,41 +90,41 @@ impl Node {
         }
     }
 
-    /// The same for an answer that may take its time; `None` where the node ended or stayed silent.
+    /// Returns the next line, or `None` if the node ended or wrote nothing within `limit`.
     pub async fn line_within(&mut self, limit: Duration) -> Option<String> {
         timeout(limit, self.lines.next_line()).await.ok()?.ok()?
     }
 
-    /// Its process id.
+    /// Returns its process id.
     pub fn id(&self) -> u32 {
         self.process.id()
     }
 
-    /// Dies at once (SIGKILL), holding whatever it holds.
+    /// Kills it (SIGKILL). It releases nothing.
     pub fn kill(&mut self) {
         self.process.kill();
     }
 
-    /// Told to end (SIGINT), as by Ctrl-C.
+    /// Interrupts it (SIGINT), like Ctrl-C.
     pub fn interrupt_signal(&self) {
         self.process.interrupt();
     }
 
-    /// Stands still (SIGSTOP), as in a long pause of its machine.
+    /// Pauses it (SIGSTOP), like a long pause of its machine.
     pub fn stop_signal(&self) {
         self.process.stop();
     }
 
-    /// Goes on (SIGCONT) as if no time had passed.
+    /// Resumes it (SIGCONT).
     pub fn continue_signal(&self) {
         self.process.resume();
     }
 
-    /// Waits until it has stopped itself.
+    /// Waits until it has stopped itself (SIGSTOP).
     ///
     /// # Panics
     ///
-    /// When it does not, or ends instead.
+    /// If it does not, or ends instead.
     pub async fn stands_still(&mut self) {
         let mut patience = Patience::new(ANSWERS_WITHIN);
         while !self.process.has_stopped() {
@@ -132,11 +132,11 @@ impl Node {
         }
     }
 
-    /// Closes its stdin, which asks it to end, and waits for that.
+    /// Closes its stdin, which makes it exit, and waits until it has exited.
     ///
     /// # Panics
     ///
-    /// When it does not end.
+    /// If it does not exit.
     pub async fn finish(&mut self) -> ExitStatus {
         self.stdin = None;
         let mut patience = Patience::new(ANSWERS_WITHIN);

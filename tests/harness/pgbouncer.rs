@@ -1,4 +1,4 @@
-//! A `PgBouncer` in front of a PostgreSQL of the harness.
+//! A `PgBouncer` in front of a PostgreSQL server of the harness.
 
 use std::fs;
 use std::net::TcpStream;
@@ -19,27 +19,27 @@ const INSTALL: &str = "`cargo xtask test` installs what the tests need where it 
 
 const STARTS_WITHIN: Duration = Duration::from_secs(20);
 
-/// A pooler on a free loopback port, that ends with this value.
+/// A pooler on a free loopback port. It is killed when this value is dropped.
 #[derive(Debug)]
 pub struct PgBouncer {
-    /// Declared, and so dropped, before its directory.
+    /// Declared first, so that it is dropped before its directory.
     _process: Process,
     _directory: TempDir,
     port: Port,
 }
 
 impl PgBouncer {
-    /// Starts one that keeps `size` connections for each database and user, and has these settings
-    /// besides: lines of its own configuration.
+    /// Starts a pooler with `size` connections for each database and user. `settings` are more
+    /// lines of its configuration file.
     ///
     /// # Panics
     ///
-    /// When it cannot be started.
+    /// If it cannot be started.
     pub async fn before(server: &PostgresServer, mode: &str, size: usize, settings: &str) -> Self {
         start(server, mode, size, settings).await
     }
 
-    /// The URL of a store in this database, behind the pooler.
+    /// Returns the URL of a store in this database, behind the pooler.
     pub fn url(&self, database: &str) -> String {
         format!("postgres://lockattr@127.0.0.1:{}/{database}", self.port)
     }

@@ -1,4 +1,4 @@
-//! Loopback ports that stay ours for as long as they are wanted, whether or not somebody listens.
+//! Reserves loopback ports, whether or not a server listens on them.
 
 use std::collections::hash_map::RandomState;
 use std::fmt;
@@ -7,34 +7,34 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use tokio::net::TcpSocket;
 
-/// Below the range that systems hand out to outgoing connections (from 32768 on Linux), where a
-/// client that reconnects to a server that is down could reach itself.
+/// The first port. The range is below that of outgoing connections (from 32768 on Linux), where a
+/// client that reconnects to a server that is down could connect to itself.
 const FIRST: u16 = 20_000;
 const COUNT: u16 = 10_000;
 
-/// A port that no other process gets while this lives: a server of ours may go down on it and come back.
+/// A port that no other process gets while this value lives. A server of the harness may stop and
+/// start on it.
 #[derive(Debug)]
 pub(crate) struct Port {
     number: u16,
-    /// Bound, and never listening: the system refuses connections while no server listens beside it.
+    /// Bound, but never listening: without a server on the port, the system refuses connections.
     _kept: TcpSocket,
 }
 
 impl Port {
-    /// One that no process has.
+    /// Reserves a free port.
     ///
     /// # Panics
     ///
-    /// When there is none.
+    /// If there is none.
     pub(crate) fn free() -> Self {
         for attempt in 0..1_000_u32 {
-            // `RandomState` is seeded by the system: parallel test processes do not walk over the
-            // same ports.
+            // The system seeds `RandomState`, so parallel test processes do not try the same ports.
             let random = RandomState::new().hash_one(attempt);
             let number = FIRST + (random % u64::from(COUNT)) as u16;
             let kept = TcpSocket::new_v4().expect("a socket");
-            // A process that has the port, listening or only keeping it, keeps out a socket that does not
-            // offer to share it. From then on ours does, and servers all ask for that.
+            // Without `SO_REUSEADDR`, the bind fails if another process listens on the port or
+            // reserves it. Set afterwards, it lets a server share the port: all servers set it too.
             if kept.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, number))).is_ok() {
                 kept.set_reuseaddr(true).expect("an option of every socket");
                 return Self { number, _kept: kept };

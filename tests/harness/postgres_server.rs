@@ -1,5 +1,5 @@
-//! One PostgreSQL of the test's own, or one for all tests of a program: where it listens, how it is
-//! reached, how it dies and comes back.
+//! A PostgreSQL server of one test, or of all tests of a program: its address, its URLs, and how it
+//! is killed and restarted.
 
 mod launch;
 mod processes;
@@ -16,14 +16,15 @@ use crate::Engine;
 use crate::port::Port;
 use crate::process::Process;
 
-/// A PostgreSQL on a free loopback port, in a directory of its own, that ends with this value. What
-/// it writes does not wait for a disk, and survives the server but not the machine.
+/// A PostgreSQL on a free loopback port, in its own directory. It is killed when this value is
+/// dropped. It does not sync writes to disk: they survive the server but not the machine.
 ///
-/// The programs are those of the newest version under `/usr/lib/postgresql`, or beside the
-/// `postgres` that the environment variable `LOCKATTR_POSTGRES` names. Where the tests run as root,
-/// it runs as `postgres` or `nobody`, because it refuses root.
+/// The programs are those of the newest version under `/usr/lib/postgresql`, or those in the
+/// directory of the `postgres` that the environment variable `LOCKATTR_POSTGRES` names. If the
+/// tests run as root, it runs as `postgres` or `nobody`, because it refuses root.
 ///
-/// A server in a `static` is never dropped; it ends when the test program does, however that ends.
+/// A server in a `static` is never dropped; it is killed when the test program ends, however that
+/// ends.
 #[derive(Debug)]
 pub struct PostgresServer {
     process: Mutex<Option<Process>>,
@@ -32,45 +33,46 @@ pub struct PostgresServer {
 }
 
 impl PostgresServer {
-    /// One server for all tests that do not break it: a schema or a database for each.
+    /// Returns the server that all tests share that do not break it, each with its own schema or
+    /// database.
     pub async fn shared() -> &'static Self {
         static SHARED: OnceCell<PostgresServer> = OnceCell::const_new();
         SHARED.get_or_init(Self::start).await
     }
 
-    /// `127.0.0.1:PORT`.
+    /// Returns `127.0.0.1:PORT`.
     pub fn addr(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// The URL of a store in a schema of its own, and that schema's name.
+    /// Creates a schema and returns the URL of a store in it, and its name.
     pub async fn new_schema(&self) -> (String, String) {
         let name = new_name();
         self.run(&format!("create schema {name}")).await;
         (format!("{}?options=-csearch_path%3D{name}", self.url()), name)
     }
 
-    /// The URL of a store in a database of its own, and that database's name.
+    /// Creates a database and returns the URL of a store in it, and its name.
     pub async fn new_database(&self) -> (String, String) {
         let name = new_name();
         self.run(&format!("create database {name}")).await;
         (format!("postgres://lockattr@{}/{name}", self.addr()), name)
     }
 
-    /// A connection of the harness' own, for looking and for meddling.
+    /// Opens a connection of the harness' own, to inspect and to change the server.
     ///
     /// # Panics
     ///
-    /// If there is no connection.
+    /// If it cannot connect.
     pub async fn client(&self) -> Client {
         self.client_of("postgres").await
     }
 
-    /// The same to another database.
+    /// Opens a connection to another database.
     ///
     /// # Panics
     ///
-    /// If there is no connection.
+    /// If it cannot connect.
     pub async fn client_of(&self, database: &str) -> Client {
         let words = format!("host=127.0.0.1 port={} user=lockattr dbname={database}", self.port);
         let (client, connection) =
@@ -85,57 +87,57 @@ impl PostgresServer {
     ///
     /// # Panics
     ///
-    /// When one fails.
+    /// If one fails.
     pub async fn run(&self, statements: &str) {
         let ran = self.client().await.batch_execute(statements).await;
         ran.unwrap_or_else(|error| panic!("{statements}: {error:?}"));
     }
 
-    /// Its process id in this life.
+    /// Returns the process id that it has now. A restart changes it.
     ///
     /// # Panics
     ///
-    /// When it is down.
+    /// If it is down.
     pub fn pid(&self) -> u32 {
         self.slot().as_ref().expect("the server is down").id()
     }
 
-    /// Dies at once with all of its processes (SIGKILL). Does nothing to a server that is down.
+    /// Kills it with all of its processes (SIGKILL). Does nothing if it is down.
     pub fn kill(&self) {
         if let Some(mut process) = self.slot().take() {
             processes::kill_all(&mut process);
         }
     }
 
-    /// Comes back on the same port with its data.
+    /// Starts it again on the same port, with its data.
     ///
     /// # Panics
     ///
-    /// When it is not down.
+    /// If it is not down.
     pub async fn revive(&self) {
         assert!(self.slot().is_none(), "revive() is for a server that was killed");
         let process = launch::revive(self.directory.path(), self.port.number()).await;
         *self.slot() = Some(process);
     }
 
-    /// One session stands still (SIGSTOP), all others go on.
+    /// Pauses the process of one session (SIGSTOP). All others continue.
     pub fn stop_session(&self, pid: i32) {
         processes::stop_one(pid);
     }
 
-    /// It goes on (SIGCONT), with what it was asked meanwhile.
+    /// Resumes the process of one session (SIGCONT). It handles what arrived meanwhile.
     pub fn continue_session(&self, pid: i32) {
         processes::resume_one(pid);
     }
 
-    /// What lockattr has left in the tables of a schema, but for the fencing counter.
+    /// Lists what lockattr has left in the tables of a schema, except the fencing counter.
     pub async fn left_in(&self, database: &str, schema: &str) -> Vec<String> {
         let client = self.client_of(database).await;
         let mut left = Vec::new();
         for table in ["leases", "shares", "line"] {
             let there = format!("select to_regclass('{schema}.lockattr_{table}') is not null");
             let there = client.query_one(&there, &[]).await.expect("the harness may look");
-            // Without the table nothing can be left in it.
+            // A table that does not exist has no rows.
             if !there.get::<_, bool>(0) {
                 continue;
             }
@@ -150,7 +152,7 @@ impl PostgresServer {
     }
 
     fn slot(&self) -> std::sync::MutexGuard<'_, Option<Process>> {
-        // A test that panicked inside leaves nothing half done that matters here.
+        // A panic of a test leaves this value intact.
         self.process.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 

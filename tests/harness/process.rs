@@ -1,4 +1,4 @@
-//! A child process that can be frozen, thawed and killed, and that never outlives its owner.
+//! A child process that can be paused, resumed and killed, and that never outlives its owner.
 
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus};
@@ -9,17 +9,17 @@ use nix::unistd::Pid;
 
 use crate::leash::Leash;
 
-/// Signals go by process id, never by name: other tests run the same programs at the same time.
+/// A child process. Signals are sent by process id, never by name: other tests run the same
+/// programs at the same time.
 #[derive(Debug)]
 pub(crate) struct Process {
-    // Declared, and so dropped, before the child is reaped.
+    // Declared first, so that it is dropped before the child is reaped.
     leash: Option<Leash>,
     child: Child,
 }
 
 impl Process {
-    /// Starts `command`. Should this program die first, the child is killed and `directory`
-    /// removed.
+    /// Starts `command`. If this program dies first, the child is killed and `directory` removed.
     pub(crate) fn start(command: &mut Command, directory: Option<&Path>) -> std::io::Result<Self> {
         let child = command.spawn()?;
         let leash = Some(Leash::tie(child.id(), directory));
@@ -30,7 +30,7 @@ impl Process {
         self.child.id()
     }
 
-    /// The child's end, if it has ended.
+    /// Returns the child's exit status, if it has ended.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().expect("our own child can be asked")
     }
@@ -41,13 +41,13 @@ impl Process {
         (stdin, stdout)
     }
 
-    /// SIGSTOP, and returns once the child stands still.
+    /// Pauses the child (SIGSTOP), and returns once it has stopped.
     pub(crate) fn stop(&self) {
         self.signal(Signal::SIGSTOP);
         waitpid(self.pid(), Some(WaitPidFlag::WUNTRACED)).expect("our own child can be awaited");
     }
 
-    /// Whether the child stands still by itself; told once for each time.
+    /// Returns whether the child has stopped itself. Each stop is reported once.
     pub(crate) fn has_stopped(&self) -> bool {
         let flags = WaitPidFlag::WUNTRACED | WaitPidFlag::WNOHANG;
         match waitpid(self.pid(), Some(flags)).expect("our own child can be awaited") {
@@ -57,21 +57,21 @@ impl Process {
         }
     }
 
-    /// SIGINT.
+    /// Interrupts the child (SIGINT).
     pub(crate) fn interrupt(&self) {
         self.signal(Signal::SIGINT);
     }
 
-    /// SIGCONT.
+    /// Resumes the child (SIGCONT).
     pub(crate) fn resume(&self) {
         self.signal(Signal::SIGCONT);
     }
 
-    /// SIGKILL, and returns once the child is gone. Works on a stopped one, and on one that is gone
+    /// Kills the child (SIGKILL), and returns once it is gone. The child may be stopped or gone
     /// already.
     pub(crate) fn kill(&mut self) {
         self.leash = None;
-        // Both fail only for a child that is gone already.
+        // Both fail only if the child is gone already.
         self.child.kill().ok();
         self.child.wait().ok();
     }

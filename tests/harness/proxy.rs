@@ -1,5 +1,5 @@
-//! A network that fails on command: a TCP proxy between a client and its server, with switches for
-//! all that passes and rules for single requests.
+//! A network that fails on command: a TCP proxy between a client and a Redis server, with switches
+//! for all traffic and rules for single requests.
 
 mod link;
 mod replies;
@@ -18,7 +18,7 @@ pub use script::Fault;
 use script::Script;
 pub(crate) use script::digests;
 
-/// What a connection obeys and reports to.
+/// The switches and the script that all connections of a proxy share.
 #[derive(Debug, Clone)]
 struct Controls {
     switches: watch::Receiver<Switches>,
@@ -26,16 +26,17 @@ struct Controls {
 }
 
 impl Controls {
-    /// How one direction flows, as soon as it does.
+    /// Waits while one direction is held, and returns its flow.
     async fn flow(&mut self, direction: fn(&Switches) -> Flow) -> Flow {
         flowing(&mut self.switches, direction).await
     }
 }
 
-/// A TCP proxy on a loopback port of its own; it ends with this value, and so do its connections.
+/// A TCP proxy on its own loopback port. The proxy and its connections end when this value is
+/// dropped.
 ///
-/// It knows RESP, but not TLS, and nothing that breaks the rule of a reply for each request: `CLIENT
-/// REPLY`, `MONITOR`, or RESP2 for subscribers. Only whole requests and replies pass.
+/// It supports RESP, but neither TLS nor features without one reply for each request: `CLIENT
+/// REPLY`, `MONITOR`, and RESP2 subscribers. Only whole requests and replies pass.
 #[derive(Debug)]
 pub struct Proxy {
     gateway: Gateway,
@@ -45,7 +46,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Starts a proxy to `upstream` (`127.0.0.1:6390`) that lets everything pass.
+    /// Starts a proxy to `upstream` (`127.0.0.1:6390`), without faults.
     pub async fn start(upstream: impl Into<Arc<str>>) -> Self {
         let (gateway, listener) = Gateway::bind().await;
         let proxy = Self {
@@ -58,57 +59,57 @@ impl Proxy {
         proxy
     }
 
-    /// `127.0.0.1:PORT`, where clients connect.
+    /// Returns `127.0.0.1:PORT`, where clients connect.
     pub fn addr(&self) -> String {
         self.gateway.addr()
     }
 
-    /// Everything passes again, both ways and without delay, what was held as well; all rules are
-    /// forgotten. What a request met when it came stays with it, though its reply be still to come.
+    /// Ends all faults: both directions pass without delay, held bytes are sent, and all rules are
+    /// removed. A fault that a request has already met still applies to its reply.
     ///
-    /// A connection that has lost bytes stays silent: no network mends a stream with a hole in it.
-    /// [`cut`](Self::cut) it.
+    /// A connection that has lost bytes stays silent, because a TCP stream cannot have gaps. Use
+    /// [`cut`](Self::cut) to close it.
     pub fn pass(&self) {
         self.script().pass();
         self.switches.send_replace(Switches::default());
     }
 
-    /// The next such request on any connection meets `fault`, also one that goes nowhere for an
-    /// earlier fault. Several of them queue up in order.
+    /// Applies `fault` to the next such request on any connection, even if an earlier fault keeps
+    /// that request from the server. Several faults apply in the order of the calls.
     ///
-    /// A command goes by its first word in lower case, one of our scripts by its file's name:
+    /// A command is named by its first word in lower case, one of lockattr's scripts by its file:
     /// `next("acquire", …)`.
     pub fn next(&self, command: &str, fault: Fault) {
         self.script().next(command, fault);
     }
 
-    /// Every such request meets `fault`, once those that [`next`](Self::next) says have been met.
+    /// Applies `fault` to every such request, after the faults of [`next`](Self::next).
     pub fn always(&self, command: &str, fault: Fault) {
         self.script().always(command, fault);
     }
 
-    /// How many such requests have come from clients, whatever became of them.
+    /// Returns the number of such requests from clients, whatever fault they met.
     pub fn seen(&self, command: &str) -> usize {
         self.script().counts(command).seen
     }
 
-    /// How many such requests have been answered to clients, by the server or by
-    /// [`Fault::Answer`].
+    /// Returns the number of such requests whose replies were sent to clients, from the server or
+    /// from [`Fault::Answer`].
     pub fn answered(&self, command: &str) -> usize {
         self.script().counts(command).answered
     }
 
-    /// The names of the requests that have come, over all connections, in the order they came.
+    /// Returns the names of all requests of all connections, in the order of arrival.
     pub fn log(&self) -> Vec<String> {
         self.script().log.clone()
     }
 
-    /// Begins a new log. The counts go on.
+    /// Clears the log, but not the counts.
     pub fn clear_log(&self) {
         self.script().log.clear();
     }
 
-    /// Nothing passes, either way: connections are accepted and bytes taken, and all is held for
+    /// Holds both directions: connections are accepted and bytes read, but all is held until
     /// [`pass`](Self::pass).
     pub fn freeze(&self) {
         self.switches.send_modify(|switches| {
@@ -117,49 +118,50 @@ impl Proxy {
         });
     }
 
-    /// The server gets and executes everything; the client never learns of it.
+    /// Drops replies: the server executes everything, but the client never receives a reply.
     pub fn swallow_replies(&self) {
         self.switches.send_modify(|switches| switches.replies = Flow::Swallow);
     }
 
-    /// The server hears nothing, while what it has to say still passes.
+    /// Drops requests: the server receives none, while its replies still pass.
     pub fn swallow_requests(&self) {
         self.switches.send_modify(|switches| switches.requests = Flow::Swallow);
     }
 
-    /// The next `count` messages of subscriptions never arrive; all else goes on, as if the server
-    /// had lost them. They are seen and answered by the name `message`.
+    /// Drops the next `count` subscription messages, as if the server had lost them. All else
+    /// passes. [`seen`](Self::seen) and [`answered`](Self::answered) count messages by the name
+    /// `message`.
     pub fn swallow_messages(&self, count: usize) {
         self.script().messages_to_swallow = count;
     }
 
-    /// Each way takes that much longer, in order, as a long cable does. From the next bytes on.
+    /// Delays both directions, in order, like a long cable. Applies from the next bytes on.
     pub fn delay(&self, delay: Duration) {
         self.switches.send_modify(|switches| switches.delay = delay);
     }
 
-    /// Ends all connections; new ones are welcome. Returns once they are closed, on both sides.
+    /// Closes all connections, but accepts new ones. Returns once both sides are closed.
     pub async fn cut(&self) {
         self.gateway.cut().await;
     }
 
-    /// New connections are refused by the system, as if no process listened. Those that are open go on.
+    /// Closes the listener, so that the system refuses new connections. Open connections continue.
     pub async fn refuse(&self) {
         self.gateway.refuse().await;
     }
 
-    /// Takes new connections again after [`refuse`](Self::refuse), on the same port.
+    /// Accepts new connections again after [`refuse`](Self::refuse), on the same port.
     ///
     /// # Panics
     ///
-    /// When somebody else has taken the port meanwhile.
+    /// If another process has taken the port meanwhile.
     pub async fn accept(&self) {
         if let Some(listener) = self.gateway.bind_again().await {
             self.accept_from(listener);
         }
     }
 
-    /// How many connections are open.
+    /// Returns the number of open connections.
     pub fn connections(&self) -> usize {
         self.gateway.connections()
     }

@@ -1,4 +1,4 @@
-//! One Redis of the test's own: where it listens, how it is reached, how it dies and comes back.
+//! A Redis server of the test's own: its ports, its addresses, and how it is killed and restarted.
 
 mod builder;
 mod config;
@@ -23,13 +23,15 @@ use crate::Cli;
 use crate::process::Process;
 use config::Config;
 
-/// A `redis-server` on free loopback ports, in a directory of its own, that ends with this value.
+/// A `redis-server` on free loopback ports, in its own directory. It is killed when this value is
+/// dropped.
 ///
-/// It keeps nothing on disk unless asked to. The program is `redis-server` on the `PATH`, or what
-/// the environment variable `LOCKATTR_REDIS_SERVER` names; any server that speaks the protocol and
-/// reads the same configuration will do.
+/// It keeps nothing on disk unless the builder says otherwise. The program is `redis-server` on the
+/// `PATH`, or the one that the environment variable `LOCKATTR_REDIS_SERVER` names: any server with
+/// the same protocol and configuration file.
 ///
-/// A server in a `static` is never dropped; it ends when the test program does, however that ends.
+/// A server in a `static` is never dropped; it is killed when the test program ends, however that
+/// ends.
 #[derive(Debug)]
 pub struct RedisServer {
     process: Mutex<Option<Process>>,
@@ -39,39 +41,38 @@ pub struct RedisServer {
 }
 
 impl RedisServer {
-    /// Starts a server without passwords, TLS or persistence, and returns once it answers.
+    /// Starts a server without passwords, TLS or persistence, and returns once it responds.
     ///
     /// # Panics
     ///
-    /// When the program is missing, saying how to install it, or when it does not start, with the
-    /// end of its log.
+    /// If the program is missing, with the command that installs it, or if it does not start, with
+    /// the end of its log.
     pub async fn start() -> Self {
         Self::builder().start().await
     }
 
-    /// For a server with passwords, users, TLS or an append-only file.
+    /// Returns a builder, for a server with passwords, users, TLS or an append-only file.
     pub fn builder() -> RedisServerBuilder {
         RedisServerBuilder::default()
     }
 
-    /// A connection of the harness' own, for looking and for meddling.
+    /// Opens a connection of the harness' own, to inspect and to change the server.
     pub async fn cli(&self) -> Cli {
         let connected = Cli::connect(self.addr(), self.config.password()).await;
         connected
             .unwrap_or_else(|error| panic!("the harness cannot look into {}: {error}", self.addr()))
     }
 
-    /// Its process id in this life.
+    /// Returns the process id that it has now. A restart changes it.
     ///
     /// # Panics
     ///
-    /// When it is down.
+    /// If it is down.
     pub fn pid(&self) -> u32 {
         self.with_process(Process::id)
     }
 
-    /// Dies at once (SIGKILL), as a machine does that loses power. Does nothing to a server that is
-    /// down.
+    /// Kills it (SIGKILL), as a power failure would. Does nothing if it is down.
     pub fn kill(&self) {
         if let Some(mut process) = self.slot().take() {
             process.kill();
@@ -79,50 +80,50 @@ impl RedisServer {
         self.stopped.store(false, Ordering::Relaxed);
     }
 
-    /// Comes back on the same ports with what is on disk: nothing, except after [`Cli::save`] or
+    /// Starts it again on the same ports with the data on disk: none, except after [`Cli::save`] or
     /// with an append-only file.
     ///
     /// # Panics
     ///
-    /// When it is not down.
+    /// If it is not down.
     pub async fn revive(&self) {
         assert!(self.slot().is_none(), "revive() is for a server that was killed");
         let process = launch::revive(&self.config, self.directory.path()).await;
         *self.slot() = Some(process);
     }
 
-    /// Killed, and back on the same ports with no data and no scripts.
+    /// Kills it and starts it again on the same ports, without data and scripts.
     pub async fn restart(&self) {
         self.kill();
         launch::wipe(self.directory.path());
         self.revive().await;
     }
 
-    /// Killed, and back on the same ports with all data it had, but no scripts and no connections.
+    /// Kills it and starts it again on the same ports, with all its data, but without scripts and
+    /// connections.
     pub async fn restart_with_data(&self) {
         self.cli().await.save().await;
         self.kill();
         self.revive().await;
     }
 
-    /// Stands still (SIGSTOP): the system still accepts connections and bytes for it, no process
-    /// answers.
+    /// Pauses it (SIGSTOP): the system still accepts connections and bytes, but no response comes.
     ///
     /// # Panics
     ///
-    /// When it is down. So does [`continue_signal`](Self::continue_signal).
+    /// If it is down. So does [`continue_signal`](Self::continue_signal).
     pub fn stop_signal(&self) {
         self.with_process(Process::stop);
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Goes on (SIGCONT), with all that arrived meanwhile.
+    /// Resumes it (SIGCONT). It handles everything that arrived meanwhile.
     pub fn continue_signal(&self) {
         self.with_process(Process::resume);
         self.stopped.store(false, Ordering::Relaxed);
     }
 
-    /// Stands still for as long as `work` takes.
+    /// Pauses it while `work` runs.
     pub async fn while_stopped<T>(&self, work: impl Future<Output = T>) -> T {
         self.stop_signal();
         let output = work.await;
@@ -130,7 +131,7 @@ impl RedisServer {
         output
     }
 
-    /// Whether it is worth asking: neither killed nor standing still.
+    /// Returns whether it can respond: it is neither killed nor paused.
     pub(crate) fn is_up(&self) -> bool {
         self.slot().is_some() && !self.stopped.load(Ordering::Relaxed)
     }
@@ -140,34 +141,35 @@ impl RedisServer {
     }
 
     fn slot(&self) -> std::sync::MutexGuard<'_, Option<Process>> {
-        // A test that panicked inside leaves nothing half done that matters here.
+        // A panic of a test leaves this value intact.
         self.process.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// `ca.pem` beside the server's certificate: what a client must trust to accept it.
+    /// Returns the path of `ca.pem`, the authority that a client must trust to accept the server's
+    /// certificate.
     ///
     /// # Panics
     ///
-    /// When the server was built without TLS.
+    /// If the server was built without TLS.
     pub fn ca_path(&self) -> PathBuf {
         self.tls_file(tls::CA)
     }
 
-    /// A certificate that the server accepts from a client, signed by the same authority as its
-    /// own.
+    /// Returns the path of a client certificate that the server accepts, signed by the same
+    /// authority as its own.
     ///
     /// # Panics
     ///
-    /// When the server was built without TLS.
+    /// If the server was built without TLS.
     pub fn client_cert_path(&self) -> PathBuf {
         self.tls_file(tls::CLIENT)
     }
 
-    /// The key to [`client_cert_path`](Self::client_cert_path).
+    /// Returns the path of the private key of [`client_cert_path`](Self::client_cert_path).
     ///
     /// # Panics
     ///
-    /// When the server was built without TLS.
+    /// If the server was built without TLS.
     pub fn client_key_path(&self) -> PathBuf {
         self.tls_file(tls::CLIENT_KEY)
     }
@@ -178,5 +180,5 @@ impl RedisServer {
     }
 }
 
-/// How long a server may take to answer for the first time; a loaded machine starts many at once.
+/// How long a server may take until its first response. A loaded machine starts many at once.
 const STARTS_WITHIN: Duration = Duration::from_secs(20);

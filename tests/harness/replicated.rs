@@ -1,9 +1,9 @@
-//! A master and its replica, as `?replicas=1` wants them.
+//! A master and its replica, for `?replicas=1`.
 
 use crate::servers::{durable, has_replicas, left_on};
 use crate::{Engine, RedisServer, Servers};
 
-/// A master that clients learn of, and a replica that only it is.
+/// A master whose address clients have, and a replica whose address they do not have.
 #[derive(Debug)]
 pub struct Replicated {
     master: RedisServer,
@@ -46,7 +46,7 @@ impl Engine for Replicated {
 }
 
 impl Replicated {
-    /// Who is asked.
+    /// Returns the master, which receives all requests.
     pub fn master(&self) -> &RedisServer {
         &self.master
     }

@@ -1,4 +1,4 @@
-//! A master, its replicas, and three sentinels that make one of these the master when it dies.
+//! A master, its replicas, and three sentinels that promote a replica if the master dies.
 
 mod builder;
 mod engine;
@@ -12,16 +12,16 @@ pub use builder::SentinelsBuilder;
 use crate::servers::hosts;
 use crate::{RedisServer, Servers};
 
-/// By this name the sentinels know the master.
+/// The master's name in the sentinels' configuration.
 const NAME: &str = "lockattr";
 
-/// A failover takes about two seconds where nothing else is going on.
+/// The limit of every wait. A failover takes about two seconds on an idle machine.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Real servers under real sentinels, all of which end with this value.
+/// Real servers under real sentinels, which are killed when this value is dropped.
 ///
-/// The sentinels hold a server for down after half a second, and do by milliseconds what they
-/// usually do by seconds. So do those that were killed and revived, but more slowly.
+/// The sentinels consider a server down after half a second, and use periods of milliseconds where
+/// the defaults are seconds. Killed and revived sentinels keep only the first of these settings.
 #[derive(Debug)]
 pub struct Sentinels {
     servers: Vec<RedisServer>,
@@ -29,37 +29,37 @@ pub struct Sentinels {
 }
 
 impl Sentinels {
-    /// A master with two replicas, without passwords, TLS or persistence. Returns once the
+    /// Starts a master with two replicas, without passwords, TLS or persistence. Returns once the
     /// sentinels agree on the master and know its replicas and one another.
     ///
     /// # Panics
     ///
-    /// When a server does not start, or the sentinels do not agree within thirty seconds.
+    /// If a server does not start, or the sentinels do not agree within thirty seconds.
     pub async fn start() -> Self {
         Self::builder().start().await
     }
 
-    /// For another number of replicas, passwords, users, TLS or persistence.
+    /// Returns a builder, for another number of replicas, passwords, users, TLS or persistence.
     pub fn builder() -> SentinelsBuilder {
         SentinelsBuilder::default()
     }
 
-    /// `redis+sentinel://P1,P2,P3/lockattr`, with the password of the servers behind the sentinels,
-    /// if there is one.
+    /// Returns `redis+sentinel://P1,P2,P3/lockattr`, with the password of the servers behind the
+    /// sentinels if there is one.
     pub fn url(&self) -> String {
         self.url_by("redis+sentinel", RedisServer::addr)
     }
 
-    /// [`url`](Self::url) with settings: `url_with("ttl=1s&replicas=1")`.
+    /// Returns [`url`](Self::url) with settings: `url_with("ttl=1s&replicas=1")`.
     pub fn url_with(&self, query: &str) -> String {
         format!("{}?{query}", self.url())
     }
 
-    /// [`url`](Self::url) with `tls=true`: the ports of the sentinels that speak TLS.
+    /// Returns [`url`](Self::url) with `tls=true` and the sentinels' TLS ports.
     ///
     /// # Panics
     ///
-    /// When they were built without TLS.
+    /// If they were built without TLS.
     pub fn tls_url(&self) -> String {
         format!("{}?tls=true", self.url_by("redis+sentinel", RedisServer::tls_addr))
     }
@@ -69,22 +69,22 @@ impl Sentinels {
         format!("{scheme}://{}{hosts}/{NAME}", self.servers[0].login())
     }
 
-    /// The sentinels: for `kill()`, `stop_signal()`, `revive()` and the like, and `cli()`.
+    /// Returns the sentinels.
     pub fn sentinels(&self) -> &[RedisServer] {
         &self.sentinels
     }
 
-    /// The server that most sentinels name now, be it up or down.
+    /// Returns the server that most sentinels name as the master, whether it is up or down.
     ///
     /// # Panics
     ///
-    /// When no sentinel answers.
+    /// If no sentinel responds.
     pub async fn master(&self) -> &RedisServer {
         let (server, _) = self.named().await.expect("no sentinel names a master");
         server
     }
 
-    /// The other servers, be they up or down.
+    /// Returns the other servers, whether they are up or down.
     ///
     /// # Panics
     ///
@@ -94,7 +94,7 @@ impl Sentinels {
         self.servers.iter().filter(|server| server.addr() != master).collect()
     }
 
-    /// Whom most sentinels name, and whether all do that are up.
+    /// Returns the server that most sentinels name, and whether all sentinels that are up agree.
     async fn named(&self) -> Option<(&RedisServer, bool)> {
         let words = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME];
         let mut votes = BTreeMap::<String, usize>::new();

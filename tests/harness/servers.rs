@@ -1,10 +1,10 @@
-//! What several servers have in common with one: a test looks at all of them at its end.
+//! The interface to one or several Redis servers, which a test checks at its end.
 
 use crate::{Engine, RedisServer, RedisServerBuilder};
 
 /// One server, or several that serve the same clients.
 pub trait Servers {
-    /// Those that keep data, whether they are up or down.
+    /// Returns the servers that keep data, whether they are up or down.
     fn servers(&self) -> Vec<&RedisServer>;
 }
 
@@ -20,24 +20,24 @@ impl<T: Servers + ?Sized> Servers for &T {
     }
 }
 
-/// `127.0.0.1:P1,127.0.0.1:P2,…`, as it stands in the URL of several servers.
+/// Returns `127.0.0.1:P1,127.0.0.1:P2,…`, for the URL of several servers.
 pub(crate) fn hosts(servers: &[RedisServer], addr: impl Fn(&RedisServer) -> String) -> String {
     servers.iter().map(addr).collect::<Vec<_>>().join(",")
 }
 
-/// What outlives a kill -9 is what was handed to the system: no fsync is needed for that.
+/// Returns a builder with an append-only file, without fsync: written data survives `kill -9`.
 pub(crate) fn durable() -> RedisServerBuilder {
     RedisServer::builder().appendonly().line("appendfsync no")
 }
 
-/// Returns once so many replicas count for `WAIT`, which they do from their first word on.
+/// Waits until `count` replicas count for `WAIT`, which they do from their first message on.
 pub(crate) async fn has_replicas(master: &RedisServer, count: usize) {
     let cli = master.cli().await;
     cli.query::<()>(&["SET", "lockattr:test:fence", "replicated"]).await;
     cli.query::<usize>(&["WAIT", &count.to_string(), "20000"]).await;
 }
 
-/// [`Engine::left`] of all of them.
+/// Returns [`Engine::left`] of all servers.
 pub(crate) async fn left_on(servers: &impl Servers) -> Vec<String> {
     let mut left = Vec::new();
     for server in servers.servers() {

@@ -1,5 +1,5 @@
-//! A network that fails on command, for any protocol: TCP proxies that know nothing of what passes
-//! over them, one in front of each server of an engine.
+//! A network that fails on command, for any protocol: TCP proxies that do not parse what they
+//! forward, one in front of each server of an engine.
 
 mod alias;
 mod link;
@@ -16,28 +16,28 @@ use crate::network::{Flow, Gateway, Switches};
 use alias::Alias;
 pub use wires::Wires;
 
-/// The way to one server. It ends with this value, and so do the connections over it.
+/// A TCP proxy to one server. The proxy and its connections end when this value is dropped.
 #[derive(Debug)]
 pub struct Wire {
     gateway: Gateway,
     upstream: Arc<str>,
     switches: watch::Sender<Switches>,
-    /// Bytes that came from either side, whatever became of them.
+    /// The number of bytes received from either side, even if they were dropped later.
     came: Arc<AtomicU64>,
-    /// Whether bytes may have been lost since everything passed.
+    /// Whether bytes may have been lost since the last [`pass`](Self::pass).
     holed: AtomicBool,
-    /// Where servers are said to be, if it is not where they are.
+    /// The address that replaces the servers' own in their replies, if they contain it.
     alias: Option<Alias>,
 }
 
 impl Wire {
-    /// A wire to `upstream` (`127.0.0.1:5432`) over which everything passes.
+    /// Starts a wire to `upstream` (`127.0.0.1:5432`), without faults.
     pub async fn start(upstream: impl Into<Arc<str>>) -> Self {
         Self::over(Gateway::bind().await, upstream.into(), None)
     }
 
-    /// A wire to a server that tells its clients where others are: at the same port of `alias`, where the
-    /// ways to all of them are.
+    /// Starts a wire to a server that sends clients the addresses of other servers. All these wires
+    /// listen on the address `alias`, each on the port of its server.
     async fn start_at(alias: Alias, upstream: String) -> Self {
         let (_, port) = upstream.rsplit_once(':').expect("an address with a port");
         let addr = alias.at(port.parse().expect("a port"));
@@ -61,13 +61,13 @@ impl Wire {
         wire
     }
 
-    /// `127.0.0.1:PORT`, where clients connect.
+    /// Returns the address where clients connect, usually `127.0.0.1:PORT`.
     pub fn addr(&self) -> String {
         self.gateway.addr()
     }
 
-    /// Everything passes again, what was held as well, and new connections are welcome. No network
-    /// mends a stream with a hole in it: connections that may have lost bytes are ended.
+    /// Ends all faults: everything passes, held bytes are sent, and new connections are accepted.
+    /// Connections that may have lost bytes are closed, because a TCP stream cannot have gaps.
     pub async fn pass(&self) {
         if self.holed.swap(false, Ordering::Relaxed) {
             self.gateway.cut().await;
@@ -78,48 +78,48 @@ impl Wire {
         }
     }
 
-    /// Ends all connections, and has the system refuse new ones.
+    /// Closes all connections, and the listener, so that the system refuses new ones.
     pub async fn cut(&self) {
         self.gateway.refuse().await;
         self.gateway.cut().await;
     }
 
-    /// Nothing passes, either way: connections are accepted and bytes taken, and all is held for
+    /// Holds both directions: connections are accepted and bytes read, but all is held until
     /// [`pass`](Self::pass).
     pub fn hold(&self) {
         self.hold_replies();
         self.switches.send_modify(|switches| switches.requests = Flow::Hold);
     }
 
-    /// The server gets and executes everything; what it has to say is held for
+    /// Holds replies: the server executes everything, but its replies are held until
     /// [`pass`](Self::pass).
     pub fn hold_replies(&self) {
         self.switches.send_modify(|switches| switches.replies = Flow::Hold);
     }
 
-    /// Nothing arrives, either way, and no process is notified.
+    /// Drops the bytes of both directions. Neither side is notified.
     pub fn swallow(&self) {
         self.swallow_replies();
         self.switches.send_modify(|switches| switches.requests = Flow::Swallow);
     }
 
-    /// The server gets and executes everything; the client never learns of it.
+    /// Drops replies: the server executes everything, but the client never receives a reply.
     pub fn swallow_replies(&self) {
         self.holed.store(true, Ordering::Relaxed);
         self.switches.send_modify(|switches| switches.replies = Flow::Swallow);
     }
 
-    /// Each way takes that much longer, in order, as a long cable does. From the next bytes on.
+    /// Delays both directions, in order, like a long cable. Applies from the next bytes on.
     pub fn delay(&self, delay: Duration) {
         self.switches.send_modify(|switches| switches.delay = delay);
     }
 
-    /// How many connections are open.
+    /// Returns the number of open connections.
     pub fn connections(&self) -> usize {
         self.gateway.connections()
     }
 
-    /// How many bytes have come, from either side.
+    /// Returns the number of bytes received from either side.
     pub fn came(&self) -> u64 {
         self.came.load(Ordering::Relaxed)
     }

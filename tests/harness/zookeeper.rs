@@ -1,4 +1,4 @@
-//! A ZooKeeper ensemble of the test's own.
+//! A ZooKeeper ensemble of three servers.
 
 mod session;
 
@@ -19,61 +19,63 @@ use crate::Engine;
 use crate::port::Port;
 use crate::process::Process;
 
-/// Where Debian puts it; its manifest names all that it needs.
+/// The jar's path on Debian. Its manifest lists all its dependencies.
 const JAR: &str = "/usr/share/java/zookeeper.jar";
 
-/// Three Java machines on a loaded machine take their time.
+/// Long, because three Java processes start slowly on a loaded machine.
 const STARTS_WITHIN: Duration = Duration::from_secs(60);
 
-/// Servers that elect one of them, all of which end with this value. They write without `fsync`, and
-/// remove the empty nodes of locks after a fifth of a second.
+/// Servers that elect a leader. They are killed when this value is dropped. They write without
+/// `fsync`, and remove empty lock nodes after a fifth of a second.
 ///
-/// Their tick is 500 ms, and they give sessions of up to ten minutes. The jar is
-/// `/usr/share/java/zookeeper.jar`, or what the environment variable `LOCKATTR_ZOOKEEPER_JAR` names;
-/// `java` is that on the `PATH`, or what `LOCKATTR_JAVA` names.
+/// Their tick is 500 ms, and they grant sessions of up to ten minutes. The jar is
+/// `/usr/share/java/zookeeper.jar`, or the one that the environment variable
+/// `LOCKATTR_ZOOKEEPER_JAR` names; `java` is the one on the `PATH`, or the one that `LOCKATTR_JAVA`
+/// names.
 #[derive(Debug)]
 pub struct ZooKeeper {
     servers: Vec<Member>,
     chroot: String,
 }
 
-/// One of them.
+/// One server of the ensemble.
 #[derive(Debug)]
 struct Member {
     process: Mutex<Option<Process>>,
-    /// For clients, for followers and for elections.
+    /// The ports for clients, for followers and for elections.
     ports: [Port; 3],
     directory: TempDir,
 }
 
 impl ZooKeeper {
-    /// One ensemble for all tests of a program: each takes a [`chroot`](Self::url_below) of its own.
+    /// Returns the ensemble that all tests of a program share, each with its own
+    /// [`chroot`](Self::url_below).
     pub async fn shared() -> &'static Self {
         static SHARED: OnceCell<ZooKeeper> = OnceCell::const_new();
         SHARED.get_or_init(Self::start).await
     }
 
-    /// `zookeeper://…/chroot` that no other test has.
+    /// Returns `zookeeper://…/chroot` that no other test has.
     pub fn url_apart(&self) -> String {
         self.url_below(&self.addrs(), &self.chroot_apart())
     }
 
-    /// A node that no other test has.
+    /// Returns the path of a node that no other test has.
     pub fn chroot_apart(&self) -> String {
         static TESTS: AtomicUsize = AtomicUsize::new(0);
         format!("{}/{}", self.chroot, TESTS.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// The URL of locks below another node, at these addresses.
+    /// Returns the URL of a store below the node `chroot`, at these addresses.
     pub fn url_below(&self, addrs: &[String], chroot: &str) -> String {
         format!("zookeeper://{}{chroot}", addrs.join(","))
     }
 
-    /// Which of them leads.
+    /// Returns the index of the leader.
     ///
     /// # Panics
     ///
-    /// When none does within a minute.
+    /// If there is none within a minute.
     pub async fn leader(&self) -> usize {
         let until = Instant::now() + STARTS_WITHIN;
         while Instant::now() < until {
@@ -88,11 +90,11 @@ impl ZooKeeper {
         panic!("no leader: {}", self.logs());
     }
 
-    /// One number out of what each server tells of itself (`mntr`), together.
+    /// Returns the sum of one field of `mntr` over all servers.
     ///
     /// # Panics
     ///
-    /// When one does not answer.
+    /// If a server does not respond.
     pub async fn sum(&self, name: &str) -> i64 {
         let mut sum = 0;
         for server in &self.servers {
@@ -103,22 +105,22 @@ impl ZooKeeper {
         sum
     }
 
-    /// Stops one of them where it stands (SIGSTOP).
+    /// Pauses a server (SIGSTOP).
     pub fn freeze_one(&self, nth: usize) {
         self.servers[nth].with(Process::stop);
     }
 
-    /// It goes on (SIGCONT).
+    /// Resumes a server (SIGCONT).
     pub fn thaw_one(&self, nth: usize) {
         self.servers[nth].with(Process::resume);
     }
 
-    /// Kills one of them (SIGKILL).
+    /// Kills a server (SIGKILL).
     pub fn kill_one(&self, nth: usize) {
         self.servers[nth].kill();
     }
 
-    /// Starts one that was killed, with its data.
+    /// Starts a killed server again, with its data.
     pub async fn revive_one(&self, nth: usize) {
         self.servers[nth].launch();
         self.wait_until_up().await;
@@ -147,8 +149,8 @@ impl ZooKeeper {
 impl Engine for ZooKeeper {
     const SHORT: &'static str = "ttl=2s&session_timeout=4s";
     const QUICK: &'static str = "response_timeout=500ms&connect_timeout=1s";
-    /// The session, a tick by which it is rounded up, half a tick in which the leader had not heard of
-    /// the last ping, and what three Java machines on two cores take to say so.
+    /// The session timeout, a tick to which it is rounded up, half a tick until the leader learns
+    /// of the last ping, and the time that three Java processes on two cores take to report it.
     const GIVES_UP_WITHIN: Duration = Duration::from_secs(6);
 
     async fn start() -> Self {
@@ -207,18 +209,18 @@ impl Engine for ZooKeeper {
         (0..self.servers.len()).for_each(|nth| self.thaw_one(nth));
     }
 
-    /// All nodes but the servers' own, and those that hold others.
+    /// Returns all nodes at and below the chroot.
     async fn left(&self) -> Vec<String> {
         self.left_below(&self.chroot).await
     }
 }
 
 impl ZooKeeper {
-    /// All nodes at and below this one.
+    /// Returns all nodes at and below this one.
     ///
     /// # Panics
     ///
-    /// When the servers cannot be asked.
+    /// If the harness cannot connect.
     pub async fn left_below(&self, chroot: &str) -> Vec<String> {
         let client = zookeeper_client::Client::connect(&self.addrs().join(",")).await;
         let client = client.expect("the harness can look");
@@ -234,14 +236,14 @@ impl ZooKeeper {
 }
 
 impl ZooKeeper {
-    /// Ends a session, as if its client had been silent for too long.
+    /// Closes a session, as if its client had been silent for too long.
     ///
     /// # Panics
     ///
-    /// When there is no such session, or no server takes it within a minute.
+    /// If no server does so within a minute.
     pub async fn end_session(&self, session: u64) {
         let (addrs, until) = (self.addrs(), Instant::now() + STARTS_WITHIN);
-        // One that has just lost its leader takes no process.
+        // A server that has just lost its leader accepts no client.
         for addr in addrs.iter().cycle() {
             match session::end(addr, session).await {
                 Ok(()) => return,
@@ -251,22 +253,22 @@ impl ZooKeeper {
         }
     }
 
-    /// Removes a node.
+    /// Deletes a node.
     ///
     /// # Panics
     ///
-    /// When it is not there.
+    /// If it does not exist.
     pub async fn delete(&self, path: &str) {
         let client = zookeeper_client::Client::connect(&self.addrs().join(",")).await;
         let client = client.expect("the harness can meddle");
         client.delete(path, None).await.expect("it is there");
     }
 
-    /// Leaves everybody all rights on this node but that to read it.
+    /// Grants everyone all permissions on a node except READ.
     ///
     /// # Panics
     ///
-    /// When it is not there.
+    /// If it does not exist.
     pub async fn hide(&self, path: &str) {
         use zookeeper_client::{Acl, AuthId, Client, Permission};
         let client = Client::connect(&self.addrs().join(",")).await;
@@ -324,11 +326,11 @@ impl Member {
     }
 
     fn slot(&self) -> MutexGuard<'_, Option<Process>> {
-        // A test that panicked inside leaves nothing half done that matters here.
+        // A panic of a test leaves this value intact.
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it follows or leads.
+    /// Returns whether it is a follower or the leader.
     async fn serves(&self) -> bool {
         self.four_letters("srvr").await.is_some_and(|said| said.contains("Mode: "))
     }

@@ -1,23 +1,23 @@
-//! What one call chain does with one lock: from calls to holds, and the rules that need no other
-//! chain.
+//! Turns the calls of one call chain on one lock into holds, and checks the rules that need no
+//! other chain.
 
 use crate::hold::{At, Hold, Proofs};
 use crate::{Kind, Mode, Op};
 
-/// What a chain knows of its lock, by all it was told.
+/// The state of a chain's lock, as the responses so far imply it.
 #[derive(Debug, Default)]
 pub(crate) struct Chain {
-    /// The hold that it has: its place among those of the lock.
+    /// The chain's current hold: its index among the lock's holds.
     hold: Option<usize>,
-    /// Acquires that may have been done, or may yet be.
+    /// Acquires that may have succeeded, or may yet.
     doubts: Vec<(At, Mode)>,
-    /// How often it may be inside of its hold again.
+    /// The number of re-entries that the chain may still be in.
     entered: usize,
-    /// What ended its last hold.
+    /// The event that ended its last hold.
     over: Option<At>,
 }
 
-/// A call that was not answered as yet, and what its chain had when it asked.
+/// A call without a response yet, and the state of its chain when it began.
 #[derive(Debug)]
 pub(crate) struct Pending {
     pub(crate) op: Op,
@@ -28,7 +28,7 @@ pub(crate) struct Pending {
     over: Option<At>,
 }
 
-/// A rule that was broken, and the positions of the events that show it.
+/// A broken rule, and the positions of the events that show it.
 #[derive(Debug)]
 pub(crate) struct Finding {
     pub(crate) kind: Kind,
@@ -50,14 +50,14 @@ impl Chain {
         let doubtful = !self.doubts.is_empty();
         match op {
             Op::Acquire(mode) => self.doubts.push((at, mode)),
-            // As long as it is unknown, it may be inside.
+            // While its outcome is unknown, the chain may have re-entered.
             Op::Reenter => self.entered += 1,
             _ => {}
         }
         Pending { op, at, hold, doubtful, entered, over }
     }
 
-    /// The call was done. What it shows is written to `holds`, or it broke a rule.
+    /// Handles a successful call: updates `holds`, or returns the rule that it broke.
     pub(crate) fn ok(
         &mut self,
         call: &Pending,
@@ -100,12 +100,13 @@ impl Chain {
         changed.then(|| Finding::new(Kind::FenceChanged, [hold.told, call.at, at]))
     }
 
-    /// The call was not done.
+    /// Handles a call that had no effect.
     pub(crate) fn fail(&mut self, call: &Pending, at: At) {
         match call.op {
             Op::Acquire(_) => self.doubts.retain(|(doubt, _)| *doubt != call.at),
             Op::Reenter => self.entered = self.entered.saturating_sub(1),
-            // Who learns that it does not hold does not. A renewal may fail for other reasons.
+            // A failed check or release means that the hold is gone. A renewal may fail for other
+            // reasons.
             Op::Check | Op::Release if call.hold.is_some() && self.hold == call.hold => {
                 self.ended(at);
             }
@@ -113,22 +114,22 @@ impl Chain {
         }
     }
 
-    /// The hold is no more.
+    /// Ends the current hold.
     pub(crate) fn ended(&mut self, at: At) {
         (self.hold, self.over) = (None, Some(at));
     }
 
-    /// Of which hold this answer is a proof.
+    /// Returns the hold that a successful call proves.
     fn shown(&mut self, call: &Pending, at: At, holds: &mut Vec<Hold>) -> Option<usize> {
         if !call.doubtful {
             return call.hold;
         }
-        // Of the one that it has, or of one whose acquire no process knew to be done, perhaps much later:
-        // so it shows a moment, and nothing of the time before.
+        // It proves the current hold, or one whose acquire had an unknown outcome and may have
+        // taken effect much later. So it proves one moment, and nothing about the time before.
         let before = call.hold.map(|place| holds[place].mode);
         let mut modes = before.into_iter().chain(self.doubts.iter().map(|(_, mode)| *mode));
         let first = modes.next()?;
-        // What is true of all of them is that they keep an exclusive holder out.
+        // If the modes differ, all that is certain is that an exclusive holder is excluded.
         let mode = if modes.all(|other| other == first) { first } else { Mode::Shared };
         let place = holds.len();
         let asked = self.doubts.first().map_or(call.at, |(asked, _)| *asked);

@@ -1,4 +1,4 @@
-//! The checker: whether a lock could have said what a history says that it said.
+//! Checks whether a correct lock could have given the responses of a history.
 
 use std::collections::HashMap;
 
@@ -6,26 +6,26 @@ use crate::chain::{Chain, Finding, Pending};
 use crate::hold::{At, Hold};
 use crate::{Event, Kind, Op, Step, Violation, fences, overlap};
 
-/// What was found to be right: how much of it there was.
+/// The counts of a history without violations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Judged {
-    /// Events in all.
+    /// All events.
     pub events: u64,
     /// Locks.
     pub keys: u64,
-    /// Holds, hand-offs too.
+    /// Acquisitions, hand-offs included.
     pub acquired: u64,
-    /// Holds that were entered again.
+    /// Re-entries.
     pub reentered: u64,
-    /// Times a holder was told that it holds.
+    /// Successful checks.
     pub checked: u64,
-    /// Leases that were made longer.
+    /// Renewals.
     pub renewed: u64,
-    /// Locks that were given back.
+    /// Releases.
     pub released: u64,
-    /// Holds of which the holder was told that they are no more.
+    /// Holds whose holder was notified of their loss.
     pub lost: u64,
-    /// Calls that were not done.
+    /// Calls that had no effect.
     pub failed: u64,
     /// Calls whose outcome is unknown.
     pub unknown: u64,
@@ -37,20 +37,20 @@ struct Lock {
     holds: Vec<Hold>,
 }
 
-/// Checks each lock by itself, against what it means to hold: no process beside an exclusive holder, no process
-/// but who shares beside a shared one, no more than there are permits; only who holds renews,
-/// releases and enters again; a re-entry has the fencing token of its hold, and each acquisition a
-/// greater one than all before it.
+/// Checks each lock separately: an exclusive holder has the lock alone, a shared holder only with
+/// other shared holders, and there are never more holders than permits. Only a holder renews,
+/// releases and re-enters. A re-entry has its hold's fencing token, and each acquisition a greater
+/// token than all before it.
 ///
-/// A hold is certain only while its holder was told so: nothing is concluded from an answer that
-/// somebody got after having stood still, nor from calls whose outcome is unknown. Events with the same
-/// time have happened in the order in which they stand.
+/// A hold counts only for the time that responses prove: a process may be paused before it records
+/// a response, so nothing follows for that time, nor from calls with unknown outcome. Events with
+/// the same time happened in the order of `events`.
 ///
 /// # Errors
 ///
-/// All that cannot have been. Where there is none, the history is linearizable, as another checker
-/// says that tries all orders; but for a few in a thousand, where a chain's later calls show what
-/// became of one of which no process knew, or where the tokens of a semaphore say who was first.
+/// All violations. Without any, the history is linearizable, as another checker confirms that tries
+/// all orders. The exceptions are a few histories in a thousand, where a chain's later calls reveal
+/// the outcome of an unknown call, or where a semaphore's tokens reveal which claim was first.
 pub fn check(events: &[Event]) -> Result<Judged, Vec<Violation>> {
     let mut order: Vec<&Event> = events.iter().collect();
     order.sort_by_key(|event| event.at);
@@ -102,12 +102,12 @@ pub fn check(events: &[Event]) -> Result<Judged, Vec<Violation>> {
     Err(findings.into_iter().map(|finding| told(finding, &order)).collect())
 }
 
-/// What the holds of one lock show when they are seen together.
+/// Finds the violations among all holds of one lock.
 fn together(holds: &mut [Hold]) -> Vec<Finding> {
     let (mut found, crowded) = overlap::find(holds);
     found.extend(fences::find(holds, &crowded));
     if found.is_empty() {
-        // Only now: tokens that are wrong would make other things look wrong.
+        // Only now: wrong tokens would cause other, misleading findings.
         fences::narrow(holds);
         found = overlap::find(holds).0;
     }

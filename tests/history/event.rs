@@ -1,66 +1,67 @@
-//! One line of a history.
+//! The events of a history.
 
 use serde::{Deserialize, Serialize};
 
-/// Something that a process asked, was told or noticed.
+/// One line of a history: a call, its outcome or a loss, as a process recorded it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// Nanoseconds by a clock that never goes back and that all processes of the history share.
+    /// Nanoseconds of a monotonic clock that all processes of the history share.
     pub at: u64,
-    /// Which process, by a number that no other one of the history has, in any of its lives.
+    /// The number of the process, which no other process of the history has, restarts included.
     pub process: u32,
-    /// Which call chain in it. Who enters a hold again does so in the chain that has it.
+    /// The call chain in the process. A re-entry belongs to the chain that has the hold.
     pub chain: u32,
-    /// Which call in it: the same for the question and its answer.
+    /// The call's number in the process, the same for its invocation and its outcome.
     pub call: u64,
-    /// The lock.
+    /// The lock's key.
     pub key: String,
-    /// What happened.
+    /// The step of the call.
     pub step: Step,
 }
 
-/// What happened to a call.
+/// A step of a call, or a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
-    /// It began.
+    /// The call began.
     Invoke(Op),
-    /// It was done; with the fencing token, where it has one.
+    /// The call succeeded, with the fencing token if it has one.
     Ok(Option<u64>),
-    /// It was not done, and never will be.
+    /// The call had no effect, and never will.
     Fail,
-    /// It is unknown whether it was done, or will be. A call without any end counts as this.
+    /// It is unknown whether the call had, or will have, an effect. A call without an outcome
+    /// counts as unknown.
     Unknown,
-    /// No call: the chain was told that the hold is no more.
+    /// Not a call: the chain was notified that it lost the hold.
     Lost,
 }
 
-/// What was asked.
+/// The operation of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Op {
-    /// To have the lock. A hand-off is an acquire as any other: who gets in that way reports it.
+    /// Acquire the lock. A hand-off is an acquire too: the new holder records it.
     Acquire(Mode),
-    /// To enter the hold that this chain has already.
+    /// Enter a hold that this chain already has.
     Reenter,
-    /// To leave what was entered again.
+    /// Leave a re-entered hold.
     Leave,
-    /// Whether the lock is held, at this moment (`ensure_held`).
+    /// Check that the lock is held now (`ensure_held`).
     Check,
-    /// To have the lease last longer.
+    /// Renew the lease.
     Renew,
-    /// To give the lock back.
+    /// Release the lock.
     Release,
 }
 
-/// With whom a lock is shared.
+/// How a hold is shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// With no other process.
+    /// No other holders.
     Exclusive,
-    /// With all who want it shared.
+    /// Any number of shared holders.
     Shared,
-    /// With so many in all, whichever process they are.
+    /// At most this many holders in all.
     Permits(u32),
 }

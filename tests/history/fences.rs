@@ -1,4 +1,4 @@
-//! Whether fencing tokens tell in which order their locks were granted.
+//! Checks that fencing tokens increase in the order of the grants.
 
 use std::collections::BTreeSet;
 
@@ -6,11 +6,11 @@ use crate::Kind;
 use crate::chain::Finding;
 use crate::hold::{At, Hold};
 
-/// A hold, and the last position at which it must have been granted already.
+/// A position before which something cannot have happened, and the hold that shows it.
 type Latest = Option<(At, usize)>;
 
-/// What the fencing tokens say of when the holds were granted: each after those with smaller tokens,
-/// and before those with greater ones. For tokens that are in order.
+/// Narrows the time in which each hold may have been granted: after the holds with smaller tokens
+/// and before those with greater ones. The tokens must be in order.
 pub(crate) fn narrow(holds: &mut [Hold]) {
     let order = in_order(holds);
     let mut last = 0;
@@ -25,7 +25,7 @@ pub(crate) fn narrow(holds: &mut [Hold]) {
     }
 }
 
-/// Fencing tokens and whose they are, from the smallest.
+/// Returns the fencing tokens and the indexes of their holds, smallest token first.
 fn in_order(holds: &[Hold]) -> Vec<(u64, usize)> {
     let fenced = holds.iter().enumerate();
     let fenced = fenced.filter_map(|(place, hold)| Some((hold.fence?, place)));
@@ -34,10 +34,12 @@ fn in_order(holds: &[Hold]) -> Vec<(u64, usize)> {
     order
 }
 
-/// `crowded` are the holds that were found beside another already: who came in there has no order.
+/// Finds tokens that are not in order. `crowded` are the holds already found to overlap with
+/// another: they have no order.
 pub(crate) fn find(holds: &[Hold], crowded: &BTreeSet<usize>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    // Of all that have smaller tokens: when the last was granted, when the last of each sort ended.
+    // Over all holds with smaller tokens: the last grant, and the last end of an exclusive and of
+    // another hold.
     let (mut granted, mut alone, mut among): (Latest, Latest, Latest) = (None, None, None);
     let mut before = None;
     for (fence, place) in in_order(holds) {
@@ -46,7 +48,7 @@ pub(crate) fn find(holds: &[Hold], crowded: &BTreeSet<usize>) -> Vec<Finding> {
         if let Some((_, other)) = before.filter(|(same, _)| *same == fence) {
             findings.push(Finding::new(Kind::FenceTwice, shown(other)));
         } else if !crowded.contains(&place) {
-            // No process comes in before one is gone with whom the lock is not shared.
+            // A hold is not granted before those end that it cannot share the lock with.
             let gone = if hold.is_exclusive() { alone.max(among) } else { alone };
             let (last, other) = granted.max(gone).unwrap_or((0, place));
             if last > hold.told && !crowded.contains(&other) {

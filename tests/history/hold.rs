@@ -1,43 +1,44 @@
-//! A hold as far as it is certain.
+//! A hold, and the time for which it is certain.
 
 use crate::Mode;
 
-/// Where in the history, by position: a total order, also of events with the same time.
+/// A position in the history: a total order, also of events with the same time.
 pub(crate) type At = usize;
 
 /// One hold of one call chain.
 ///
-/// The grant lies anywhere between the question and the answer, and so does every later proof of the
-/// hold: a check, a renewal, a re-entry or a release that was answered with yes. Who was answered may
-/// have stood still for long since. So the hold is certain from the answer to its acquire until the
-/// question of its last proof; and without a proof, at one moment during the acquire.
+/// The grant took effect at some moment between the acquire's invocation and its response. The same
+/// is true of every later proof of the hold: a successful check, renewal, re-entry or release. The
+/// process may have been paused for long before it recorded the response. So the hold is certain
+/// from the acquire's response until the invocation of its last proof, or without a proof at one
+/// moment during the acquire.
 #[derive(Clone, Debug)]
 pub(crate) struct Hold {
     pub(crate) mode: Mode,
     pub(crate) fence: Option<u64>,
-    /// The first moment at which it may have been granted: its acquire was asked.
+    /// The first position at which it may have been granted: its acquire's invocation.
     pub(crate) asked: At,
-    /// The last moment at which it may have been granted: its answer; or, where that never came, the
-    /// answer to the first proof.
+    /// The last position at which it may have been granted: its acquire's response or, without one,
+    /// the response of the first proof.
     pub(crate) told: At,
-    /// The last moment known to be in it, where that is after `told`.
+    /// The last position at which it is known to be held, if that is after `told`.
     pub(crate) until: Option<At>,
-    /// Where the acquire was not answered: the question of the first proof.
+    /// If the acquire has no response: the invocation of the first proof.
     pub(crate) proved: Option<At>,
-    /// The latest proof of each sort.
+    /// The last proof of each kind.
     pub(crate) proofs: Proofs,
 }
 
-/// The last call of each sort that shows the hold: its question and its answer.
+/// The last call of each kind that proves the hold: its invocation and its response.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Proofs {
-    /// A check or a re-entry: the holder itself goes on.
+    /// A check or a re-entry: the holder relies on its hold.
     pub(crate) belief: Option<(At, At)>,
     pub(crate) renewal: Option<(At, At)>,
     pub(crate) release: Option<(At, At)>,
 }
 
-/// How much of a hold is certain.
+/// The certain part of a hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Certain {
     /// All the time between two positions.
@@ -47,7 +48,7 @@ pub(crate) enum Certain {
 }
 
 impl Hold {
-    /// One whose acquire was answered.
+    /// Returns a hold whose acquire has a response.
     pub(crate) fn granted(mode: Mode, fence: Option<u64>, asked: At, told: At) -> Self {
         let (until, proved, proofs) = (None, None, Proofs::default());
         Self { mode, fence, asked, told, until, proved, proofs }
@@ -64,7 +65,7 @@ impl Hold {
         self.mode == Mode::Exclusive
     }
 
-    /// The last position at which it must have been granted already, and cannot have ended.
+    /// Returns the position before which the hold cannot have ended.
     pub(crate) fn end(&self) -> At {
         match self.certain() {
             Certain::Span(_, end) => end,
@@ -72,7 +73,7 @@ impl Hold {
         }
     }
 
-    /// What shows it: its grant, and its latest proof.
+    /// Returns the events that show it: those of its acquire, and of its last proof.
     pub(crate) fn shown_by(&self) -> impl Iterator<Item = At> {
         let Proofs { belief, renewal, release } = self.proofs;
         let proof = [belief, renewal, release].into_iter().flatten().max();

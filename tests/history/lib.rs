@@ -1,4 +1,4 @@
-//! What processes did with locks and when, and whether any lock could have allowed that.
+//! Records what processes did with locks, and checks whether a correct lock allows that history.
 //!
 //! Each process records its calls and their outcomes ([`Recorder`]), with the time of a clock that all processes
 //! share. [`check`] judges that history, and a [`Resource`] records damage to what the locks guard. Nothing here depends

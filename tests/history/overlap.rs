@@ -1,4 +1,4 @@
-//! Who held at once: one pass over the holds of a lock, by position.
+//! Finds holds that overlap but may not: one pass over the holds of a lock, by position.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,15 +6,15 @@ use crate::chain::Finding;
 use crate::hold::{At, Certain, Hold};
 use crate::{Kind, Mode};
 
-/// Something that changes who is inside.
+/// A change of the certain holders, or a deadline for a moment.
 enum Edge {
     Begins(usize),
     Ends(usize),
-    /// A hold that is certain for one moment only must have found it by now.
+    /// The end of the time in which a hold that is certain for only one moment must have had it.
     Due(usize, At),
 }
 
-/// Who is certainly inside, by the ends of their spans.
+/// The certain holders, by the ends of their spans.
 #[derive(Default)]
 struct Inside {
     exclusive: BTreeMap<At, usize>,
@@ -22,10 +22,10 @@ struct Inside {
     permits: BTreeMap<At, usize>,
 }
 
-/// Findings, and the holds that are among their culprits as the later ones.
+/// Returns the findings, and the later hold of each.
 pub(crate) fn find(holds: &[Hold]) -> (Vec<Finding>, BTreeSet<usize>) {
     let mut edges = Vec::with_capacity(holds.len() * 2);
-    // The modes whose moments have to be found, and up to where each was possible the last time.
+    // The modes of the holds with only a moment, and the last position at which each was possible.
     let mut possible: Vec<(Mode, Option<At>)> = Vec::new();
     for (place, hold) in holds.iter().enumerate() {
         match hold.certain() {
@@ -63,7 +63,7 @@ pub(crate) fn find(holds: &[Hold]) -> (Vec<Finding>, BTreeSet<usize>) {
             }
             Edge::Due(place, from) => {
                 let until = possible.iter().find(|(mode, _)| *mode == holds[place].mode);
-                // It was possible until somebody came who keeps it out.
+                // It was possible until a hold began that excludes it.
                 let was = until.and_then(|(_, until)| *until).is_some_and(|until| until > from);
                 let found = inside.keeps_out(holds[place].mode).filter(|_| !was);
                 found.map(|(kind, other)| (kind, other, place))
@@ -87,7 +87,7 @@ impl Inside {
         }
     }
 
-    /// Who keeps a new one of this mode out, if that is certain.
+    /// Returns a hold that certainly excludes a new one of this mode.
     fn keeps_out(&self, mode: Mode) -> Option<(Kind, usize)> {
         let last = |of: &BTreeMap<At, usize>| of.last_key_value().map(|(_, place)| *place);
         let alone = last(&self.exclusive).map(|place| (Kind::TwoHolders, place));
@@ -103,10 +103,10 @@ impl Inside {
         })
     }
 
-    /// Who cannot have been inside together with this one, which has just begun.
+    /// Returns a hold that excludes this one, which has just begun.
     fn crowd_with(&self, place: usize, holds: &[Hold]) -> Option<(Kind, usize)> {
         let new = &holds[place];
-        // Where limits differ, who asked for the highest may have come last.
+        // If the limits differ, the hold with the highest limit may have been granted last.
         let mode = match new.mode {
             Mode::Permits(count) => {
                 let limits = self.permits.values().map(|other| match holds[*other].mode {
@@ -125,12 +125,12 @@ impl Inside {
     }
 }
 
-/// How the earlier of two shows that it was still there, and what that says of it.
+/// Returns the rule that two overlapping holds broke, by the proof that the earlier one still held.
 fn beside(earlier: &Hold, later: &Hold) -> Kind {
     let proofs = earlier.proofs;
     let began = later.told;
     let after = |proof: Option<(At, At)>| proof.filter(|(asked, _)| *asked > began);
-    // The other was there before and after that answer: it was not the answerer's to give.
+    // The later hold spans that response, so the store should not have given it.
     let within = |proof| after(proof).is_some_and(|(_, told)| told < later.end());
     if after(proofs.belief).is_some() {
         Kind::TwoHolders

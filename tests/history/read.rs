@@ -1,4 +1,4 @@
-//! Reading histories back.
+//! Reads a history from its file.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -6,12 +6,12 @@ use std::path::Path;
 
 use crate::Event;
 
-/// The events of a file, in the order in which they happened.
+/// Returns the events of a file, sorted by time.
 ///
 /// # Errors
 ///
-/// Where the file cannot be read, or a line before the last is no event. The last one may have been
-/// cut short with its process.
+/// If the file cannot be read, or a line before the last is not an event. The last line may be
+/// incomplete, because its process was killed.
 pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<Event>> {
     let mut lines = BufReader::new(File::open(path)?).lines().peekable();
     let mut events = Vec::new();

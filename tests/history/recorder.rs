@@ -1,4 +1,4 @@
-//! Writing a history down.
+//! Records a history, in memory or in a file.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use nix::time::{ClockId, clock_gettime};
 
 use crate::{Event, Op, Step};
 
-/// What one process does, as it does it. Clones write to the same history.
+/// Records the events of one process. Clones write to the same history.
 #[derive(Clone, Debug)]
 pub struct Recorder(Arc<Inner>);
 
@@ -25,11 +25,11 @@ struct Inner {
 #[derive(Debug)]
 enum Events {
     Memory(Vec<Event>),
-    /// Each event is written when it happens: a process that is killed leaves what it did.
+    /// Each event is written at once, so a killed process leaves all its events.
     File(File),
 }
 
-/// A call that has begun. One that is dropped without an end is one whose outcome is unknown.
+/// A call that has begun. If it is dropped without an outcome, its outcome is unknown.
 #[derive(Debug)]
 #[must_use]
 pub struct Call {
@@ -39,11 +39,11 @@ pub struct Call {
     key: String,
 }
 
-/// Nanoseconds by the machine's monotonic clock: the same for all of its processes.
+/// Returns the nanoseconds of the machine's monotonic clock, the same for all its processes.
 ///
 /// # Panics
 ///
-/// Where the system has no such clock.
+/// If the system has no such clock.
 pub fn monotonic() -> u64 {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("a monotonic clock");
     let (seconds, nanoseconds) = (now.tv_sec().unsigned_abs(), now.tv_nsec().unsigned_abs());
@@ -51,16 +51,17 @@ pub fn monotonic() -> u64 {
 }
 
 impl Recorder {
-    /// Keeps the history in memory, by a clock of the test's own.
+    /// Creates a recorder that keeps the history in memory, with the test's own clock.
     pub fn in_memory(process: u32, clock: fn() -> u64) -> Self {
         Self::new(process, clock, Events::Memory(Vec::new()))
     }
 
-    /// Appends to a file that other processes may append to as well, by the machine's clock.
+    /// Creates a recorder that appends to a file, with the machine's clock. Other processes may
+    /// append to the same file.
     ///
     /// # Errors
     ///
-    /// Where the file cannot be opened.
+    /// If the file cannot be opened.
     pub fn to_file(process: u32, path: impl AsRef<Path>) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(path)?;
         Ok(Self::new(process, monotonic, Events::File(file)))
@@ -71,7 +72,7 @@ impl Recorder {
         Self(Arc::new(Inner { process, clock, calls, events }))
     }
 
-    /// A call begins: to be said before anything is asked.
+    /// Records that a call begins. Call this before the operation starts.
     pub fn invoke(&self, chain: u32, key: &str, op: Op) -> Call {
         let call = self.0.calls.fetch_add(1, Ordering::Relaxed);
         let call = Call { recorder: self.clone(), chain, call, key: key.to_owned() };
@@ -79,17 +80,17 @@ impl Recorder {
         call
     }
 
-    /// The chain was told that it holds the lock no more.
+    /// Records that the chain was notified of the loss of its lock.
     pub fn lost(&self, chain: u32, key: &str) {
         let call = self.0.calls.fetch_add(1, Ordering::Relaxed);
         Call { recorder: self.clone(), chain, call, key: key.to_owned() }.write(Step::Lost);
     }
 
-    /// What was kept in memory so far.
+    /// Returns the events kept in memory so far.
     ///
     /// # Panics
     ///
-    /// Where the history goes to a file: [`read`](crate::read) it.
+    /// If the history is in a file. Use [`read`](crate::read) for that.
     pub fn events(&self) -> Vec<Event> {
         match &*self.0.events.lock().unwrap_or_else(PoisonError::into_inner) {
             Events::Memory(events) => events.clone(),
@@ -99,17 +100,17 @@ impl Recorder {
 }
 
 impl Call {
-    /// It was done; to be said as soon as it is known, with the fencing token if it has one.
+    /// Records success, with the fencing token if the call has one. Call this at once.
     pub fn ok(self, fence: Option<u64>) {
         self.write(Step::Ok(fence));
     }
 
-    /// It was not done, and never will be.
+    /// Records that the call had no effect, and never will.
     pub fn fail(self) {
         self.write(Step::Fail);
     }
 
-    /// It is unknown whether it was done.
+    /// Records that the outcome is unknown.
     pub fn unknown(self) {
         self.write(Step::Unknown);
     }
@@ -124,7 +125,7 @@ impl Call {
             Events::File(file) => {
                 let mut line = serde_json::to_vec(&event).expect("an event is plain data");
                 line.push(b'\n');
-                // One write: lines of several processes do not mix in a file opened to append.
+                // One write: in append mode, lines of several processes do not mix.
                 file.write_all(&line).expect("the history can be written");
             }
         }

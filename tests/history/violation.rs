@@ -1,53 +1,53 @@
-//! What a history shows that no lock could have allowed.
+//! The violations that a history can have.
 
 use std::fmt;
 
 use crate::{Event, Step};
 
-/// A rule that was broken.
+/// The rule that a violation breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// Two held at once what they may not share.
+    /// Two holders that may not share the lock held it at once.
     TwoHolders,
-    /// More held at once than there are permits.
+    /// There were more holders at once than permits.
     TooManyHolders,
-    /// One was told that its lease lasts longer, while another held.
+    /// A renewal succeeded while another process held the lock.
     RenewedBesideHolder,
-    /// One was told that it gave the lock back, while another held.
+    /// A release succeeded while another process held the lock.
     ReleasedBesideHolder,
-    /// One was told that it holds, and cannot have held.
+    /// A check succeeded without a hold.
     CheckedUnheld,
-    /// One was told that its lease lasts longer, and had none.
+    /// A renewal succeeded without a hold.
     RenewedUnheld,
-    /// One was told that it gave the lock back, and had none.
+    /// A release succeeded without a hold.
     ReleasedUnheld,
-    /// One entered a hold again that its call chain does not have.
+    /// A re-entry succeeded without a hold of its call chain.
     ReenteredUnheld,
-    /// One left oftener than it had entered again.
+    /// A chain left its hold more often than it re-entered.
     LeftUnentered,
-    /// A re-entry had another fencing token than its hold.
+    /// A re-entry had a different fencing token than its hold.
     FenceChanged,
     /// Two acquisitions had the same fencing token.
     FenceTwice,
-    /// A later acquisition had the smaller fencing token.
+    /// A later acquisition had a smaller fencing token.
     FenceWentBack,
-    /// No lock's fault: an end without a beginning, or two calls under one number.
+    /// The recording is wrong: an outcome without an invocation, or two calls with one number.
     Misrecorded,
 }
 
-/// One break of a rule, with the events that show it.
+/// A broken rule, with the events that show it.
 #[derive(Clone, Debug)]
 pub struct Violation {
-    /// The rule.
+    /// The broken rule.
     pub kind: Kind,
-    /// The lock.
+    /// The lock's key.
     pub key: String,
-    /// Who did what: the events that cannot all be true, in their order.
+    /// The events that contradict each other, in order.
     pub events: Vec<Event>,
 }
 
 impl Kind {
-    /// All of them.
+    /// All rules.
     pub const ALL: [Self; 13] = [
         Self::TwoHolders,
         Self::TooManyHolders,

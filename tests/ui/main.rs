@@ -1,5 +1,5 @@
-//! The compiler's words for wrong uses of the attribute, and what becomes of right ones: one use a file.
-//! `cargo xtask bless` accepts new words.
+//! Tests that correct uses of the attribute compile, and pins the compiler's messages for wrong
+//! ones: one use in each file. `cargo xtask bless` accepts new messages.
 
 mod pass;
 

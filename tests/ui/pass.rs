@@ -1,5 +1,5 @@
-//! Right uses of the attribute, one a file, in one program: a program for each would be linked with all
-//! of the runtime for each. What a file asks of the compiler, it asks of itself (`#![deny(warnings)]`).
+//! Correct uses of the attribute, one in each file, in a single program: separate programs would
+//! each link the whole runtime. Each file sets its own lints (`#![deny(warnings)]`).
 
 mod assert_held_under_another_name;
 mod associated_fn_that_returns_self;
@@ -40,7 +40,7 @@ mod parameters_named_like_generated_variables;
 mod pattern_arguments;
 mod plain_fn;
 mod plain_main_and_test;
-// The expansions are as they are printed.
+// The expansions are kept as they are printed.
 #[rustfmt::skip]
 mod printed_expansions;
 mod result_under_another_name;

@@ -1,7 +1,7 @@
-//! The rooms of `lockattr/src`, and the rule that an import only points to a room below.
+//! Checks the layers of `lockattr/src`: a file may only import from its own layer or a lower one.
 //!
-//! Read as text: what a file names behind `crate::`, in `use` and in paths. Tests are left out, because they may build what
-//! they need from anywhere.
+//! The sources are read as text: the paths after `crate::`, in `use` and elsewhere. Tests are
+//! skipped, because they may use any layer.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::child;
 
-/// From the top to the bottom.
+/// The layers, from top to bottom.
 const ROOMS: [&str; 12] = [
     "expansion",
     "testing",
@@ -25,24 +25,25 @@ const ROOMS: [&str; 12] = [
     "platform",
 ];
 
-/// Files at the top. `lib.rs` lists what is public; `sim.rs` shows the simulation what it needs.
+/// The files outside of all layers. `lib.rs` lists the public items; `sim.rs` exports items for the
+/// simulation.
 const ROOT_FILES: [&str; 2] = ["lib.rs", "sim.rs"];
 
-/// The names that a `pub use` makes: with each the path it stands for, in segments.
+/// The names that a `pub use` defines, each with the segments of its path.
 type Names = BTreeMap<String, Vec<String>>;
 
 fn floor(room: &str) -> Option<usize> {
     ROOMS.iter().position(|each| *each == room)
 }
 
-/// The code of a file without its comments, and without the tests at its end.
+/// Returns a file's code without its comments and without the tests at its end.
 fn code(text: &str) -> String {
     let end = text.find("\nmod tests {").unwrap_or(text.len());
     let lines = text[..end].lines().map(|line| line.split("//").next().unwrap_or_default());
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// `a::{b, c::{d as e}}` as `a::b` and `a::c::d`, each with the name that it makes.
+/// Splits `a::{b, c::{d as e}}` into `a::b` and `a::c::d`, each with the name that it defines.
 fn leaves(tree: &str) -> Vec<(Vec<String>, String)> {
     fn walk(prefix: &[String], tree: &str, found: &mut Vec<(Vec<String>, String)>) {
         let (mut depth, mut start, mut parts) = (0, 0, Vec::new());
@@ -77,12 +78,12 @@ fn leaves(tree: &str) -> Vec<(Vec<String>, String)> {
     found
 }
 
-/// What comes behind `crate::` in a file's code: paths of imports and others.
+/// Returns the paths after `crate::` in a file's code, in imports and elsewhere.
 fn named(code: &str) -> Vec<Vec<String>> {
     let mut paths = Vec::new();
     for (at, _) in code.match_indices("crate::") {
         let before = &code[..at];
-        // `$crate::` is for other crates.
+        // Macros use `$crate::` for other crates.
         if before.ends_with('$') {
             continue;
         }
@@ -100,14 +101,14 @@ fn named(code: &str) -> Vec<Vec<String>> {
     paths
 }
 
-/// The names that a file's `pub use` makes of paths that begin with `prefix`.
+/// Returns the names that a file's `pub use` defines for paths that begin with `prefix`.
 fn public(code: &str, prefix: &str) -> Names {
     let uses = code.split("pub use ").skip(1).filter_map(|rest| rest.split(';').next());
     let paths = uses.filter_map(|tree| tree.strip_prefix(prefix)).flat_map(leaves);
     paths.map(|(path, name)| (name, path)).collect()
 }
 
-/// The room that a path behind `crate::` leads to.
+/// Returns the layer of a path after `crate::`.
 fn room_of(path: &[String], root: &Names, store: &Names) -> Option<String> {
     let (first, second) = (path.first()?, path.get(1));
     if first == "store"
@@ -122,7 +123,7 @@ fn room_of(path: &[String], root: &Names, store: &Names) -> Option<String> {
     }
 }
 
-/// The arrows upwards of one file.
+/// Returns the imports of one file that point to a higher layer.
 fn upwards(file: &str, text: &str, root: &Names, store: &Names) -> Vec<String> {
     let Some((room, _)) = file.split_once('/') else { return Vec::new() };
     let Some(from) = floor(room) else { return vec![format!("{file}: `{room}` is no room")] };
@@ -133,7 +134,7 @@ fn upwards(file: &str, text: &str, root: &Names, store: &Names) -> Vec<String> {
     }
     for path in named(&code) {
         let Some(to) = room_of(&path, root, store) else { continue };
-        // The public names of the engines are `lockattr::store::…`.
+        // `store/mod.rs` re-exports the engines as `lockattr::store::…`.
         let is_face = file == "store/mod.rs" && to == "engines";
         if floor(&to).is_some_and(|to| to < from) && !is_face {
             found.push(format!("{file}: {room} -> {to} (crate::{})", path.join("::")));
@@ -142,7 +143,7 @@ fn upwards(file: &str, text: &str, root: &Names, store: &Names) -> Vec<String> {
     found
 }
 
-/// The sources below a folder, by their paths from there.
+/// Collects the sources below a folder, with their relative paths.
 fn sources(folder: &Path, prefix: &str, found: &mut Vec<(String, String)>) {
     for entry in fs::read_dir(folder).expect("the sources").flatten() {
         let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
@@ -154,20 +155,20 @@ fn sources(folder: &Path, prefix: &str, found: &mut Vec<(String, String)>) {
     }
 }
 
-/// The sources of the runtime.
+/// Returns the sources of the runtime crate.
 fn runtime() -> Vec<(String, String)> {
     let mut files = Vec::new();
     sources(&child::root().join("lockattr/src"), "", &mut files);
     files
 }
 
-/// The public names of a file of the runtime.
+/// Returns the public names of one file of the runtime crate.
 fn public_of(files: &[(String, String)], file: &str, prefix: &str) -> Names {
     let text = files.iter().find(|(name, _)| name == file).map(|(_, text)| code(text));
     public(&text.expect(file), prefix)
 }
 
-/// Red without: any import that was turned around so that it points downwards.
+/// Red without: any import that was changed so that it points downwards.
 #[test]
 fn an_import_only_points_to_a_room_below() {
     let files = runtime();
@@ -180,7 +181,7 @@ fn an_import_only_points_to_a_room_below() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
-/// Red without: any of the files at the top that went into a room.
+/// Red without: any of the top-level files that moved into a layer.
 #[test]
 fn every_file_lies_in_a_room() {
     let files = runtime();
@@ -190,7 +191,8 @@ fn every_file_lies_in_a_room() {
     }
 }
 
-/// Red without: the look at inline paths, at re-exports of the root and of `store`, and at `super`.
+/// Red without: the checks of inline paths, of re-exports of the root and of `store`, and of
+/// `super`.
 #[test]
 fn an_arrow_upwards_is_found() {
     let root = public("pub use manager::{LockManager, Other as Named};", "");

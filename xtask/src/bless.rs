@@ -1,4 +1,4 @@
-//! `cargo xtask bless`: what the tests keep as text is written anew.
+//! `cargo xtask bless`: rewrites the text files that tests compare with.
 
 use crate::child;
 

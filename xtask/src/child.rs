@@ -1,16 +1,16 @@
-//! The programs that a command starts: printed, run at the project's root, and their failure told.
+//! Runs child programs: prints them, runs them at the project's root, and reports their failure.
 
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 
-/// A `cargo` as if called from the terminal.
+/// Returns a `cargo` command with the environment of a terminal.
 pub(crate) fn cargo(words: &[&str]) -> Command {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let mut command = Command::new(cargo);
     command.args(words);
-    // `cargo run` told us about our own package. Build scripts that look at such variables would
-    // run again each time the tests are called one way and then the other.
+    // `cargo run` sets variables for the xtask package. Build scripts that depend on them would run
+    // again whenever the tests are started in another way.
     for (name, _) in std::env::vars() {
         let ours = ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| name.starts_with(prefix));
         if ours {
@@ -20,7 +20,7 @@ pub(crate) fn cargo(words: &[&str]) -> Command {
     command
 }
 
-/// Prints the command, runs it to its end, and makes its failure ours.
+/// Prints the command, runs it to its end, and returns its failure.
 pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     let told = tell(command);
     eprintln!("xtask: {told}");
@@ -29,17 +29,17 @@ pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("`{told}` failed: {status}")) }
 }
 
-/// Whether a program can be started and succeeds, quietly.
+/// Returns whether a program can be started and succeeds. Hides its output.
 pub(crate) fn succeeds(program: impl AsRef<OsStr>, words: &[&str]) -> bool {
     Command::new(program).args(words).output().is_ok_and(|output| output.status.success())
 }
 
-/// The project's own directory.
+/// Returns the project's root directory.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a directory of the project")
 }
 
-/// The command as one would type it, without the directories of its program.
+/// Returns the command line, without the directory of its program.
 pub(crate) fn tell(command: &Command) -> String {
     let mut told = String::new();
     let set = command.get_envs().filter_map(|(name, value)| Some((name, value?)));

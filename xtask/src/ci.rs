@@ -1,4 +1,4 @@
-//! `cargo xtask ci`: the same as `.ci/run`, which owns the list of steps.
+//! `cargo xtask ci`: runs `.ci/run`, which has the list of steps.
 
 use std::process::Command;
 

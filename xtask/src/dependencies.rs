@@ -1,8 +1,8 @@
-//! What lockattr brings along: the client of an engine only where its feature asks for it.
+//! Tests lockattr's dependencies: each engine's client needs the engine's feature.
 
 use crate::child;
 
-/// Each feature, and the client that it stands for.
+/// Each feature and its client crate.
 const CLIENTS: [(&str, &str); 5] = [
     ("redis", "redis"),
     ("postgres", "tokio-postgres"),
@@ -11,7 +11,7 @@ const CLIENTS: [(&str, &str); 5] = [
     ("etcd", "tonic"),
 ];
 
-/// The names of all crates that a program gets with lockattr.
+/// Returns the names of all crates that lockattr depends on.
 fn carried(options: &[&str]) -> Vec<String> {
     let words = ["tree", "--package", "lockattr", "--edges", "normal", "--prefix", "none"];
     let mut tree = child::cargo(&words);

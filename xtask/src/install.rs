@@ -1,4 +1,4 @@
-//! Packages from the system's package manager, where we may install them without asking.
+//! Installs system packages, if that needs no password.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use crate::child;
 
 const SCRIPT: &str = include_str!("install.sh");
 
-/// Installs the packages, or says how to do it by hand.
+/// Installs the packages, or returns instructions to do it by hand.
 pub(crate) fn install(packages: &[&str]) -> Result<(), String> {
     let mut shell = match way() {
         Ok(shell) => shell,
@@ -21,12 +21,12 @@ pub(crate) fn install(packages: &[&str]) -> Result<(), String> {
     }
 }
 
-/// Whether anything may be fetched from elsewhere.
+/// Returns whether installs and downloads are allowed.
 pub(crate) fn allowed() -> bool {
     std::env::var_os("LOCKATTR_NO_INSTALL").is_none()
 }
 
-/// A shell that may install packages.
+/// Returns a shell that may install packages.
 fn way() -> Result<Command, &'static str> {
     if !allowed() {
         return Err("LOCKATTR_NO_INSTALL is set");

@@ -1,9 +1,9 @@
-# Installs the packages named as arguments; runs as root. None of them starts a server: the tests
+# Installs the packages given as arguments; runs as root. No package starts its server: the tests
 # start their own.
 set -eu
 export DEBIAN_FRONTEND=noninteractive
 
-# A package asks in two ways whether it may start its server: by the runlevel, and by a policy.
+# Packages check in two ways whether to start their server: the runlevel, and a policy script.
 export RUNLEVEL=1
 policy=/usr/sbin/policy-rc.d
 if [ ! -e "$policy" ]; then
@@ -18,5 +18,5 @@ install() {
         -- "$@" </dev/null >&2
 }
 
-# A fresh machine has no package lists, and an old one has stale ones.
+# A fresh machine has no package lists, and those of an old one may be stale.
 install "$@" || { apt-get update >&2 && install "$@"; }

@@ -1,4 +1,4 @@
-//! The project's own commands, for people and for CI: `cargo xtask help`.
+//! The project's own commands, for developers and CI: `cargo xtask help`.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
 
 mod again;

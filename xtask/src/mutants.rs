@@ -1,5 +1,5 @@
-//! `cargo xtask mutants`: applies each mutant to a copy of the code, and sees the tests fail that have to
-//! notice it.
+//! `cargo xtask mutants`: applies each mutant to a copy of the code, and checks that its tests
+//! fail.
 
 mod mutant;
 mod tree;
@@ -11,11 +11,11 @@ use tree::Tree;
 /// The folder of the mutants.
 const DIRECTORY: &str = "tests/mutants";
 
-/// All mutants, or those that have one of `words` in their name or in that of a test.
+/// Runs all mutants, or those with one of `words` in their name or in a test's name.
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
     let mut mutants = Mutant::read_all()?;
     mutants.retain(|mutant| words.is_empty() || words.iter().any(|word| mutant.concerns(word)));
-    // Some mutants are noticed on these servers only.
+    // Only tests on these servers detect some of the mutants.
     let tree = Tree::copied(newest::obtain().into_iter().flatten().collect())?;
     let mut unseen = Vec::new();
     for mutant in &mutants {
@@ -39,7 +39,7 @@ mod tests {
     use super::Mutant;
     use crate::child;
 
-    /// Cheap enough for every run: code that changes takes its mutants along.
+    /// Cheap enough for every run: a change of the code must update its mutants.
     #[test]
     fn every_mutant_is_still_in_the_code() {
         let (mutants, root) = (Mutant::read_all().unwrap(), child::root());

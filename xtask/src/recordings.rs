@@ -1,4 +1,5 @@
-//! `cargo xtask recordings`: the pictures in docs/recordings/, from the tests that see what they show.
+//! `cargo xtask recordings`: makes the pictures in docs/recordings/, with the tests of their
+//! contents.
 
 use crate::{child, servers};
 

@@ -1,28 +1,28 @@
-//! The servers that tests start: one row each, and how they get onto a machine.
+//! The table of servers that tests start, and their installation.
 
 use std::path::PathBuf;
 
 use crate::{child, install};
 
-/// A server program that the tests cannot do without.
+/// A program that the tests need.
 struct Server {
     /// Its name on the `PATH`, or in one of [`directories`].
     program: &'static str,
-    /// What it answers if all of it is there.
+    /// The arguments with which it succeeds if it is completely installed.
     asked: &'static [&'static str],
-    /// The environment variable by which the harness is given another.
+    /// The environment variable that names another program for the harness.
     variable: &'static str,
-    /// The package that brings it, in Debian and its descendants.
+    /// Its package in Debian and derivatives.
     package: &'static str,
 }
 
-/// Names the program that speaks the protocol of Redis.
+/// The environment variable that names a server with the protocol of Redis.
 pub(crate) const REDIS: &str = "LOCKATTR_REDIS_SERVER";
 
-/// Names the program that speaks the protocol of MySQL.
+/// The environment variable that names a server with the protocol of MySQL.
 pub(crate) const MARIADB: &str = "LOCKATTR_MARIADB_SERVER";
 
-/// Names the program of PostgreSQL, beside which the others are.
+/// The environment variable that names the `postgres` whose directory has PostgreSQL's programs.
 pub(crate) const POSTGRES: &str = "LOCKATTR_POSTGRES";
 
 const VERSION: &[&str] = &["--version"];
@@ -48,7 +48,7 @@ const SERVERS: &[Server] = &[
         package: "zookeeper",
     },
     Server { program: "etcd", asked: VERSION, variable: "LOCKATTR_ETCD", package: "etcd-server" },
-    // By it the tests look into etcd.
+    // The tests inspect etcd with it.
     Server {
         program: "etcdctl",
         asked: &["version"],
@@ -57,7 +57,7 @@ const SERVERS: &[Server] = &[
     },
 ];
 
-/// Installs what is missing. An error says what to do by hand.
+/// Installs the missing servers. The error says how to install them by hand.
 pub(crate) fn ensure_all() -> Result<(), String> {
     let missing = missing()?;
     if missing.is_empty() {
@@ -79,7 +79,7 @@ fn missing() -> Result<Vec<&'static Server>, String> {
     let mut missing = Vec::new();
     for server in SERVERS {
         match std::env::var(server.variable) {
-            // What somebody chose is not replaced by something else.
+            // A program that the user chose is not replaced by another.
             Ok(chosen) if !child::succeeds(&chosen, server.asked) => {
                 let asked = server.asked.join(" ");
                 return Err(format!("{}: `{chosen} {asked}` fails", server.variable));
@@ -100,8 +100,8 @@ impl Server {
     }
 }
 
-/// Where packages put servers beside the `PATH`: what only root's looks into, and one for each
-/// version of PostgreSQL.
+/// Returns the directories outside the `PATH` where packages install servers: one that only root's
+/// `PATH` has, and one for each version of PostgreSQL.
 fn directories() -> Vec<PathBuf> {
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let versions = versions.map(|version| version.path().join("bin"));

@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: the servers first, then random faults over random workloads (`tests/soak/`).
+//! `cargo xtask soak`: installs the servers, then runs random faults and workloads (`tests/soak/`).
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use crate::{child, servers};
 
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
     servers::ensure_all()?;
-    // With the features of the tests, or all would be built again after them.
+    // With the tests' features, or everything would be built again.
     child::run(&mut child::cargo(&[
         "build",
         "--workspace",

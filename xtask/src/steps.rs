@@ -1,13 +1,13 @@
-//! Where the time of a run goes: each step with its seconds, the longest first.
+//! Measures the steps of a run and prints their durations, longest first.
 
 use std::time::{Duration, Instant};
 
-/// What was done, and how long each of it took.
+/// The steps done so far, with their durations.
 #[derive(Debug, Default)]
 pub(crate) struct Steps(Vec<(String, Duration)>);
 
 impl Steps {
-    /// Does a step, and takes note of how long it took.
+    /// Runs a step and records its duration.
     #[allow(clippy::disallowed_methods, reason = "the real clock, and no tokio around")]
     pub(crate) fn time<T>(&mut self, name: &str, step: impl FnOnce() -> T) -> T {
         let started = Instant::now();
@@ -16,7 +16,7 @@ impl Steps {
         done
     }
 
-    /// A line for each step.
+    /// Returns a line for each step.
     pub(crate) fn table(&self) -> String {
         let mut steps: Vec<_> = self.0.iter().collect();
         steps.sort_by_key(|(_, time)| std::cmp::Reverse(*time));

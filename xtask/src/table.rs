@@ -1,23 +1,23 @@
-//! `cargo xtask table`: runs the tests of the stores and prints how many there are of which suite
-//! for each, as Markdown.
+//! `cargo xtask table`: runs the tests of the stores, and prints their number for each store and
+//! suite as Markdown.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{child, servers, test};
 
-/// The columns: the contract, the faults, and what is particular to a store.
+/// The columns: the contract, the faults, and the tests of one store only.
 const SUITES: [&str; 3] = ["contract", "faults", "its own"];
 
-/// The directories of the first two.
+/// The modules of the first two.
 const CONTRACT: &str = "store_contract";
 const FAULTS: &str = "engine_faults";
 
-/// How many of a suite's tests are green, of how many.
+/// The number of green tests of a suite, and of all its tests.
 type Count = (usize, usize);
 
 pub(crate) fn run() -> Result<(), String> {
     servers::ensure_all()?;
-    // The features as always, or all would be built again.
+    // With the usual features, or everything would be built again.
     let mut tests = child::cargo(&["test", "--workspace", "--all-features", "--test", "it"]);
     test::in_parallel(&mut tests);
     let output = tests.current_dir(child::root()).output();
@@ -31,7 +31,7 @@ pub(crate) fn run() -> Result<(), String> {
     if output.status.success() { Ok(()) } else { Err(failed(&said)) }
 }
 
-/// The suites of each store.
+/// Counts the tests of each store by suite.
 fn counted(said: &str) -> BTreeMap<String, [Count; 3]> {
     let tests: Vec<(Vec<&str>, bool)> = said.lines().filter_map(read).collect();
     let of_contract = tests.iter().filter(|(path, _)| path[0] == CONTRACT);
@@ -46,19 +46,19 @@ fn counted(said: &str) -> BTreeMap<String, [Count; 3]> {
     table
 }
 
-/// `test postgres::queue::a_name ... ok` as its modules and name, and whether it is green.
+/// Splits `test postgres::queue::a_name ... ok` into its modules and name, and whether it is green.
 fn read(line: &str) -> Option<(Vec<&str>, bool)> {
     let (name, outcome) = line.strip_prefix("test ")?.split_once(" ... ")?;
     let path: Vec<_> = name.split("::").collect();
     (path.len() > 1).then_some((path, outcome == "ok"))
 }
 
-/// Which store a test is of, and of which suite.
+/// Returns the store and the suite of a test.
 fn place(path: &[&str], stores: &BTreeSet<&str>) -> Option<(String, usize)> {
     match path {
         [CONTRACT, .., store, _] => Some(((*store).to_owned(), 0)),
         [FAULTS, store, _] => Some(((*store).to_owned(), 1)),
-        // `redis::sentinel` and `postgres::session` are stores of their own, if the contract has them.
+        // `redis::sentinel` and `postgres::session` are separate stores if the contract has them.
         [engine, part, ..] => {
             let names = [format!("{engine}_{part}"), (*part).to_owned(), (*engine).to_owned()];
             let store = names.into_iter().find(|name| stores.contains(name.as_str()))?;

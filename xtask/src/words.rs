@@ -1,6 +1,7 @@
-//! `cargo xtask words`: phrases that the project's prose avoids, in Markdown and in comments.
+//! `cargo xtask words`: finds phrases that the project's prose avoids, in Markdown and in comments.
 //!
-//! `words.txt` lists the phrases and what to write instead, `words-later.txt` the paths that are not checked yet.
+//! `words.txt` lists the phrases and what to write instead, `words-later.txt` the paths that are
+//! not checked yet.
 
 use std::fs;
 use std::process::Command;
@@ -26,7 +27,7 @@ pub(crate) fn run() -> Result<(), String> {
     Err(format!("docs/style.md has the reasons:\n{}\n{count} phrases", report.faults.join("\n")))
 }
 
-/// What the check of all files found.
+/// The result of the check of all files.
 struct Report {
     /// One line for each phrase, with its file, its line and what to write instead.
     faults: Vec<String>,
@@ -34,7 +35,7 @@ struct Report {
     checked: usize,
 }
 
-/// A path that is not checked yet, and how many phrases it has.
+/// A path that is not checked yet, and the number of phrases in it.
 struct Later {
     path: &'static str,
     found: usize,
@@ -47,7 +48,7 @@ fn check_tree() -> Result<Report, String> {
     for file in tracked()? {
         let Some(kind) = Kind::of(&file) else { continue };
         let path = child::root().join(&file);
-        // A link is a second name of another file. A file that is deleted may not be committed yet.
+        // A link is a second name of another file. A deleted file may not be committed yet.
         let is_file = fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
         if !is_file {
             continue;
@@ -65,7 +66,7 @@ fn check_tree() -> Result<Report, String> {
     Ok(report)
 }
 
-/// The files that git tracks.
+/// Returns the files that git tracks.
 fn tracked() -> Result<Vec<String>, String> {
     let output = Command::new("git").args(["ls-files", "-z"]).current_dir(child::root()).output();
     let output = output.map_err(|error| format!("`git ls-files` could not be started: {error}"))?;
@@ -76,12 +77,12 @@ fn tracked() -> Result<Vec<String>, String> {
     Ok(names.split('\0').filter(|name| !name.is_empty()).map(str::to_owned).collect())
 }
 
-/// Whether a file is the path, or is in the folder that the path names.
+/// Returns whether a file is the path, or is in the folder that the path names.
 fn is_under(file: &str, path: &str) -> bool {
     file == path || (path.ends_with('/') && file.starts_with(path))
 }
 
-/// The lines of a data file, without comments.
+/// Returns the lines of a data file, without comments.
 fn entries(data: &str) -> impl Iterator<Item = &str> {
     data.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
@@ -127,7 +128,7 @@ fn read_phrases(data: &str) -> Result<Vec<Phrase<'_>>, String> {
         .collect()
 }
 
-/// What a file's prose is.
+/// The syntax of a file's prose.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Markdown,
@@ -146,7 +147,7 @@ impl Kind {
         }
     }
 
-    /// The prose of a line: in code its comment, without the marks that begin it.
+    /// Returns the prose of a line: in code its comment, without the comment mark.
     fn prose(self, line: &str) -> Option<&str> {
         let mark = match self {
             Self::Markdown => return Some(line),
@@ -157,7 +158,7 @@ impl Kind {
         let comment = if line.starts_with(mark) {
             line
         } else {
-            // Behind code, but not inside a text.
+            // A comment after code, but not inside a string.
             let mut marks = line.match_indices(mark).map(|(at, _)| line.split_at(at));
             let is_code =
                 |code: &str| code.ends_with(' ') && code.matches('"').count().is_multiple_of(2);
@@ -167,7 +168,7 @@ impl Kind {
     }
 }
 
-/// A phrase that is there.
+/// A phrase that was found.
 #[derive(Debug, PartialEq)]
 struct Found<'a> {
     /// Counted from 1.
@@ -192,7 +193,7 @@ fn find<'a>(phrases: &[Phrase<'a>], text: &str, kind: Kind) -> Vec<Found<'a>> {
                 let mut pairs = phrase.words.iter().zip(rest);
                 phrase.words.len() <= rest.len() && pairs.all(|(word, (_, it))| word.matches(it))
             };
-            // The longest one. What is inside of it is not reported again.
+            // Only the longest phrase is reported, not those inside it.
             let longest = phrases.iter().filter(is_here).max_by_key(|phrase| phrase.words.len());
             let (here, after) = rest.split_at(longest.map_or(1, |phrase| phrase.words.len()));
             if let Some(Phrase { instead, .. }) = longest {
@@ -205,7 +206,8 @@ fn find<'a>(phrases: &[Phrase<'a>], text: &str, kind: Kind) -> Vec<Found<'a>> {
     found
 }
 
-/// The lines of prose that belong together, as a phrase may be broken between two. Blocks of code are left out.
+/// Groups lines of prose into paragraphs, because a phrase may span two lines. Blocks of code are
+/// left out.
 fn paragraphs(text: &str, kind: Kind) -> Vec<Vec<(usize, &str)>> {
     let (mut all, mut current, mut in_code) = (Vec::new(), Vec::new(), false);
     for (line, prose) in (1..).zip(text.lines().map(|line| kind.prose(line))) {
@@ -226,8 +228,8 @@ fn paragraphs(text: &str, kind: Kind) -> Vec<Vec<(usize, &str)>> {
     all
 }
 
-/// The words of a paragraph in lower case, with their lines. Anything else that is visible is a token of its own, which
-/// ends a phrase; so do code spans and the targets of links.
+/// Returns the words of a paragraph in lower case, with their lines. Any other visible character is
+/// a separate token, which ends a phrase; so do code spans and link targets.
 fn tokens(paragraph: &[(usize, &str)]) -> Vec<(usize, String)> {
     let mut tokens: Vec<(usize, String)> = Vec::new();
     let (mut in_span, mut in_target) = (false, false);
@@ -245,7 +247,7 @@ fn tokens(paragraph: &[(usize, &str)]) -> Vec<(usize, String)> {
             let is_part = is_of_word(letter) && !is_hidden;
             match tokens.last_mut() {
                 Some((_, token)) if is_part && in_word => token.extend(letter.to_lowercase()),
-                // Emphasis is inside of phrases too.
+                // Emphasis may be inside a phrase.
                 _ if letter.is_whitespace() || letter == '*' => {}
                 _ if is_hidden => tokens.push((*line, String::from('`'))),
                 _ => tokens.push((*line, letter.to_lowercase().collect())),

@@ -1,5 +1,5 @@
-//! The attribute over any arguments: no panic, a sentence for each refusal, and what is not refused
-//! becomes a function.
+//! Fuzzes the attribute with any arguments: it never panics, each error has a message, and without
+//! an error it expands to a function.
 
 #![no_main]
 
@@ -9,7 +9,8 @@ use proc_macro2::{TokenStream, TokenTree};
 
 const FUNCTION: &str = "async fn deduct(id: u64, order: Order, names: &[&str]) -> Result<(), E> {}";
 
-/// The compiler itself gives up long before; `syn` has no limit, and would end with the stack.
+/// The greatest nesting. The compiler has a lower limit; `syn` has none and would overflow the
+/// stack.
 const DEEPEST: usize = 64;
 
 fuzz_target!(|input: (&str, Option<&str>)| -> Corpus {
@@ -22,7 +23,7 @@ fuzz_target!(|input: (&str, Option<&str>)| -> Corpus {
     let expanded = expand(args, &tokens);
     let refusals = refusals(expanded.clone());
     assert!(refusals.iter().all(|sentence| !sentence.trim().is_empty()), "refused without a word");
-    // What stands in the body is the compiler's business: of an item of our own nothing is wrong.
+    // The attribute does not check bodies, so only the expansion of our own function must parse.
     if refusals.is_empty() && item == FUNCTION {
         let function = syn::parse2::<syn::ItemFn>(expanded.clone());
         assert!(function.is_ok(), "not a function, and no word of it: {expanded}");
@@ -31,11 +32,11 @@ fuzz_target!(|input: (&str, Option<&str>)| -> Corpus {
 });
 
 fn depth(source: &str) -> usize {
-    // Closed or not: as many as there can be.
+    // An upper bound: closed brackets count too.
     source.chars().filter(|char| "([{<&!-*|.".contains(*char)).count()
 }
 
-/// The sentences of every `compile_error!`.
+/// Returns the messages of all `compile_error!`s.
 fn refusals(tokens: TokenStream) -> Vec<String> {
     let tokens: Vec<_> = tokens.into_iter().collect();
     let named = |at: usize| {

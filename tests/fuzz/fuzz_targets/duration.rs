@@ -1,5 +1,5 @@
-//! Durations: what is read prints back as the same, in a URL and in the attribute alike, and what
-//! cannot be read has a sentence.
+//! Fuzzes durations: URLs and the attribute parse them alike, a parsed duration survives printing,
+//! and each error has a message.
 
 #![no_main]
 
@@ -16,7 +16,7 @@ fuzz_target!(|text: &str| {
     match (&in_url, &in_attribute) {
         (Ok(one), Ok(other)) => {
             assert_eq!(one, other);
-            // What is added to a clock has to fit into it.
+            // The sum with the clock must not overflow.
             let _later = Instant::now() + *one * 2;
             let printed = format!("{}", humanly(*one));
             assert_eq!(duration(&printed).ok(), Some(*one), "{printed}");
@@ -27,7 +27,7 @@ fuzz_target!(|text: &str| {
     }
 });
 
-/// As whole nanoseconds, which need no rounding.
+/// Prints seconds and whole nanoseconds, which need no rounding.
 fn humanly(duration: Duration) -> String {
     format!("{}s {}ns", duration.as_secs(), duration.subsec_nanos())
 }

@@ -1,5 +1,5 @@
-//! Keys out of any template and any values: the values can be read back out of the key, so no two
-//! lists of them give the same, and none brings a brace that would choose its slot.
+//! Fuzzes keys of any template with any values: the values can be parsed back from the key, so
+//! different values give different keys, and no value adds a brace that would choose the slot.
 
 #![no_main]
 
@@ -15,7 +15,7 @@ fuzz_target!(|input: (&str, Vec<&str>)| -> Corpus {
         return Corpus::Reject;
     }
     let read = template(source);
-    // What the compiler refuses builds no keys.
+    // A template with errors does not compile, and builds no keys.
     if !read.faults.is_empty() {
         return Corpus::Reject;
     }
@@ -49,7 +49,7 @@ fuzz_target!(|input: (&str, Vec<&str>)| -> Corpus {
     Corpus::Keep
 });
 
-/// The values, read by someone who knows the template only.
+/// Parses the values from a key, with only the template.
 fn values_in(key: &str, parts: &[Piece]) -> Vec<String> {
     let (mut rest, mut values) = (key, Vec::new());
     for part in parts {
@@ -58,7 +58,7 @@ fn values_in(key: &str, parts: &[Piece]) -> Vec<String> {
             Piece::Placeholder(_, next, _) => {
                 let mut value = Vec::new();
                 while let Some(char) = rest.chars().next() {
-                    // Text that begins with `%` is distinguished from an escape by being the last.
+                    // A `%` of the template is not an escape if it begins the last text.
                     let ends = match next {
                         Some('%') => ends_here(rest, parts),
                         next => Some(char) == *next,
@@ -86,7 +86,7 @@ fn values_in(key: &str, parts: &[Piece]) -> Vec<String> {
     values
 }
 
-/// Whether nothing but the template's last text is left.
+/// Returns whether only the template's last text is left.
 fn ends_here(rest: &str, parts: &[Piece]) -> bool {
     matches!(parts.last(), Some(Piece::Text(text, _)) if rest == text)
 }

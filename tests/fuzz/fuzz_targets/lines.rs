@@ -1,5 +1,5 @@
-//! Any nodes of ZooKeeper and any answers of etcd: no panic, no process's entry is taken for another's, and
-//! a claim whose turn has not come waits for one before it.
+//! Fuzzes queues with any nodes of ZooKeeper and any responses of etcd: no panic, no entry is taken
+//! for another claim's, and a claim that is not the head waits for an earlier one.
 
 #![no_main]
 
@@ -14,7 +14,7 @@ use lockattr::store::{Claim, LockKey, OwnerToken};
 enum Input<'a> {
     Zookeeper(Vec<Node<'a>>),
     Etcd(&'a [u8]),
-    /// What an honest server answers, with some bytes changed.
+    /// The response of a correct server, with some bytes changed.
     EtcdChanged {
         several: bool,
         changes: Vec<(u16, u8)>,

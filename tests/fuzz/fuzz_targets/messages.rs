@@ -1,5 +1,5 @@
-//! Any message for a subscriber: a claim has a lock by no other words than `granted`, its own token, a
-//! number and a time; its lease does not begin later than now; no other process learns of it.
+//! Fuzzes messages to a subscriber: only `granted` with a claim's own token, a number and a time
+//! grants it the lock, its lease does not begin in the future, and no other claim is notified.
 
 #![no_main]
 
@@ -28,7 +28,7 @@ enum Channel<'a> {
     Any(&'a str),
 }
 
-/// The words that mean something, in any order, and any others.
+/// The words of the protocol, in any order, and any others.
 #[derive(Arbitrary, Debug)]
 enum Word<'a> {
     Granted,
@@ -43,7 +43,7 @@ enum Word<'a> {
 }
 
 thread_local! {
-    /// A subscriber with two who wait: claims are made once, as their tokens are random.
+    /// A subscriber with two waiters. Claims are made once, because their tokens are random.
     static WORLD: RefCell<World> = RefCell::new(World::new());
 }
 

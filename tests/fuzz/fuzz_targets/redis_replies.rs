@@ -1,5 +1,5 @@
-//! Any bytes for an answer of Redis: only a positive whole number is a grant, only a `1` in the place of
-//! a claim is "held", and only a `0` is "lost".
+//! Fuzzes replies of Redis with any bytes: only a positive integer is a grant, only a `1` at the
+//! position of a claim means held, and only a `0` means lost.
 
 #![no_main]
 
@@ -21,9 +21,9 @@ fuzz_target!(|bytes: &[u8]| -> Corpus {
             Some(AcquireOutcome::Held { holder, queued: again }) => {
                 assert!(matches!(&reply, Value::Array(parts) if parts.len() == 3), "{reply:?}");
                 assert_eq!(again.is_some(), queued);
-                // No claim sleeps for longer than the net under lost messages.
+                // No claim sleeps longer than the recheck interval that covers lost messages.
                 assert!(again.is_none_or(|again| again.as_secs() <= 15));
-                // It stands in the words of an error.
+                // The holder is printed in an error.
                 let _shown = holder.map(|holder| format!("{holder} {holder:?}"));
             }
             None => {}

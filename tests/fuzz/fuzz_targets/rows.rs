@@ -1,5 +1,4 @@
-//! Any values in the columns that PostgreSQL and MySQL answer with: only a positive number that is one
-//! of theirs is a grant.
+//! Fuzzes the rows of PostgreSQL and MySQL with any values: only a positive number is a grant.
 
 #![no_main]
 

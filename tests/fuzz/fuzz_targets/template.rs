@@ -1,5 +1,5 @@
-//! Any key template: what is read prints back, every stretch stands where it says, and what cannot be
-//! read has a sentence at a place in the text.
+//! Fuzzes key templates: a parsed template prints back unchanged, each part has its true range, and
+//! each error has a message and a range in the text.
 
 #![no_main]
 
@@ -9,7 +9,7 @@ use libfuzzer_sys::{Corpus, fuzz_target};
 use lockattr_fuzz_attribute::fuzzing::{Piece, template};
 
 fuzz_target!(|source: &str| -> Corpus {
-    // As in `attribute`: expressions nest.
+    // Limits the nesting of expressions, as in `attribute`.
     if source.chars().filter(|char| "([{&!-*|.".contains(*char)).count() > 64 {
         return Corpus::Reject;
     }

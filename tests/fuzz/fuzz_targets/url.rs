@@ -1,5 +1,5 @@
-//! Any URL of any scheme: no panic, nothing is contacted, and no part of a password is shown by an
-//! error, however the rest of the URL is mistyped.
+//! Fuzzes URLs of any scheme: no panic, no connection, and no error shows a part of a password,
+//! however the rest of the URL is mistyped.
 
 #![no_main]
 
@@ -25,15 +25,15 @@ const SCHEMES: [&str; 13] = [
     "",
 ];
 
-/// What may be seen nowhere: both ends of a password.
+/// Both ends of a password. No output may contain them.
 const HALVES: [&str; 2] = ["s3cr3t", "gehe1m"];
 
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {
     scheme: u8,
-    /// What somebody forgot to encode between the two halves.
+    /// Text between the two halves that the user forgot to encode.
     forgotten: Option<&'a str>,
-    /// The password stands in the query, where the scheme has it there.
+    /// Whether the password is in the query, if the scheme allows that.
     in_query: bool,
     rest: &'a str,
     times: [u64; 3],
@@ -49,7 +49,7 @@ fuzz_target!(|input: Input<'_>| {
         _ => None,
     };
     let url = match (scheme, forgotten) {
-        // What goes on as another setting, with a value, cannot be told from one.
+        // Text with `=` looks like another setting with a value.
         (_, Some(between)) if in_query && pass.is_some() && !between.contains('=') => {
             let pass = pass.unwrap_or_default();
             format!("{scheme}://{pass}={}{between}{}", HALVES[0], HALVES[1])
@@ -61,7 +61,7 @@ fuzz_target!(|input: Input<'_>| {
         }
     };
     let has_password = forgotten.is_some() && !scheme.is_empty();
-    // A process that writes an end of it somewhere else has told it himself.
+    // If the rest of the URL contains a half too, an error may show it.
     let told = HALVES.map(|half| has_password && !rest.contains(half));
     let sees = |shown: &str| {
         for (half, told) in HALVES.iter().zip(told) {

@@ -1,5 +1,5 @@
-//! How six servers become a cluster: by the commands that `redis-cli --cluster create` sends, but
-//! to all nodes at once.
+//! Joins six servers into a cluster, with the commands of `redis-cli --cluster create`, but sent to
+//! all nodes at once.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::eventually::Patience;
 use crate::redis_server::Authority;
 use crate::{RedisServer, RedisServerBuilder};
 
-/// Wishes for a [`Cluster`].
+/// A builder for a [`Cluster`].
 #[derive(Debug, Clone)]
 #[must_use = "a builder starts nothing before `start()`"]
 pub struct ClusterBuilder {
@@ -26,29 +26,29 @@ impl Default for ClusterBuilder {
 }
 
 impl ClusterBuilder {
-    /// The wishes for each node: `servers(RedisServer::builder().password("secret"))`.
+    /// Sets the settings of each node: `servers(RedisServer::builder().password("secret"))`.
     pub fn servers(mut self, node: RedisServerBuilder) -> Self {
         self.node = node;
         self
     }
 
-    /// A node that is silent for so long is replaced by its replica.
+    /// Sets how long a master may be silent before its replica takes over.
     pub fn node_timeout(mut self, node_timeout: Duration) -> Self {
         self.node_timeout = node_timeout;
         self
     }
 
-    /// TLS on all nodes, and among them, under one authority.
+    /// Uses TLS on all nodes and between them, under one authority.
     pub fn tls(mut self) -> Self {
         self.tls = true;
         self
     }
 
-    /// Starts all and returns once they are ready, as [`Cluster::start`] does.
+    /// Starts all nodes and returns once they are ready.
     ///
     /// # Panics
     ///
-    /// As that does.
+    /// As [`Cluster::start`] does.
     pub async fn start(mut self) -> Cluster {
         if self.tls {
             self.node = self.node.tls_among_servers(&Authority::generate());
@@ -57,9 +57,9 @@ impl ClusterBuilder {
             .node
             .cluster_enabled()
             .line(&format!("cluster-node-timeout {}", self.node_timeout.as_millis()))
-            // However long a replica had no data from its master, it is the only one.
+            // The only replica must take over, however old its data is.
             .line("cluster-replica-validity-factor 0")
-            // Nor does it leave its master for another that has lost its own.
+            // A replica must not move to a master that has lost its own replica.
             .line("cluster-allow-replica-migration no");
         let nodes = RedisServerBuilder::start_all(vec![node; 2 * MASTERS]).await;
         let mut ids = Vec::new();
@@ -75,18 +75,18 @@ impl ClusterBuilder {
     }
 }
 
-/// Gives a new node what only it can have, makes it known to those before it, and returns its id.
+/// Sets a new node's epoch and slots, introduces it to the nodes before it, and returns its id.
 async fn introduce(node: &RedisServer, number: usize, before: &[RedisServer]) -> String {
     let cli = node.cli().await;
-    // Or all would have the same at first, and settle that among themselves one by one. It can only
-    // be done while the node knows no process.
+    // Otherwise all nodes start with the same epoch and resolve the conflicts one by one. This
+    // command only works while the node knows no other node.
     cli.query::<()>(&["CLUSTER", "SET-CONFIG-EPOCH", &(number + 1).to_string()]).await;
     if number < MASTERS {
         let share = |number: usize| usize::from(SLOTS) * number / MASTERS;
         let (first, last) = (share(number).to_string(), (share(number + 1) - 1).to_string());
         cli.query::<()>(&["CLUSTER", "ADDSLOTSRANGE", &first, &last]).await;
     }
-    // Everybody meets everybody: hearsay takes seconds.
+    // Every node meets every other: gossip takes seconds.
     for other in before {
         let (port, bus_port) = (other.peer_port().to_string(), other.bus_port().to_string());
         cli.query::<()>(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus_port]).await;
@@ -94,7 +94,7 @@ async fn introduce(node: &RedisServer, number: usize, before: &[RedisServer]) ->
     cli.query(&["CLUSTER", "MYID"]).await
 }
 
-/// Makes it a replica as soon as it has met its master.
+/// Makes a node a replica once it has met its master.
 async fn follow(replica: &RedisServer, master: &str) {
     let mut patience = Patience::new(LIMIT);
     while !View::of(replica).await.is_some_and(|view| view.knows(master)) {

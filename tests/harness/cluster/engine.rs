@@ -1,4 +1,4 @@
-//! A cluster as one of the engines.
+//! [`Engine`] for a Redis cluster.
 
 use futures_util::future::join_all;
 

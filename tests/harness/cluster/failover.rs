@@ -1,4 +1,4 @@
-//! Replicas that take over from masters, and peace after that.
+//! Failovers of a cluster, and waiting until it is stable again.
 
 use super::view::View;
 use super::{Cluster, LIMIT, MASTERS};
@@ -6,12 +6,11 @@ use crate::RedisServer;
 use crate::eventually::Patience;
 
 impl Cluster {
-    /// Has a replica take over from the master of this slot while nothing is wrong with that, and
-    /// returns the new master.
+    /// Makes a replica take over from the healthy master of this slot, and returns the new master.
     ///
     /// # Panics
     ///
-    /// When there is no replica, or as [`failed_over`](Self::failed_over) does.
+    /// If there is no replica, or as [`failed_over`](Self::failed_over) does.
     pub async fn switch_over(&self, slot: u16) -> &RedisServer {
         let old = self.master_of(slot).await;
         let replica = self.replica_of(slot).await.expect("a replica that is up");
@@ -20,23 +19,23 @@ impl Cluster {
         replica
     }
 
-    /// Returns once every node that is up knows that the slots of `old` have another master, and
+    /// Waits until every node that is up knows that the slots of `old` have another master, and
     /// serves.
     ///
     /// # Panics
     ///
-    /// When that is not so within thirty seconds.
+    /// If that takes longer than thirty seconds.
     pub async fn failed_over(&self, old: &RedisServer) {
         let id = self.id_of(old);
         self.all_see("a failover", |view| view.is_ok() && !view.has_slots(id)).await;
     }
 
-    /// Returns once all is as it should be: every node knows all others, serves all slots, and has
-    /// all of its master's data if it is a replica.
+    /// Waits until the cluster is stable: every node knows all others and sees all slots served,
+    /// and every replica has all of its master's data.
     ///
     /// # Panics
     ///
-    /// When that is not so within thirty seconds, because a node is down, for instance.
+    /// If that takes longer than thirty seconds, for instance because a node is down.
     pub async fn settled(&self) {
         let (nodes, masters) = (self.nodes.len(), MASTERS);
         self.all_see("peace", |view| view.is_ok() && view.is_whole(nodes, masters)).await;
@@ -48,7 +47,7 @@ impl Cluster {
         }
     }
 
-    /// Waits until what each node tells is as wished.
+    /// Waits until `wished` is true of the view of each node that is up.
     async fn all_see(&self, what: &str, wished: impl Fn(&View) -> bool) {
         let mut patience = Patience::new(LIMIT);
         for node in self.nodes.iter().filter(|node| node.is_up()) {

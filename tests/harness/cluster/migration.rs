@@ -1,4 +1,4 @@
-//! Slots on their way from one node to another, as a cluster that grows moves them.
+//! Moves slots between nodes, step by step, as resharding does.
 
 use super::Cluster;
 use crate::RedisServer;
@@ -9,32 +9,32 @@ impl Cluster {
     ///
     /// # Panics
     ///
-    /// When `to` is not a master, or has the slot already.
+    /// If `to` is not a master, or has the slot already.
     pub async fn migrate_slot(&self, slot: u16, to: &RedisServer) {
         let from = self.begin_migration(slot, to).await;
         self.move_keys(slot, from, to).await;
         self.end_migration(slot, from, to).await;
     }
 
-    /// From now on the old node, which is returned, answers `ASK` for keys of the slot that it does
-    /// not have, and the new one serves those who are sent so.
+    /// Starts to move a slot and returns the old node. That node now replies `ASK` for the slot's
+    /// keys that it does not have, and the new node serves the redirected clients.
     ///
     /// # Panics
     ///
-    /// When `to` is not a master, or has the slot already.
+    /// If `to` is not a master, or has the slot already.
     pub async fn begin_migration(&self, slot: u16, to: &RedisServer) -> &RedisServer {
         let from = self.master_of(slot).await;
-        // In this order, so that no process is sent to a node that does not expect him.
+        // In this order, so that no client is redirected to a node that does not import the slot.
         self.set_slot(to, slot, &["IMPORTING", self.id_of(from)]).await;
         self.set_slot(from, slot, &["MIGRATING", self.id_of(to)]).await;
         from
     }
 
-    /// Moves the keys that the slot has now, with their time left, and says how many.
+    /// Moves the keys that the slot has now, with their remaining TTLs, and returns their count.
     ///
     /// # Panics
     ///
-    /// When the migration was not begun.
+    /// If the migration was not begun.
     pub async fn move_keys(&self, slot: u16, from: &RedisServer, to: &RedisServer) -> usize {
         let cli = from.cli().await;
         let words = ["CLUSTER", "GETKEYSINSLOT", &slot.to_string(), "100000"];
@@ -51,15 +51,15 @@ impl Cluster {
         keys.len()
     }
 
-    /// From now on the slot is the new node's, and the old one answers `MOVED`. Returns once all
-    /// masters know.
+    /// Assigns the slot to the new node; the old one then replies `MOVED`. Returns once all masters
+    /// know.
     ///
     /// # Panics
     ///
-    /// When the old node still has keys of the slot.
+    /// If the old node still has keys of the slot.
     pub async fn end_migration(&self, slot: u16, from: &RedisServer, to: &RedisServer) {
         let owner = ["NODE", self.id_of(to)];
-        // In this order, so that no moment has the slot with no process.
+        // In this order, so that the slot always has an owner.
         self.set_slot(to, slot, &owner).await;
         self.set_slot(from, slot, &owner).await;
         for node in self.nodes.iter().filter(|node| node.is_up()) {

@@ -1,16 +1,16 @@
-//! What one node tells of the cluster.
+//! One node's view of the cluster.
 
 use std::ops::RangeInclusive;
 
 use crate::RedisServer;
 
-/// The answer to `CLUSTER NODES`, and whether the node serves.
+/// The reply to `CLUSTER NODES`, and whether the node serves.
 pub(super) struct View {
     ok: bool,
     nodes: Vec<Told>,
 }
 
-/// One line of it.
+/// One line of `CLUSTER NODES`.
 struct Told {
     id: String,
     flags: Vec<String>,
@@ -20,7 +20,7 @@ struct Told {
 }
 
 impl View {
-    /// Nothing from a node that is down or stands still.
+    /// Queries a node; `None` if it is down or paused.
     pub(super) async fn of(node: &RedisServer) -> Option<Self> {
         let info: String = node.ask(&["CLUSTER", "INFO"]).await?;
         let nodes: String = node.ask(&["CLUSTER", "NODES"]).await?;
@@ -32,7 +32,8 @@ impl View {
         self.ok
     }
 
-    /// Whether it knows so many, all of whom know one another, and so many masters have slots.
+    /// Returns whether it knows this many nodes, all of them healthy, and this many masters with
+    /// slots.
     pub(super) fn is_whole(&self, nodes: usize, masters: usize) -> bool {
         let strange = ["handshake", "noaddr", "fail", "fail?"];
         let good = |told: &Told| !strange.into_iter().any(|flag| told.is(flag));
@@ -44,32 +45,33 @@ impl View {
             && with_slots + replicas == nodes
     }
 
-    /// Whether it knows that node, by its own name.
+    /// Returns whether it knows the node with this id.
     pub(super) fn knows(&self, id: &str) -> bool {
         self.nodes.iter().any(|told| told.id == id)
     }
 
-    /// The age of the node's own claim to this slot, if it has one: the greater, the newer.
+    /// Returns the epoch of the node's own claim to this slot, if it has one. A greater epoch is
+    /// newer.
     pub(super) fn own_epoch_of(&self, slot: u16) -> Option<u64> {
         let own = self.nodes.iter().find(|told| told.is("myself"))?;
         let serves = own.is("master") && own.slots.iter().any(|range| range.contains(&slot));
         serves.then_some(own.epoch)
     }
 
-    /// Whether the node is a replica of the one with this id.
+    /// Returns whether the node is a replica of the node with this id.
     pub(super) fn copies(&self, id: &str) -> bool {
         self.nodes.iter().any(|told| told.is("myself") && told.is("slave") && told.master == id)
     }
 
-    /// Whether the node believes that the one with this id has slots.
+    /// Returns whether the node sees slots at the node with this id.
     pub(super) fn has_slots(&self, id: &str) -> bool {
         self.nodes.iter().any(|told| told.id == id && !told.slots.is_empty())
     }
 }
 
 impl Told {
-    /// `id address flags master ping pong epoch link slot…`, where slots that move stand in
-    /// brackets beside those that the node has.
+    /// Parses `id address flags master ping pong epoch link slot…`. Slots that are being moved are
+    /// listed in brackets, besides those that the node has.
     fn read(line: &str) -> Option<Self> {
         let words: Vec<&str> = line.split(' ').collect();
         let slots = words.get(8..).unwrap_or_default().iter();

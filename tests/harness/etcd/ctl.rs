@@ -1,4 +1,4 @@
-//! The harness's own look into etcd: `etcdctl`, and the page by which members say how they are.
+//! Inspects etcd: runs `etcdctl`, and reads the members' health and metrics pages.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use tokio::net::TcpStream;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-/// Names another program than the `etcdctl` on the `PATH`.
+/// The environment variable that names a program other than the `etcdctl` on the `PATH`.
 const PROGRAM: &str = "LOCKATTR_ETCDCTL";
 
-/// A member that is silent for so long is not well.
+/// How long a member may take to serve a page.
 const LIMIT: Duration = Duration::from_secs(1);
 
-/// What `etcdctl` prints, or says that is wrong.
+/// Runs `etcdctl` and returns its output, or its error.
 pub(super) async fn run(addrs: &str, words: &[&str]) -> Result<String, String> {
     let program = std::env::var(PROGRAM).unwrap_or_else(|_| "etcdctl".to_owned());
     let mut command = Command::new(program);
@@ -27,20 +27,20 @@ pub(super) async fn run(addrs: &str, words: &[&str]) -> Result<String, String> {
     }
 }
 
-/// Whether this member leads.
+/// Returns whether this member leads.
 pub(super) async fn leads(addr: &str) -> bool {
     let words = ["endpoint", "status", "--command-timeout=1s"];
     let Ok(status) = run(addr, &words).await else { return false };
-    // The address, id, version, size of its data, and then this.
+    // The fields are the address, id, version, data size, and whether it leads.
     status.split(", ").nth(4) == Some("true")
 }
 
-/// Whether this member serves, and knows a leader.
+/// Returns whether this member serves and knows a leader.
 pub(super) async fn is_healthy(addr: &str) -> bool {
     page(addr, "/health").await.is_some_and(|page| page.contains(r#""health":"true""#))
 }
 
-/// How many events this member has sent to watches.
+/// Returns the number of events that this member has sent to watches.
 pub(super) async fn events(addr: &str) -> Option<u64> {
     let page = page(addr, "/metrics").await?;
     let count = |line: &str| line.strip_prefix("etcd_debugging_mvcc_events_total ")?.parse().ok();

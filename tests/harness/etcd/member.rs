@@ -1,4 +1,4 @@
-//! One process of an etcd.
+//! One member of an etcd cluster and its process.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -9,7 +9,7 @@ use super::log_of;
 use crate::port::Port;
 use crate::process::Process;
 
-/// Names another program than the `etcd` on the `PATH`.
+/// The environment variable that names a program other than the `etcd` on the `PATH`.
 const PROGRAM: &str = "LOCKATTR_ETCD";
 
 #[derive(Debug)]
@@ -17,14 +17,14 @@ pub(super) struct Member {
     name: String,
     port: Port,
     peer_port: Port,
-    /// Who the members are, as each of them is notified.
+    /// The `--initial-cluster` argument: all members' names and peer URLs.
     cluster: String,
     process: Option<Process>,
     stopped: bool,
 }
 
 impl Member {
-    /// Several that are one cluster, on ports found for them.
+    /// Returns the members of one cluster, on free ports.
     pub(super) fn all(count: usize) -> Vec<Self> {
         let names: Vec<_> = (0..count).map(|nth| (format!("m{nth}"), Port::free())).collect();
         let peers = names.iter().map(|(name, port)| format!("{name}=http://127.0.0.1:{port}"));
@@ -40,7 +40,7 @@ impl Member {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Starts its process, with the data that it had.
+    /// Starts its process, with the data it had.
     pub(super) fn start(&mut self, directory: &Path) {
         let program = std::env::var(PROGRAM).unwrap_or_else(|_| "etcd".to_owned());
         let log = fs::File::create(log_of(directory, &self.name)).expect("a log file");
@@ -71,7 +71,7 @@ impl Member {
         self.stopped = false;
     }
 
-    /// Whether it runs, and does not stand still.
+    /// Returns whether it runs and is not paused.
     pub(super) fn is_up(&self) -> bool {
         self.process.is_some() && !self.stopped
     }
@@ -94,7 +94,7 @@ impl Member {
         }
     }
 
-    /// An error if it has ended by itself.
+    /// Returns an error with the end of the log if it has ended by itself.
     pub(super) fn ended(&mut self, directory: &Path) -> Result<(), String> {
         match self.process.as_mut().map(Process::ended) {
             Some(None) => Ok(()),
@@ -102,7 +102,7 @@ impl Member {
         }
     }
 
-    /// Why it does not serve, by its own words.
+    /// Returns the end of its log, for an error message.
     pub(super) fn late(&self, directory: &Path) -> String {
         let log = fs::read_to_string(log_of(directory, &self.name)).unwrap_or_default();
         let lines: Vec<&str> = log.lines().rev().take(15).collect();

@@ -1,4 +1,4 @@
-//! A quorum of servers as one of the engines.
+//! [`Engine`] for independent servers under Redlock.
 
 use futures_util::future::join_all;
 
@@ -15,7 +15,8 @@ impl Engine for Independents {
         self.nodes.iter().map(RedisServer::addr).collect()
     }
 
-    /// A server that has just started would grant nothing for a minute if it could have forgotten.
+    /// Uses `durable=true`: otherwise a server that has just started grants nothing for a minute,
+    /// because it may have forgotten its locks.
     fn url_at(&self, addrs: &[String]) -> String {
         format!("redlock://{}?durable=true", addrs.join(","))
     }

@@ -1,4 +1,4 @@
-//! Starting the server's process on a copy of empty data, until it answers as itself.
+//! Starts the server's process on a copy of empty data, and waits until it responds.
 
 use std::fs;
 use std::path::Path;
@@ -15,10 +15,10 @@ use crate::process::Process;
 pub(super) const USER: &str = "locker";
 pub(super) const PASSWORD: &str = "s3cret";
 
-/// How long a server may take to answer for the first time; a loaded machine starts many at once.
+/// How long a server may take until its first response. A loaded machine starts many at once.
 const STARTS_WITHIN: Duration = Duration::from_secs(30);
 
-/// A new server with these options.
+/// Starts a new server with these options.
 pub(super) async fn launch(
     program: &Program,
     directory: &Path,
@@ -32,7 +32,8 @@ pub(super) async fn launch(
     process
 }
 
-/// The same server again. The system may still be clearing up after the last life.
+/// Starts the same server again, with retries: the system may still be cleaning up after the old
+/// process.
 pub(super) async fn revive(
     program: &Program,
     directory: &Path,
@@ -90,7 +91,7 @@ async fn boot(
     let mut process = started.unwrap_or_else(|error| program.missing(&error));
     let mut patience = Patience::new(STARTS_WITHIN);
     loop {
-        // Asked first: a server that could not bind may find another answering on its port.
+        // Checked first: if this server could not bind, another one may respond on its port.
         if process.ended().is_some() {
             return Err(());
         }
@@ -103,7 +104,7 @@ async fn boot(
     }
 }
 
-/// Whether it is this process that answers on the port, and not one that was quicker to bind.
+/// Returns whether this process responds on the port, and not another that bound it first.
 async fn is_itself(port: u16, pid: u32, directory: &Path) -> bool {
     let Ok(mut cli) = connect(port, "mysql").await else { return false };
     let file: Result<Option<String>, _> = cli.query_first("SELECT @@pid_file").await;
@@ -112,7 +113,7 @@ async fn is_itself(port: u16, pid: u32, directory: &Path) -> bool {
     written && file.is_ok_and(|file| file.is_some_and(|file| Path::new(&file) == ours))
 }
 
-/// An empty server's data, and what it does first whenever it starts.
+/// Copies an empty server's data, and writes the statements that it runs at each start.
 async fn copy_template(program: &Program, to: &Path) {
     let template = program.template().await;
     let copied = Command::new("cp").arg("-r").arg(template).arg(data_in(to)).status();

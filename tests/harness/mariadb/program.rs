@@ -1,4 +1,4 @@
-//! Which server program the tests run, and what each of the two has to be given.
+//! Finds the server program that the tests run, MariaDB or MySQL, and the options it needs.
 
 use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -11,18 +11,18 @@ use tokio::sync::OnceCell;
 
 use crate::process::Process;
 
-/// Name other programs than those on the `PATH` or in `/usr/sbin`.
+/// The environment variables that name programs other than those on the `PATH` or in `/usr/sbin`.
 const SERVER: &str = "LOCKATTR_MARIADB_SERVER";
 const INSTALL: &str = "LOCKATTR_MARIADB_INSTALL_DB";
 
-/// Names the newest MySQL, beside whatever the others name.
+/// The environment variable that names the newest MySQL, in addition to the usual program.
 const NEWEST_MYSQL: &str = "LOCKATTR_NEWEST_MYSQL";
 
-/// Small files, because each server gets a copy of its own.
+/// Options for small files, because each server gets its own copy.
 const MARIADB_FILES: [&str; 2] =
     ["--innodb-log-file-size=8M", "--innodb-data-file-path=ibdata1:4M:autoextend"];
 
-/// The same for MySQL. Without a binary log, as MariaDB is by itself.
+/// The same for MySQL, without a binary log, which MariaDB does not write by default.
 const MYSQL_FILES: [&str; 6] = [
     "--innodb-redo-log-capacity=16M",
     "--innodb-data-file-path=ibdata1:5M:autoextend",
@@ -37,19 +37,19 @@ const MYSQL_FILES: [&str; 6] = [
 pub(super) struct Program {
     server: PathBuf,
     is_mysql: bool,
-    /// An empty server's data, and a process with which the directory goes: a `static` is never
-    /// dropped.
+    /// An empty server's data, and a process whose `Leash` removes the directory: a `static` is
+    /// never dropped.
     template: OnceCell<(TempDir, Process)>,
 }
 
 impl Program {
-    /// The program that this run of the tests is about.
+    /// Returns the program that the tests run on.
     pub(super) fn chosen() -> &'static Self {
         static CHOSEN: OnceLock<Program> = OnceLock::new();
         CHOSEN.get_or_init(|| Self::at(named(SERVER, "mariadbd")))
     }
 
-    /// The MySQL for tests that have to have just that.
+    /// Returns the MySQL for tests that need exactly that.
     pub(super) fn newest_mysql() -> Option<&'static Self> {
         static NEWEST: OnceLock<Option<Program>> = OnceLock::new();
         let found = NEWEST.get_or_init(|| std::env::var_os(NEWEST_MYSQL).map(Self::at));
@@ -72,8 +72,8 @@ impl Program {
         self.is_mysql
     }
 
-    /// Where an empty server's data is, made once per test program: that takes MariaDB half a second,
-    /// and MySQL several.
+    /// Returns the path of an empty server's data, which is created once per test program. That
+    /// takes MariaDB half a second, and MySQL several seconds.
     pub(super) async fn template(&self) -> PathBuf {
         let make = async || {
             let directory = TempDir::with_prefix("lockattr-").expect("a temporary directory");
@@ -86,7 +86,7 @@ impl Program {
         data_in(self.template.get_or_init(make).await.0.path())
     }
 
-    /// With what it needs meanwhile in `directory`.
+    /// Creates an empty server's data, with temporary files in `directory`.
     fn make_data(&self, data: &Path, directory: &Path) {
         let mut command = if self.is_mysql {
             let mut command = Command::new(&self.server);
@@ -102,7 +102,7 @@ impl Program {
             command
         };
         command.arg(format!("--datadir={}", data.display()));
-        // Each server, when it starts, clears away what another is making in the directory that both use.
+        // A server that starts removes other servers' temporary files from a shared directory.
         command.arg(format!("--tmpdir={}", directory.display()));
         as_root(&mut command);
         let output = command.stdin(Stdio::null()).output();
@@ -111,12 +111,12 @@ impl Program {
         assert!(output.status.success(), "no data for {}:\n{said}", self.server.display());
     }
 
-    /// The server, with the options that its kind needs.
+    /// Returns the command of the server, with the options it needs.
     pub(super) fn command(&self) -> Command {
         let mut command = Command::new(&self.server);
         command.arg("--no-defaults");
         if self.is_mysql {
-            // Another protocol, on a port that all servers would share.
+            // The X protocol has a fixed port, which only one server could use.
             command.args(MYSQL_FILES).arg("--mysqlx=OFF");
         } else {
             command.args(MARIADB_FILES).arg("--innodb-flush-method=nosync");
@@ -130,13 +130,13 @@ impl Program {
     }
 }
 
-/// Where a server has its data, in the directory that is its own.
+/// Returns the data directory inside a server's own directory.
 pub(super) fn data_in(directory: &Path) -> PathBuf {
     directory.join("data")
 }
 
 fn as_root(command: &mut Command) {
-    // Both refuse root unless that is said.
+    // Both servers refuse to run as root without this option.
     if Uid::current().is_root() {
         command.arg("--user=root");
     }
@@ -144,7 +144,7 @@ fn as_root(command: &mut Command) {
 
 fn named(variable: &str, usual: &str) -> PathBuf {
     let chosen = std::env::var_os(variable).map(PathBuf::from);
-    // Where Debian puts servers, which is on root's `PATH` only.
+    // Debian installs servers here, and only root's `PATH` has it.
     let debian = Some(Path::new("/usr/sbin").join(usual)).filter(|path| path.exists());
     chosen.or(debian).unwrap_or_else(|| usual.into())
 }

@@ -1,5 +1,5 @@
-//! Starting the server's process: a directory, and then until it is ready, or says that its port is
-//! taken, or gives up.
+//! Starts the server's process in a new directory, and waits until it is ready, its port is taken,
+//! or it fails.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -17,16 +17,16 @@ use crate::eventually::Patience;
 use crate::port::Port;
 use crate::process::Process;
 
-/// Names another program than the newest.
+/// The environment variable that names a program other than the newest.
 const PROGRAM: &str = "LOCKATTR_POSTGRES";
 
 const INSTALL: &str = "`cargo xtask test` installs what the tests need where it may; by hand: \
                        `apt-get install postgresql`, or set LOCKATTR_POSTGRES to a server's path";
 
-/// How long a server may take to be ready; a loaded machine starts many at once.
+/// How long a server may take until it is ready. A loaded machine starts many at once.
 const STARTS_WITHIN: Duration = Duration::from_secs(20);
 
-/// No waiting for a disk: a killed server finds all it wrote all the same.
+/// Settings without syncs to disk: written data survives a killed server all the same.
 const SETTINGS: &str = "
 listen_addresses = '127.0.0.1'
 unix_socket_directories = ''
@@ -42,7 +42,7 @@ enum Failure {
     Other(String),
 }
 
-/// A new server on a port of its own.
+/// Starts a new server on its own port.
 pub(super) async fn launch() -> PostgresServer {
     let directory = TempDir::with_prefix("lockattr-").expect("a temporary directory");
     if let Some((user, group)) = other_user() {
@@ -59,7 +59,8 @@ pub(super) async fn launch() -> PostgresServer {
     }
 }
 
-/// The same server again. The system may still be clearing up after the last life.
+/// Starts the same server again. The system may still be cleaning up after the old process, so a
+/// taken port is retried.
 pub(super) async fn revive(directory: &Path, port: u16) -> Process {
     let mut patience = Patience::new(STARTS_WITHIN);
     loop {
@@ -107,8 +108,8 @@ async fn boot(directory: &Path, port: u16) -> Result<Process, Failure> {
     }
 }
 
-/// What the server writes into its own directory: its process id, and behind it in which state it
-/// is.
+/// Returns whether `postmaster.pid`, which the server writes into its data directory, has this
+/// process id and the state `ready`.
 fn is_ready(data: &Path, pid: u32) -> bool {
     let said = fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default();
     let mut lines = said.lines().map(str::trim);
@@ -125,7 +126,7 @@ fn diagnose(log: &Path) -> Failure {
     Failure::Other(format!("postgres did not start:\n{}", tail.join("\n")))
 }
 
-/// One of the server's programs, which are not on the `PATH` everywhere.
+/// Returns the path of one of the server's programs, which are not on the `PATH` everywhere.
 fn program(name: &str) -> PathBuf {
     if let Ok(chosen) = std::env::var(PROGRAM) {
         return Path::new(&chosen).with_file_name(name);
@@ -141,12 +142,12 @@ pub(crate) fn as_other_user(program: &Path) -> Command {
     if let Some((user, group)) = other_user() {
         command.uid(user).gid(group);
     }
-    // Where both may be.
+    // A directory that both users may enter.
     command.current_dir("/");
     command
 }
 
-/// As whom the server runs if we are root: user and group.
+/// Returns the user and group that the server runs as if the tests run as root.
 pub(crate) fn other_user() -> Option<(u32, u32)> {
     if fs::metadata("/proc/self").expect("a process").uid() != 0 {
         return None;

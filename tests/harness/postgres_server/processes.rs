@@ -1,5 +1,5 @@
-//! All processes of one server: the one that we started has a child for each connection, and those
-//! go on when it stops or dies.
+//! Signals all processes of one server: the main process has a child for each connection, and the
+//! children continue when it is paused or killed.
 
 use std::fs;
 use std::thread::yield_now;
@@ -9,9 +9,9 @@ use nix::unistd::Pid;
 
 use crate::process::Process;
 
-/// SIGSTOP, and returns once all stand still.
+/// Pauses all processes (SIGSTOP), and returns once all have stopped.
 pub(super) fn stop_all(server: &Process) {
-    // First the one that makes the others.
+    // First the main process, which starts the others.
     server.stop();
     let children = children_of(server.id());
     for &child in &children {
@@ -22,7 +22,7 @@ pub(super) fn stop_all(server: &Process) {
     }
 }
 
-/// SIGCONT.
+/// Resumes all processes (SIGCONT).
 pub(super) fn resume_all(server: &Process) {
     for child in children_of(server.id()) {
         signal(child, Signal::SIGCONT);
@@ -30,7 +30,7 @@ pub(super) fn resume_all(server: &Process) {
     server.resume();
 }
 
-/// SIGKILL, and returns once all are gone.
+/// Kills all processes (SIGKILL), and returns once all are gone.
 pub(super) fn kill_all(server: &mut Process) {
     server.stop();
     let children = children_of(server.id());
@@ -38,13 +38,13 @@ pub(super) fn kill_all(server: &mut Process) {
         signal(child, Signal::SIGKILL);
     }
     server.kill();
-    // No process may be left to reap them but the system's first process.
+    // Zombies count as gone: possibly only the system's first process can reap them.
     while children.iter().any(|&child| state(child).is_some_and(|state| state != 'Z')) {
         yield_now();
     }
 }
 
-/// SIGSTOP to one of them, and returns once it stands still.
+/// Pauses one child (SIGSTOP), and returns once it has stopped.
 pub(super) fn stop_one(child: i32) {
     signal(child, Signal::SIGSTOP);
     while !stands_still(child) {
@@ -52,7 +52,7 @@ pub(super) fn stop_one(child: i32) {
     }
 }
 
-/// SIGCONT to one of them.
+/// Resumes one child (SIGCONT).
 pub(super) fn resume_one(child: i32) {
     signal(child, Signal::SIGCONT);
 }
@@ -72,7 +72,7 @@ fn stands_still(pid: i32) -> bool {
     state(pid).is_none_or(|state| matches!(state, 'T' | 'Z' | 'X'))
 }
 
-/// What the system says of a process; nothing if there is none.
+/// Returns the process state from `/proc`, or `None` if there is no such process.
 fn state(pid: i32) -> Option<char> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.chars().next()

@@ -1,5 +1,5 @@
-//! One connection through the proxy: two directions, each a reader that never waits and a writer
-//! that obeys the switches and the rules.
+//! One connection through the proxy: each direction has a reader that never waits and a writer that
+//! applies the switches and the rules.
 
 use std::io;
 
@@ -15,7 +15,7 @@ use super::resp::{self, Splitter};
 use super::script::{self, Fault, Gate};
 use super::{Controls, Flow, locked};
 
-/// A frame on its way, and when it may arrive.
+/// A frame in transit, and when it may arrive.
 pub(super) struct Chunk {
     pub(super) due: Instant,
     pub(super) bytes: Vec<u8>,
@@ -24,12 +24,12 @@ pub(super) struct Chunk {
 struct Request {
     chunk: Chunk,
     name: String,
-    /// How many replies the server has for it.
+    /// The number of replies that the server sends to it.
     replies: usize,
     met: Option<(Fault, Gate)>,
 }
 
-/// Carries frames both ways until both sides have closed, or either has failed.
+/// Forwards frames in both directions until both sides have closed, or one has failed.
 pub(super) async fn run(client: TcpStream, server: TcpStream, controls: Controls) {
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
@@ -54,9 +54,9 @@ async fn read_requests(
         let words = resp::words(&chunk.bytes);
         let name = script::name(&words);
         let replies = match name.as_str() {
-            // The server says nothing to an empty line.
+            // The server does not reply to an empty line.
             "" => 0,
-            // One for each channel; where none is named, there is one at least.
+            // One reply for each channel, or one if no channel is named.
             _ if name.ends_with("subscribe") => words.len().max(2) - 1,
             _ => 1,
         };
@@ -83,9 +83,9 @@ async fn read_replies(
     Ok(())
 }
 
-/// Takes everything at once, so that a frozen network does not look like a full one to the sender.
-/// A sender that breaks off has ended like any other: the receiver learns of it when the frames
-/// before it have arrived. Half a frame is of no use to anybody.
+/// Reads everything at once, so that the sender never sees a full buffer, even on a frozen network.
+/// A read error counts as the end of the stream, which the receiver sees after the earlier frames.
+/// An incomplete frame is dropped.
 async fn read(mut from: OwnedReadHalf, controls: &Controls, mut each: impl FnMut(Chunk)) {
     let mut splitter = Splitter::new();
     let mut buffer = vec![0; 64 * 1024];
@@ -104,7 +104,7 @@ async fn write_requests(
     events: UnboundedSender<Event>,
     mut controls: Controls,
 ) -> io::Result<()> {
-    // A stream with a hole in it carries nothing any more: later bytes would mean something else.
+    // Once bytes are lost, the stream carries nothing more: later bytes would mean something else.
     let mut holed = false;
     while let Some(Request { chunk, name, replies, mut met }) = queue.recv().await {
         sleep_until(chunk.due).await;
@@ -117,7 +117,7 @@ async fn write_requests(
         }
         let due = Instant::now() + controls.switches.borrow().delay;
         let ask = |reply| {
-            // No process listens any more once the server has hung up.
+            // The receiver is gone once the server has closed the connection.
             events.send(Event::Asked(Asked { name, due, reply })).ok();
         };
         match met {
@@ -131,13 +131,13 @@ async fn write_requests(
                 let (sender, silent) = oneshot::channel();
                 ask(Reply::Silence(sender));
                 holed = true;
-                // Not before the server has answered what came before.
+                // Wait until the server has replied to the earlier requests.
                 silent.await.ok();
                 to.shutdown().await?;
             }
             met => {
                 holed = matches!(met, Some((Fault::CutAfter, _)));
-                // First told, so that the reply finds its question.
+                // Send the event first, so that the reply finds its request.
                 if replies > 0 {
                     ask(Reply::Servers { left: replies, met });
                 }
@@ -145,7 +145,7 @@ async fn write_requests(
             }
         }
     }
-    // The sender's end passes like its bytes, behind them.
+    // The end of the stream is forwarded like its bytes, after them.
     controls.flow(|now| now.requests).await;
     to.shutdown().await
 }

@@ -1,5 +1,5 @@
-//! What goes to the client of one connection: the server's replies, each to its request, and those
-//! that the proxy gives itself.
+//! Writes replies to the client of one connection: the server's, matched to their requests, and the
+//! proxy's own.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,32 +15,32 @@ use super::resp::{is_error, is_push, words};
 use super::script::{Fault, Gate};
 use super::{Controls, Flow, locked};
 
-/// What the writer is asked, in the order of the stream.
+/// The writer's input, in the order of the stream.
 pub(super) enum Event {
-    /// A request is about to be sent, or dealt with here.
+    /// A request is about to be sent to the server, or the proxy itself replies to it.
     Asked(Asked),
-    /// The server has said something.
+    /// The server has sent a frame.
     Said(Chunk),
-    /// The server has hung up.
+    /// The server has closed the connection.
     Ended,
 }
 
-/// A request that waits for its reply.
+/// A request whose reply is still to come.
 pub(super) struct Asked {
     pub(super) name: String,
-    /// When a reply that the server knows nothing of may arrive.
+    /// When the proxy's own reply may arrive.
     pub(super) due: Instant,
     pub(super) reply: Reply,
 }
 
 pub(super) enum Reply {
-    /// What the server says next, so many times.
+    /// The next `left` frames of the server.
     Servers { left: usize, met: Option<(Fault, Gate)> },
-    /// An error of ours.
+    /// The proxy's own error.
     Error(String),
-    /// The end of the connection.
+    /// The connection is closed.
     End,
-    /// Nothing more forever, once the sender has been told.
+    /// No more replies, without end. The sender is notified first.
     Silence(oneshot::Sender<()>),
 }
 
@@ -50,7 +50,7 @@ impl Asked {
     }
 }
 
-/// Writes until the server has hung up. An error ends the connection at once, on both sides.
+/// Writes until the server has closed the connection. An error closes both sides at once.
 pub(super) async fn write(
     mut events: UnboundedReceiver<Event>,
     to: OwnedWriteHalf,
@@ -65,7 +65,7 @@ pub(super) async fn write(
         }
         if let Some(silence) = writer.ours().await? {
             silence.send(()).ok();
-            // The client's side stays open until the client has closed its own.
+            // The client's side stays open until the client closes it.
             while events.recv().await.is_some() {}
         }
     }
@@ -75,14 +75,14 @@ pub(super) async fn write(
 struct Writer {
     to: OwnedWriteHalf,
     controls: Controls,
-    /// The oldest first, which is the next to be answered.
+    /// The requests that wait for replies, oldest first.
     asked: VecDeque<Asked>,
-    /// Bytes were lost, so nothing may follow.
+    /// Whether bytes were lost, so that nothing may follow.
     holed: bool,
 }
 
 impl Writer {
-    /// Deals with what the server has said: the reply to the oldest request, or a push.
+    /// Handles a frame of the server: the reply to the oldest request, or a push.
     async fn servers(&mut self, chunk: Chunk) -> io::Result<()> {
         sleep_until(chunk.due).await;
         let bytes = &chunk.bytes;
@@ -90,16 +90,16 @@ impl Writer {
             let arrives = locked(&self.controls.script).told();
             return if arrives { self.pass(bytes, Some("message")).await } else { Ok(()) };
         }
-        // `ours` has seen to it that what is next is for the server to answer.
+        // After `ours`, the oldest request is one that the server replies to.
         let Some(Asked { name, reply: Reply::Servers { left, met }, .. }) = self.asked.front_mut()
         else {
             return self.pass(bytes, None).await;
         };
-        // Subscribing is answered by pushes that bear the command's name.
+        // The replies to a subscribe command are pushes with the command's name.
         if is_push(bytes) && words(bytes).first() != Some(&name.as_bytes()) {
             return self.pass(bytes, None).await;
         }
-        // An error is all there will be.
+        // After an error no more replies come.
         *left = if is_error(bytes) { 0 } else { *left - 1 };
         match met {
             Some((Fault::SwallowReply, _)) => self.holed = true,
@@ -111,7 +111,7 @@ impl Writer {
         self.pass(bytes, answered.map(|asked| asked.name).as_deref()).await
     }
 
-    /// Deals with what is not the server's to answer, as far as that is next.
+    /// Sends the proxy's own replies, as long as the oldest request has one.
     async fn ours(&mut self) -> io::Result<Option<oneshot::Sender<()>>> {
         while self.asked.front().is_some_and(Asked::is_ours)
             && let Some(asked) = self.asked.pop_front()
@@ -129,20 +129,20 @@ impl Writer {
         Ok(None)
     }
 
-    /// Writes to the client, unless that has become useless; with these bytes `command` is answered.
+    /// Writes to the client, unless bytes were lost before. Counts a reply to `command`.
     async fn pass(&mut self, bytes: &[u8], command: Option<&str>) -> io::Result<()> {
         self.holed |= self.controls.flow(|now| now.replies).await == Flow::Swallow;
         if self.holed {
             return Ok(());
         }
-        // Counted first: the process that has the reply finds it counted.
+        // Counted first, so that a client that has the reply sees it counted.
         if let Some(command) = command {
             locked(&self.controls.script).answered(command);
         }
         self.to.write_all(bytes).await
     }
 
-    /// The server's end passes like its bytes, behind them.
+    /// Forwards the end of the server's stream like its bytes, after them.
     async fn end(&mut self) -> io::Result<()> {
         self.controls.flow(|now| now.replies).await;
         self.to.shutdown().await

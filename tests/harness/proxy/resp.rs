@@ -1,17 +1,17 @@
-//! Where one RESP frame ends and the next begins, in bytes that come in pieces.
+//! Splits a stream of bytes into RESP frames.
 //!
-//! Not a parser, because all that is wanted is the length of a frame and some of its words.
-//! redis-rs's own turns bytes into values and keeps to itself how many they were; `redis-protocol`
-//! tells, but starts a frame anew with every piece of it, and neither knows inline commands.
-//! Streamed types, which no server sends, are not supported.
+//! It is not a parser, because the proxy only needs the length of a frame and some of its words.
+//! The parser of redis-rs does not return how many bytes it has consumed; `redis-protocol` does,
+//! but parses a frame from its start again with every new piece, and neither supports inline
+//! commands. Streamed types, which no server sends, are not supported.
 
-/// Takes bytes and gives whole frames, of requests as well as of replies.
+/// Takes bytes and returns whole frames, of requests or of replies.
 #[derive(Debug)]
 pub(super) struct Splitter {
     bytes: Vec<u8>,
-    /// How many of the bytes are known to belong to the first frame.
+    /// The number of bytes that are known to belong to the first frame.
     known: usize,
-    /// How many values it still lacks; those inside others count like any.
+    /// The number of values that the first frame still lacks, nested ones included.
     lacking: usize,
 }
 
@@ -20,16 +20,16 @@ impl Splitter {
         Self { bytes: Vec::new(), known: 0, lacking: 1 }
     }
 
-    /// Takes more of the stream.
+    /// Appends bytes of the stream.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next frame, once it is whole.
+    /// Returns the next frame once it is complete.
     ///
     /// # Panics
     ///
-    /// When this is not RESP.
+    /// If the bytes are not RESP.
     pub(super) fn next_frame(&mut self) -> Option<Vec<u8>> {
         while self.lacking > 0 {
             let value = Value::read(&self.bytes[self.known..])?;
@@ -43,8 +43,8 @@ impl Splitter {
     }
 }
 
-/// The words of a request or a push: its strings, or an inline command's, without quotes taken
-/// away.
+/// Returns the words of a request or a push: its bulk strings, or the words of an inline command,
+/// with their quotes.
 pub(super) fn words(frame: &[u8]) -> Vec<&[u8]> {
     if !frame.starts_with(b"*") && !frame.starts_with(b">") {
         let words = frame.split(u8::is_ascii_whitespace);
@@ -59,49 +59,49 @@ pub(super) fn words(frame: &[u8]) -> Vec<&[u8]> {
     words
 }
 
-/// Whether the server says no.
+/// Returns whether a reply is an error.
 pub(super) fn is_error(reply: &[u8]) -> bool {
     matches!(reply.first(), Some(b'-' | b'!'))
 }
 
-/// A message of the server's own accord, among replies.
+/// Returns whether a frame is a push message, which the server sends between replies.
 pub(super) fn is_push(reply: &[u8]) -> bool {
     reply.starts_with(b">")
 }
 
-/// One value, or the head of one that has others inside.
+/// One value, or the head of an aggregate.
 struct Value<'a> {
-    /// How many bytes it takes, without those inside.
+    /// Its length in bytes, without the values inside it.
     size: usize,
-    /// How many values follow that belong to it.
+    /// The number of values inside it.
     inside: usize,
-    /// What a bulk string says.
+    /// The contents of a bulk string.
     string: Option<&'a [u8]>,
 }
 
 impl<'a> Value<'a> {
-    /// The value at the start of `bytes`, if it is all there.
+    /// Reads the value at the start of `bytes`, if it is complete.
     fn read(bytes: &'a [u8]) -> Option<Self> {
         let size = bytes.iter().position(|byte| *byte == b'\n')? + 1;
         let line = bytes[..size].trim_ascii_end();
         let count = || -> usize {
             let number = str::from_utf8(&line[1..]).ok().and_then(|text| text.parse::<i64>().ok());
             let number = number.unwrap_or_else(|| panic!("not RESP: {}", line.escape_ascii()));
-            // RESP2 writes "nothing" as a string or an array of length -1.
+            // RESP2 encodes null as a string or an array of length -1.
             number.max(0).unsigned_abs().try_into().expect("a length that fits into memory")
         };
         let inside = match line.first() {
             Some(b'$' | b'!' | b'=') if line[1..] != *b"-1" => {
                 let end = size + count();
-                // Behind the string there is an end of line again.
+                // The string is followed by `\r\n`.
                 bytes.get(..end + 2)?;
                 return Some(Self { size: end + 2, inside: 0, string: Some(&bytes[size..end]) });
             }
             Some(b'*' | b'~' | b'>') => count(),
             Some(b'%') => 2 * count(),
-            // Pairs as in a map, and then the value that they are about.
+            // An attribute: pairs as in a map, then the value that they describe.
             Some(b'|') => 2 * count() + 1,
-            // All others are a line, and so is an inline command.
+            // All other types are one line, and so is an inline command.
             _ => 0,
         };
         Some(Self { size, inside, string: None })
@@ -112,7 +112,7 @@ impl<'a> Value<'a> {
 mod tests {
     use super::{Splitter, words};
 
-    /// The frames come out whole, however the stream is cut.
+    /// Checks that the frames come out whole, however the stream is cut.
     #[track_caller]
     fn check(frames: &[&str]) {
         let stream = frames.concat();

@@ -1,4 +1,4 @@
-//! What shall happen to which request, and which have come: the rules, the log and the counts.
+//! The proxy's rules for single requests, its log and its counts.
 
 use std::collections::{HashMap, VecDeque};
 use std::fs;
@@ -8,47 +8,48 @@ use std::time::Duration;
 use redis::Script as LuaScript;
 use tokio::sync::watch;
 
-/// What goes wrong with one request.
+/// The fault that one request meets.
 ///
-/// A connection that has lost a request or a reply carries no more of them: later bytes would
-/// answer other questions.
+/// A connection that has lost a request or a reply carries no more of them: a later reply would
+/// belong to another request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
-    /// It reaches the server that much later, and so does what follows on its connection.
+    /// The request, and what follows on its connection, reaches the server later.
     Delay(Duration),
-    /// The server never gets it, nor any later request of its connection.
+    /// The server never receives the request, nor any later one of its connection.
     SwallowRequest,
-    /// The server executes it. Its reply and all later ones of its connection are dropped.
+    /// The server executes the request. Its reply and all later ones of its connection are dropped.
     SwallowReply,
-    /// It and all later requests of its connection are kept for [`Proxy::pass`](super::Proxy::pass).
-    HoldRequest,
-    /// The server executes it. Its reply and all later ones of its connection are kept for
+    /// The request and all later ones of its connection are held until
     /// [`Proxy::pass`](super::Proxy::pass).
+    HoldRequest,
+    /// The server executes the request. Its reply and all later ones of its connection are held
+    /// until [`Proxy::pass`](super::Proxy::pass).
     HoldReply,
-    /// The connection ends on both sides, and the server never gets the request.
+    /// Both sides of the connection are closed, and the server never receives the request.
     ///
-    /// It ends in the place of the reply: what was asked before is answered first.
+    /// The connection is closed instead of the reply: earlier requests get their replies first.
     CutBefore,
-    /// The server executes it. The connection ends on both sides instead of the reply, and the
-    /// server gets no later request.
+    /// The server executes the request. Both sides of the connection are closed instead of the
+    /// reply, and the server receives no later request.
     CutAfter,
-    /// The server's side ends without the request, once it has answered what was asked before. The
-    /// client's side stays open and silent forever.
+    /// The server's side is closed without the request, after the replies to earlier requests. The
+    /// client's side stays open and silent.
     HalfOpen,
-    /// The reply is this error, such as `LOADING Redis is loading`; the server never learns of the
+    /// The reply is this error, such as `LOADING Redis is loading`. The server never receives the
     /// request.
     Answer(String),
 }
 
-/// The rules for all connections, and what has come over them.
+/// The rules, the log and the counts of all connections.
 #[derive(Debug)]
 pub(super) struct Script {
     rules: HashMap<String, Rules>,
     counts: HashMap<String, Counts>,
     pub(super) log: Vec<String>,
-    /// How many of the next messages are not to arrive.
+    /// The number of subscription messages still to drop.
     pub(super) messages_to_swallow: usize,
-    /// Dropped to let go what is held.
+    /// Replaced to release what is held.
     gate: watch::Sender<()>,
 }
 
@@ -64,13 +65,13 @@ pub(super) struct Counts {
     pub(super) answered: usize,
 }
 
-/// Closed until the next [`Script::pass`].
+/// A gate that is closed until the next [`Script::pass`].
 #[derive(Debug)]
 pub(super) struct Gate(watch::Receiver<()>);
 
 impl Gate {
     pub(super) async fn opened(&mut self) {
-        // Nothing is ever sent: the error is that the sender is gone.
+        // No value is ever sent: this waits for the error that the sender is gone.
         self.0.changed().await.ok();
     }
 }
@@ -94,14 +95,14 @@ impl Script {
         self.rules(command).always = Some(fault);
     }
 
-    /// Forgets the rules and opens the gates. What is counted and logged stays.
+    /// Removes the rules and opens the gates, but keeps the counts and the log.
     pub(super) fn pass(&mut self) {
         self.rules.clear();
         self.messages_to_swallow = 0;
         self.gate = watch::Sender::new(());
     }
 
-    /// Takes note of a request that has come from a client, and says what shall happen to it.
+    /// Records a client's request, and returns the fault that it meets.
     pub(super) fn asked(&mut self, command: &str) -> Option<(Fault, Gate)> {
         self.log.push(command.to_owned());
         self.counts(command).seen += 1;
@@ -110,7 +111,7 @@ impl Script {
         Some((fault, Gate(self.gate.subscribe())))
     }
 
-    /// Takes note of a message that a client has subscribed to, and says whether it shall arrive.
+    /// Records a subscription message, and returns whether it passes.
     pub(super) fn told(&mut self) -> bool {
         self.counts("message").seen += 1;
         let swallowed = self.messages_to_swallow > 0;
@@ -118,7 +119,7 @@ impl Script {
         !swallowed
     }
 
-    /// Takes note of a reply that goes to a client.
+    /// Records a reply to a client.
     pub(super) fn answered(&mut self, command: &str) {
         self.counts(command).answered += 1;
     }
@@ -132,17 +133,18 @@ impl Script {
     }
 }
 
-/// The name that a request goes by: its first word, or which of our scripts it runs.
+/// Returns the name of a request: its first word, or the lockattr script that it runs.
 pub(super) fn name(words: &[&[u8]]) -> String {
     let word = |place: usize| words.get(place).map(|word| String::from_utf8_lossy(word));
     let command = word(0).unwrap_or_default().to_lowercase();
     let script = match command.as_str() {
         "evalsha" => word(1).map(|digest| digest.to_lowercase()),
         "eval" => word(1).map(|text| digest(&text)),
-        // What a release is where the server can compare by itself; and the question whether it can.
+        // The conditional delete of a server that has one is a release. Without arguments, it
+        // probes whether the server has it.
         "delex" | "delifeq" | "cad" if words.len() == 1 => return "probe".to_owned(),
         "delex" | "delifeq" | "cad" => return "release".to_owned(),
-        // A free lock is taken by two commands, of which the second counts.
+        // A free lock is acquired by two commands: this one, and `INCR` of the fencing counter.
         "set" if words.iter().any(|word| word.eq_ignore_ascii_case(b"NX")) => {
             return "acquire".to_owned();
         }
@@ -154,8 +156,8 @@ pub(super) fn name(words: &[&[u8]]) -> String {
     script.and_then(|digest| SCRIPTS.get(&digest).cloned()).unwrap_or(command)
 }
 
-/// The names of our scripts by their digests. Read from where they lie, each by the files of which
-/// `scripts.rs` makes it, so that a new one is known here as soon as there is one.
+/// The names of lockattr's scripts by their digests. They are built from the files that
+/// `scripts.rs` lists for each, so a new script needs no change here.
 static SCRIPTS: LazyLock<HashMap<String, String>> = LazyLock::new(|| {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../lockattr/src/engines/redis");
     let read = |file: &str| {
@@ -165,12 +167,12 @@ static SCRIPTS: LazyLock<HashMap<String, String>> = LazyLock::new(|| {
     let list = read("scripts.rs");
     let scripts = list.lines().filter_map(|line| line.trim().split_once(": script!("));
     let named = scripts.flat_map(|(name, files)| {
-        // A release of the free path is a release.
+        // The free path's release.
         let name = if name == "delete" { "release" } else { name };
-        // Of a single server, and of a cluster's nodes.
+        // The variant of a single server, and that of a cluster's nodes.
         let text = |publish: &str| -> String {
             let files = files.replace("$publish", publish);
-            // Every second piece stands between quotation marks.
+            // Every second piece is a quoted file name.
             files.split('"').skip(1).step_by(2).map(read).collect()
         };
         let texts = [text("\"publish.lua\""), text("\"spublish.lua\"")];
@@ -179,7 +181,7 @@ static SCRIPTS: LazyLock<HashMap<String, String>> = LazyLock::new(|| {
     named.collect()
 });
 
-/// The digests that one of our scripts has: on a single server, and on the nodes of a cluster.
+/// Returns the digests of one of lockattr's scripts: on a single server, and on cluster nodes.
 pub(crate) fn digests(name: &str) -> impl Iterator<Item = &'static str> {
     SCRIPTS.iter().filter(move |(_, script)| *script == name).map(|(digest, _)| digest.as_str())
 }

@@ -1,4 +1,4 @@
-//! What a test wishes of its server.
+//! The settings that a test chooses for its server.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::tls::Authority;
 use super::{RedisServer, launch};
 
-/// Wishes for a [`RedisServer`], or for each server of a [`Sentinels`](crate::Sentinels), a
+/// A builder for a [`RedisServer`], or for each server of a [`Sentinels`](crate::Sentinels), a
 /// [`Cluster`](crate::Cluster) or an [`Independents`](crate::Independents).
 #[derive(Debug, Default, Clone)]
 #[must_use = "a builder starts nothing before `start()`"]
@@ -22,7 +22,7 @@ pub struct RedisServerBuilder {
     pub(super) program: Option<PathBuf>,
 }
 
-/// What the program is started as.
+/// The role that the program is started in.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     #[default]
@@ -32,78 +32,79 @@ pub(super) enum Mode {
 }
 
 impl RedisServerBuilder {
-    /// The default user's password; it is in every URL of the server but the socket's. A replica
-    /// logs in to its master with the same.
+    /// Sets the default user's password. Every URL of the server contains it, except the Unix
+    /// socket's. A replica logs in to its master with the same password.
     pub fn password(mut self, password: &str) -> Self {
         self.password = Some(password.to_owned());
         self
     }
 
-    /// One more user, with the rules of `ACL SETUSER`: `user("app", "secret", "~lock:* &* +@all
+    /// Adds a user, with the rules of `ACL SETUSER`: `user("app", "secret", "~lock:* &* +@all
     /// -@admin")`.
     pub fn user(mut self, name: &str, password: &str, rules: &str) -> Self {
         self.users.push((name.to_owned(), password.to_owned(), rules.to_owned()));
         self
     }
 
-    /// A second port that speaks TLS, with a certificate for `localhost` and `127.0.0.1` from an
-    /// authority of its own.
+    /// Adds a second port with TLS, with a certificate for `localhost` and `127.0.0.1` from the
+    /// server's own authority.
     pub fn tls(mut self) -> Self {
         self.authority.get_or_insert_with(Authority::generate);
         self
     }
 
-    /// [`tls`](Self::tls) for clients only that show a certificate of the same authority, such as
+    /// [`tls`](Self::tls), but only for clients with a certificate of the same authority, such as
     /// the one at [`RedisServer::client_cert_path`]. The port without TLS stays, for the harness.
     pub fn tls_clients(mut self) -> Self {
         self.tls_clients = true;
         self.tls()
     }
 
-    /// TLS also for what servers say to one another: replication, the cluster's bus, sentinels. The address by which they know one another is that of the TLS port.
+    /// Also uses TLS between servers: replication, the cluster bus, sentinels. The servers then
+    /// know one another by their TLS ports.
     pub(crate) fn tls_among_servers(mut self, authority: &Arc<Authority>) -> Self {
         self.authority = Some(Arc::clone(authority));
         self.tls_among_servers = true;
         self
     }
 
-    /// Every write is on disk before it is answered, so [`RedisServer::revive`] brings all back.
+    /// Syncs every write to disk before its reply, so [`RedisServer::revive`] restores everything.
     pub fn appendonly(mut self) -> Self {
         self.appendonly = true;
         self
     }
 
-    /// A copy of `master`, which has the same password, if any. It may still be copying when it
-    /// answers for the first time: [`RedisServer::linked`] waits for that.
+    /// Makes it a replica of `master`, which must have the same password, if any. It may still be
+    /// synchronizing when it first responds: [`RedisServer::linked`] waits for the end of that.
     pub fn replica_of(self, master: &RedisServer) -> Self {
         self.line(&format!("replicaof 127.0.0.1 {}", master.peer_port()))
     }
 
-    /// A node of a cluster of its own, which knows no other and has no slots as yet.
+    /// Makes it a cluster node that knows no other node and has no slots yet.
     pub fn cluster_enabled(mut self) -> Self {
         self.mode = Mode::ClusterNode;
         self
     }
 
-    /// Not a server, but one that watches over others.
+    /// Makes it a sentinel.
     pub(crate) fn sentinel(mut self) -> Self {
         self.mode = Mode::Sentinel;
         self
     }
 
-    /// Any other line of `redis.conf`, such as `maxmemory 2mb`.
+    /// Adds any other line of `redis.conf`, such as `maxmemory 2mb`.
     pub fn line(mut self, line: &str) -> Self {
         self.lines.push(line.to_owned());
         self
     }
 
-    /// Another program than the one that all tests run, for a test that has to have just that.
+    /// Runs this program instead of the usual one, for a test that needs a particular version.
     pub fn program(mut self, path: impl Into<PathBuf>) -> Self {
         self.program = Some(path.into());
         self
     }
 
-    /// Starts the server and returns once it answers.
+    /// Starts the server and returns once it responds.
     ///
     /// # Panics
     ///
@@ -112,7 +113,7 @@ impl RedisServerBuilder {
         launch::launch(self).await
     }
 
-    /// Starts them all at once and returns when all answer.
+    /// Starts them all at once and returns once all respond.
     pub(crate) async fn start_all(all: Vec<Self>) -> Vec<RedisServer> {
         let starting: Vec<_> = all.into_iter().map(|one| tokio::spawn(one.start())).collect();
         let mut servers = Vec::new();

@@ -1,4 +1,4 @@
-//! What a server is started with: the builder's wishes, as the file that Redis reads.
+//! The server's `redis.conf`, written from the builder's settings.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ pub(super) const FILE: &str = "redis.conf";
 pub(super) const SOCKET: &str = "redis.sock";
 pub(super) const LOG: &str = "redis.log";
 
-/// The builder's wishes, and the ports kept for them.
+/// The builder's settings, and the ports reserved for them.
 #[derive(Debug)]
 pub(super) struct Config {
     wishes: RedisServerBuilder,
@@ -23,7 +23,7 @@ impl Config {
     pub(super) fn new(wishes: RedisServerBuilder) -> Self {
         let port = Port::free();
         let tls_port = wishes.authority.is_some().then(Port::free);
-        // Ten thousand above the other by default, where outgoing connections have theirs.
+        // The default is `port` + 10000, which is in the range of outgoing connections.
         let bus_port = (wishes.mode == Mode::ClusterNode).then(Port::free);
         Self { wishes, port, tls_port, bus_port }
     }
@@ -40,7 +40,7 @@ impl Config {
         self.bus_port.as_ref().map(Port::number)
     }
 
-    /// Where other servers reach this one.
+    /// Returns the port by which other servers reach this one.
     pub(super) fn peer_port(&self) -> u16 {
         self.tls_port().filter(|_| self.wishes.tls_among_servers).unwrap_or(self.port())
     }
@@ -77,12 +77,12 @@ impl Config {
             r#"save """#.to_owned(),
             format!("appendonly {}", yes(self.wishes.appendonly)),
             "appendfsync always".to_owned(),
-            // A new replica gets its copy at once: there is no other worth five seconds' waiting.
+            // Copy to a new replica at once. The default waits five seconds for more replicas.
             "repl-diskless-sync-delay 0".to_owned(),
         ];
         if let Some(password) = &self.wishes.password {
             lines.push(format!("requirepass {}", quoted(password)));
-            // A master too: it is a replica when it comes back after a failover.
+            // A master needs it too: it returns as a replica after a failover.
             lines.push(format!("masterauth {}", quoted(password)));
         }
         for (name, password, rules) in &self.wishes.users {
@@ -110,7 +110,7 @@ fn yes(wish: bool) -> &'static str {
     if wish { "yes" } else { "no" }
 }
 
-/// Redis reads a quoted word as C would.
+/// Quotes a word for `redis.conf`, which has the escapes of C strings.
 pub(crate) fn quoted(word: &str) -> String {
     let mut quoted = String::from('"');
     for character in word.chars() {

@@ -1,11 +1,11 @@
-//! One Redis as one of the engines.
+//! [`Engine`] for a single Redis server.
 
 use super::RedisServer;
 use crate::Engine;
 
 impl Engine for RedisServer {
-    /// With an append-only file, because its leases have to outlive it. What was handed to the system
-    /// outlives a kill -9 without an fsync, and no engine makes one here.
+    /// Uses an append-only file, because leases must survive a restart. Written data survives
+    /// `kill -9` without fsync, so no engine calls fsync here.
     async fn start() -> Self {
         Self::builder().appendonly().line("appendfsync no").start().await
     }
@@ -36,7 +36,7 @@ impl Engine for RedisServer {
         let mut left = Vec::new();
         for key in cli.keys("*").await {
             if !key.contains("fence") {
-                // Who shares a lock, or waits for it: each by itself.
+                // The shared holders of a lock, or its waiters: one line for each.
                 match cli.try_query::<Vec<String>>(&["ZRANGE", &key, "0", "-1"]).await {
                     Ok(several) => {
                         left.extend(several.iter().map(|one| format!("{key} has {one}")));

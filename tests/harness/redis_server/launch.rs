@@ -1,4 +1,4 @@
-//! Starting the server's process: until it answers, or says that a port is taken, or gives up.
+//! Starts the server's process, and waits until it responds, its port is taken, or it fails.
 
 use std::fmt;
 use std::fs;
@@ -16,10 +16,10 @@ use crate::Cli;
 use crate::eventually::Patience;
 use crate::process::Process;
 
-/// Names another program than the `redis-server` on the `PATH`.
+/// The environment variable that names a program other than the `redis-server` on the `PATH`.
 const PROGRAM: &str = "LOCKATTR_REDIS_SERVER";
 
-/// Why a server did not start.
+/// The reason why a server did not start.
 enum Failure {
     PortTaken,
     Other(String),
@@ -34,7 +34,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// A new server on ports of its own.
+/// Starts a new server on its own ports.
 pub(super) async fn launch(wishes: RedisServerBuilder) -> RedisServer {
     let directory = TempDir::with_prefix("lockattr-").expect("a temporary directory");
     let config = Config::new(wishes);
@@ -45,8 +45,8 @@ pub(super) async fn launch(wishes: RedisServerBuilder) -> RedisServer {
     RedisServer { process, stopped, config, directory }
 }
 
-/// The same server again. The system may still be clearing up after the last life, so a taken port
-/// is asked for again.
+/// Starts the same server again. The system may still be cleaning up after the old process, so a
+/// taken port is retried.
 pub(super) async fn revive(config: &Config, directory: &Path) -> Process {
     let mut patience = Patience::new(STARTS_WITHIN);
     loop {
@@ -58,13 +58,13 @@ pub(super) async fn revive(config: &Config, directory: &Path) -> Process {
     }
 }
 
-/// Removes what a server would load, and nothing that it is configured with.
+/// Removes the data that a server would load, but not its configuration.
 pub(super) fn wipe(directory: &Path) {
     removed(fs::remove_file(directory.join("dump.rdb")));
     removed(fs::remove_dir_all(directory.join("appendonlydir")));
 }
 
-/// What was not there need not be removed.
+/// Ignores the error that the file did not exist.
 fn removed(result: io::Result<()>) {
     if let Err(error) = result {
         assert_eq!(error.kind(), ErrorKind::NotFound, "the server's directory: {error}");
@@ -76,7 +76,7 @@ async fn boot(config: &Config, directory: &Path) -> Result<Process, Failure> {
     let mut process = spawn(config, directory)?;
     let mut patience = Patience::new(STARTS_WITHIN);
     loop {
-        // Asked first: a server that could not bind may find another answering on its port.
+        // Checked first: if this server could not bind, another one may respond on its port.
         if process.ended().is_some() {
             return Err(diagnose(directory));
         }
@@ -108,7 +108,7 @@ fn spawn(config: &Config, directory: &Path) -> Result<Process, Failure> {
     })
 }
 
-/// Whether it is this process that answers on the port, and not one that was quicker to bind.
+/// Returns whether this process responds on the port, and not another that bound it first.
 async fn answers_itself(config: &Config, pid: u32) -> bool {
     let addr = format!("127.0.0.1:{}", config.port());
     match Cli::connect(addr, config.password()).await {

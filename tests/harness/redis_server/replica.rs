@@ -1,14 +1,14 @@
-//! What a server says of itself as a master or as a replica.
+//! Queries a server's replication role and state.
 
 use super::{RedisServer, STARTS_WITHIN};
 use crate::eventually::Patience;
 
 impl RedisServer {
-    /// Returns when it is a replica that has all of its master's data and gets what is new.
+    /// Waits until it is a replica that has all of its master's data and receives new writes.
     ///
     /// # Panics
     ///
-    /// When it is not within twenty seconds.
+    /// If it is not within twenty seconds.
     pub async fn linked(&self) {
         let mut patience = Patience::new(STARTS_WITHIN);
         while !self.is_linked().await {
@@ -16,12 +16,12 @@ impl RedisServer {
         }
     }
 
-    /// Whether it answers, and as a replica that has all of its master's data.
+    /// Returns whether it responds, as a replica that has all of its master's data.
     pub(crate) async fn is_linked(&self) -> bool {
         self.says(&["role:slave", "master_link_status:up"]).await
     }
 
-    /// Whether it answers, and as a master.
+    /// Returns whether it responds, as a master.
     pub(crate) async fn is_master(&self) -> bool {
         self.says(&["role:master"]).await
     }
@@ -31,7 +31,8 @@ impl RedisServer {
         lines.iter().all(|line| info.lines().any(|said| said == *line))
     }
 
-    /// What it answers, unless it is down or stands still, or refuses.
+    /// Sends a command and returns the reply, or `None` if it is down, paused or replies with an
+    /// error.
     pub(crate) async fn ask<T: redis::FromRedisValue>(&self, words: &[&str]) -> Option<T> {
         if !self.is_up() {
             return None;

@@ -1,5 +1,5 @@
-//! A certificate authority for a server, or for several that trust one another, and the
-//! certificates that it signs.
+//! A certificate authority for one server, or for several that trust one another, and the
+//! certificates it signs.
 
 use std::fs::write;
 use std::path::Path;
@@ -13,7 +13,7 @@ pub(super) const LEAF_KEY: &str = "server.key";
 pub(super) const CLIENT: &str = "client.pem";
 pub(super) const CLIENT_KEY: &str = "client.key";
 
-/// The files that a server and its clients need, by their names.
+/// The certificate and key files of a server and its clients, by name.
 pub(crate) struct Authority([(&'static str, String); 5]);
 
 impl Authority {
@@ -30,13 +30,13 @@ impl Authority {
 
 impl std::fmt::Debug for Authority {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // No process reads five keys and certificates in a failed assertion.
+        // Five keys and certificates would only clutter a failed assertion.
         f.debug_struct("Authority").finish_non_exhaustive()
     }
 }
 
-/// Authority and leaf are two certificates, because rustls refuses an authority that poses as a
-/// server.
+/// Generates the authority and the certificates it signs. Authority and server have separate
+/// certificates, because rustls refuses an authority's certificate from a server.
 fn certificates() -> Result<[(&'static str, String); 5], rcgen::Error> {
     let mut authority = CertificateParams::new(Vec::new())?;
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -1,4 +1,4 @@
-//! The addresses and URLs under which a test hands its server to the code under test.
+//! The server's addresses and URLs, which a test passes to the code under test.
 
 use std::path::PathBuf;
 
@@ -8,78 +8,77 @@ use super::{RedisServer, config};
 use crate::Proxy;
 
 impl RedisServer {
-    /// `127.0.0.1:PORT`, without TLS.
+    /// Returns `127.0.0.1:PORT`, without TLS.
     pub fn addr(&self) -> String {
         format!("127.0.0.1:{}", self.config.port())
     }
 
-    /// `redis://…`, as the default user and with the password, if there is one.
+    /// Returns `redis://…`, as the default user, with the password if there is one.
     pub fn url(&self) -> String {
         self.url_to("redis", &self.addr())
     }
 
-    /// [`url`](Self::url) with settings: `url_with("ttl=1s&prefix=test:")`.
+    /// Returns [`url`](Self::url) with settings: `url_with("ttl=1s&prefix=test:")`.
     pub fn url_with(&self, query: &str) -> String {
         format!("{}?{query}", self.url())
     }
 
-    /// [`url`](Self::url) as one of the users given to the builder.
+    /// Returns [`url`](Self::url) for one of the builder's users.
     pub fn url_as(&self, user: &str, password: &str) -> String {
         format!("redis://{}{}/", login(user, password), self.addr())
     }
 
-    /// [`url`](Self::url) through a proxy that was started for this server.
+    /// Returns [`url`](Self::url) through a proxy in front of this server.
     pub fn url_through(&self, proxy: &Proxy) -> String {
         self.url_to("redis", &proxy.addr())
     }
 
-    /// `redis+unix://…`. Every server has its socket; the default user's password is not in this
-    /// URL.
+    /// Returns `redis+unix://…`, without the default user's password. Every server has a socket.
     pub fn unix_url(&self) -> String {
         format!("redis+unix://{}", self.unix_path().display())
     }
 
-    /// The socket's path.
+    /// Returns the socket's path.
     pub fn unix_path(&self) -> PathBuf {
         self.directory.path().join(config::SOCKET)
     }
 
-    /// `rediss://localhost:PORT/`, with the password if there is one.
+    /// Returns `rediss://localhost:PORT/`, with the password if there is one.
     ///
     /// # Panics
     ///
-    /// When the server was built without TLS.
+    /// If the server was built without TLS.
     pub fn tls_url(&self) -> String {
         let port = self.config.tls_port().expect("a server built with .tls()");
         self.url_to("rediss", &format!("localhost:{port}"))
     }
 
-    /// `127.0.0.1:PORT` of the port that speaks TLS.
+    /// Returns `127.0.0.1:PORT` of the port with TLS.
     ///
     /// # Panics
     ///
-    /// When the server was built without TLS.
+    /// If the server was built without TLS.
     pub fn tls_addr(&self) -> String {
         let port = self.config.tls_port().expect("a server built with .tls()");
         format!("127.0.0.1:{port}")
     }
 
-    /// Where other servers reach this one.
+    /// Returns the port by which other servers reach this one.
     pub(crate) fn peer_port(&self) -> u16 {
         self.config.peer_port()
     }
 
-    /// Where the other nodes of its cluster talk to it.
+    /// Returns the port of its cluster bus.
     pub(crate) fn bus_port(&self) -> u16 {
         self.config.bus_port().expect("a node of a cluster")
     }
 
-    /// The default user's.
+    /// Returns the default user's password.
     pub(crate) fn password(&self) -> Option<&str> {
         self.config.password()
     }
 
-    /// The default user's login as it stands in front of a URL's hosts: `:secret@`, or nothing.
+    /// Returns the default user's login as a URL has it before its hosts: `:secret@`, or nothing.
     pub(crate) fn login(&self) -> String {
         self.config.password().map(|password| login("", password)).unwrap_or_default()
     }
@@ -89,8 +88,8 @@ impl RedisServer {
     }
 }
 
-/// A login as it stands in front of a URL's hosts. The `url` crate does the escaping: passwords in
-/// tests are as nasty as passwords elsewhere.
+/// Returns a login as a URL has it before its hosts. The `url` crate escapes special characters
+/// in passwords.
 fn login(user: &str, password: &str) -> String {
     let mut url = Url::parse("redis://host").expect("our own URLs are well formed");
     let done = url.set_username(user).and_then(|()| url.set_password(Some(password)));

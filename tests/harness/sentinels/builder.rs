@@ -1,30 +1,30 @@
-//! How a master, its replicas and their sentinels come up: together, and in a hurry.
+//! Starts a master, its replicas and their sentinels, all with short periods.
 
 use super::{NAME, Sentinels};
 use crate::redis_server::{Authority, quoted};
 use crate::{RedisServer, RedisServerBuilder};
 
-/// So many agree that the master is down; of three, a majority.
+/// The number of sentinels, and how many of them must agree that the master is down: a majority.
 const SENTINELS: usize = 3;
 const QUORUM: usize = 2;
 
-/// What a sentinel does every so many milliseconds; by default every second, or every ten.
+/// The sentinels' periods in milliseconds. The defaults are one second or ten.
 const HURRY: [&str; 10] = [
     "INFO-PERIOD",
     "200",
     "PUBLISH-PERIOD",
     "200",
-    // A replica that was silent for five of these is not promoted.
+    // A replica that was silent for five of these periods is not promoted.
     "PING-PERIOD",
     "500",
     "ASK-PERIOD",
     "200",
-    // Half a minute of doing nothing, after its own process was held up.
+    // A sentinel whose own process was paused does nothing for this long. The default is 30 s.
     "TILT-PERIOD",
     "1000",
 ];
 
-/// Wishes for [`Sentinels`].
+/// A builder for [`Sentinels`].
 #[derive(Debug, Clone)]
 #[must_use = "a builder starts nothing before `start()`"]
 pub struct SentinelsBuilder {
@@ -42,36 +42,36 @@ impl Default for SentinelsBuilder {
 }
 
 impl SentinelsBuilder {
-    /// How many replicas the master has: two by default.
+    /// Sets the number of replicas: two by default.
     pub fn replicas(mut self, replicas: usize) -> Self {
         self.replicas = replicas;
         self
     }
 
-    /// The wishes for each server: `servers(RedisServer::builder().password("secret"))`.
+    /// Sets the settings of each server: `servers(RedisServer::builder().password("secret"))`.
     pub fn servers(mut self, server: RedisServerBuilder) -> Self {
         self.server = server;
         self
     }
 
-    /// The sentinels' own password; they have none by default, whatever the servers have.
+    /// Sets the sentinels' own password. By default they have none, even if the servers have one.
     pub fn sentinel_password(mut self, password: &str) -> Self {
         let sentinel = self.sentinel.password(password);
         self.sentinel = sentinel.line(&format!("sentinel sentinel-pass {}", quoted(password)));
         self
     }
 
-    /// TLS on all servers and sentinels, and among them, under one authority.
+    /// Uses TLS on all servers and sentinels and between them, under one authority.
     pub fn tls(mut self) -> Self {
         self.tls = true;
         self
     }
 
-    /// Starts all and returns once they are ready, as [`Sentinels::start`] does.
+    /// Starts all servers and sentinels, and returns once they are ready.
     ///
     /// # Panics
     ///
-    /// As that does.
+    /// As [`Sentinels::start`] does.
     pub async fn start(mut self) -> Sentinels {
         if self.tls {
             let authority = Authority::generate();
@@ -102,7 +102,7 @@ fn watching(sentinel: RedisServerBuilder, master: &RedisServer) -> RedisServerBu
         .sentinel()
         .line(&format!("sentinel monitor {NAME} 127.0.0.1 {port} {QUORUM}"))
         .line(&format!("sentinel down-after-milliseconds {NAME} 500"))
-        // Twice this passes before another try, should one fail.
+        // A failed failover is retried after twice this time.
         .line(&format!("sentinel failover-timeout {NAME} 3000"))
         .line(&format!("sentinel parallel-syncs {NAME} 5"));
     match master.password() {

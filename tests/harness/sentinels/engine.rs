@@ -1,4 +1,4 @@
-//! Servers behind sentinels as one of the engines.
+//! [`Engine`] for servers behind sentinels.
 
 use futures_util::future::join_all;
 
@@ -15,7 +15,7 @@ impl Engine for Sentinels {
         sentinels
     }
 
-    /// The sentinels first.
+    /// The sentinels come first.
     fn addrs(&self) -> Vec<String> {
         self.all().map(RedisServer::addr).collect()
     }

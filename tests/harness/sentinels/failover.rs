@@ -1,4 +1,4 @@
-//! Replicas that the sentinels make masters, and peace after that.
+//! Failovers by the sentinels, and waiting until all is stable again.
 
 use std::collections::BTreeMap;
 
@@ -7,31 +7,30 @@ use crate::RedisServer;
 use crate::eventually::Patience;
 
 impl Sentinels {
-    /// Has the sentinels make another server the master while nothing is wrong with this one, and
-    /// returns the new one.
+    /// Makes the sentinels fail over from the healthy master, and returns the new one.
     ///
     /// # Panics
     ///
-    /// When they refuse, or as [`failed_over`](Self::failed_over) does.
+    /// If they refuse, or as [`failed_over`](Self::failed_over) does.
     pub async fn switch_over(&self) -> &RedisServer {
         let old = self.master().await;
         let mut patience = Patience::new(LIMIT);
         let ask = ["SENTINEL", "FAILOVER", NAME];
         let sentinel = self.sentinels.iter().find(|sentinel| sentinel.is_up());
         let sentinel = sentinel.expect("a sentinel that is up");
-        // Right after another failover there is "no good replica" for a moment.
+        // For a moment after another failover, the reply is "no good replica".
         while sentinel.ask::<()>(&ask).await.is_none() {
             assert!(patience.pause().await, "the sentinels switch over to nobody");
         }
         self.failed_over(old).await
     }
 
-    /// Returns the new master once all sentinels that are up name one other than `old`, and it
-    /// takes writes.
+    /// Waits until all sentinels that are up name a master other than `old`, and it reports that
+    /// role itself. Returns the new master.
     ///
     /// # Panics
     ///
-    /// When there is none within thirty seconds.
+    /// If there is none within thirty seconds.
     pub async fn failed_over(&self, old: &RedisServer) -> &RedisServer {
         let mut patience = Patience::new(LIMIT);
         loop {
@@ -45,12 +44,12 @@ impl Sentinels {
         }
     }
 
-    /// Returns once all is as it should be: all sentinels that are up name one master and know of
-    /// one another, and every other server that is up is its replica and has all of its data.
+    /// Waits until all is stable: all sentinels that are up name one master and know one another,
+    /// and every other server that is up is its replica and has all of its data.
     ///
     /// # Panics
     ///
-    /// When that is not so within thirty seconds.
+    /// If that takes longer than thirty seconds.
     pub async fn settled(&self) {
         let mut patience = Patience::new(LIMIT);
         while !self.is_settled().await {
@@ -82,7 +81,7 @@ impl Sentinels {
         master.is_master().await
     }
 
-    /// Whether the sentinel holds every replica that is up for one that it could promote.
+    /// Returns whether the sentinel considers every replica that is up fit for promotion.
     async fn sees_replicas(&self, sentinel: &RedisServer) -> bool {
         type Told = Vec<BTreeMap<String, String>>;
         let told: Told = sentinel.ask(&["SENTINEL", "REPLICAS", NAME]).await.unwrap_or_default();

@@ -1,20 +1,20 @@
-//! Another address for servers that tell their clients where they are, so that these come over wires.
+//! Replaces the servers' address in their replies, so that redirected clients connect over wires.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// What servers of ours say of themselves.
+/// The address that the harness' servers report for themselves.
 const REAL: &[u8] = b"127.0.0.1";
 
-/// So many have an address of their own, before the first comes again.
+/// The number of aliases, after which the first is reused.
 const ALIASES: u16 = 9 * 10 * 9;
 
-/// A loopback address that is as long as the real one: what a reply says of its own length stays true.
+/// A loopback address of the same length as the real one, so that lengths in replies stay correct.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Alias(Ipv4Addr);
 
 impl Alias {
-    /// One that no other wires of this process have.
+    /// Returns an alias that no other wires of this process have.
     pub(super) fn next() -> Self {
         static LAST: AtomicU16 = AtomicU16::new(0);
         let number = LAST.fetch_add(1, Ordering::Relaxed) % ALIASES;
@@ -31,8 +31,8 @@ impl Alias {
         SocketAddrV4::new(self.0, port)
     }
 
-    /// Puts it in place of the real address. `kept` is what may be the beginning of one, of the bytes
-    /// before and of these.
+    /// Replaces the real address with the alias. `kept` carries the end of one read over to the
+    /// next if it may be the beginning of an address.
     pub(super) fn put_in(self, bytes: &[u8], kept: &mut Vec<u8>) -> Vec<u8> {
         let mut text = std::mem::take(kept);
         text.extend(bytes);
@@ -53,7 +53,7 @@ impl Alias {
 mod tests {
     use super::*;
 
-    /// Red without: what is kept of the end.
+    /// Red without: the bytes that `kept` carries over.
     #[test]
     fn wherever_a_reply_is_cut_in_two_the_address_in_it_is_another() {
         let (alias, reply) =

@@ -1,5 +1,5 @@
-//! One connection over a wire: two directions, each a reader that never waits and a writer that
-//! obeys the switches.
+//! One connection over a wire: each direction has a reader that never waits and a writer that
+//! applies the switches.
 
 use std::io;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use tokio::time::{Instant, sleep_until};
 use super::alias::Alias;
 use crate::network::{Flow, Switches, flowing};
 
-/// Bytes on their way, and when they may arrive.
+/// Bytes in transit, and when they may arrive.
 struct Chunk {
     due: Instant,
     bytes: Vec<u8>,
 }
 
-/// Carries bytes both ways until both sides have closed, or either has failed.
+/// Forwards bytes in both directions until both sides have closed, or one has failed.
 pub(super) async fn run(
     client: TcpStream,
     server: TcpStream,
@@ -56,8 +56,8 @@ async fn carry(
     Ok(())
 }
 
-/// Takes everything at once, so that a wire that is held does not look like a full one to the
-/// sender. One that breaks off has ended like any other.
+/// Reads everything at once, so that the sender never sees a full buffer, even on a held wire. A
+/// read error counts as the end of the stream.
 async fn read(
     mut from: OwnedReadHalf,
     queue: UnboundedSender<Chunk>,
@@ -86,10 +86,10 @@ async fn write(
     switches: &watch::Receiver<Switches>,
 ) -> io::Result<()> {
     let mut switches = switches.clone();
-    // A stream with a hole in it carries nothing any more: later bytes would mean something else.
+    // Once bytes are lost, the stream carries nothing more: later bytes would mean something else.
     let mut holed = false;
     while let Some(Chunk { due, bytes }) = queue.recv().await {
-        // A sleep ends with a millisecond of the clock, also one that is over. What was held passes at once.
+        // Even a sleep into the past ends at the next millisecond. Held bytes pass at once.
         if Instant::now() < due {
             sleep_until(due).await;
         }
@@ -98,7 +98,7 @@ async fn write(
             to.write_all(&bytes).await?;
         }
     }
-    // The sender's end passes like its bytes, behind them; and behind a hole it does not.
+    // The end of the stream is forwarded like its bytes, after them. If bytes were lost, it is not.
     if holed || flowing(&mut switches, direction).await == Flow::Swallow {
         std::future::pending::<()>().await;
     }

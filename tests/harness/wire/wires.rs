@@ -1,4 +1,4 @@
-//! All ways from one process to an engine.
+//! All wires from one process to an engine.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::Engine;
 use crate::engine::with_query;
 use crate::eventually::Patience;
 
-/// Longer than any server on this machine takes to answer.
+/// Longer than any server on this machine takes to respond.
 const QUIET: Duration = Duration::from_millis(200);
 
-/// All ways to an engine, which fail together: the network of one process.
+/// All wires to an engine, which fail together: the network of one process.
 #[derive(Debug)]
 pub struct Wires {
     wires: Vec<Wire>,
@@ -22,7 +22,7 @@ pub struct Wires {
 }
 
 impl Wires {
-    /// A wire in front of each of its servers.
+    /// Starts a wire in front of each of the engine's servers.
     pub async fn before<E: Engine>(engine: &E) -> Self {
         let (addrs, alias) = (engine.addrs().into_iter(), E::NAMES_SERVERS.then(Alias::next));
         let wires = match alias {
@@ -33,64 +33,63 @@ impl Wires {
         Self { url: engine.url_at(&addrs), wires }
     }
 
-    /// The engine's URL, over these wires.
+    /// Returns the engine's URL over these wires.
     pub fn url(&self) -> String {
         self.url.clone()
     }
 
-    /// The same with more settings, `name=value&…`.
+    /// Returns the same URL with more settings, `name=value&…`.
     pub fn url_with(&self, query: &str) -> String {
         with_query(&self.url, query)
     }
 
-    /// Each of them.
+    /// Returns the wires.
     pub fn each(&self) -> &[Wire] {
         &self.wires
     }
 
-    /// [`Wire::pass`] on all.
+    /// Calls [`Wire::pass`] on all.
     pub async fn pass(&self) {
         join_all(self.wires.iter().map(Wire::pass)).await;
     }
 
-    /// [`Wire::cut`] on all.
+    /// Calls [`Wire::cut`] on all.
     pub async fn cut(&self) {
         join_all(self.wires.iter().map(Wire::cut)).await;
     }
 
-    /// [`Wire::hold`] on all.
+    /// Calls [`Wire::hold`] on all.
     pub fn hold(&self) {
         self.wires.iter().for_each(Wire::hold);
     }
 
-    /// [`Wire::hold_replies`] on all.
+    /// Calls [`Wire::hold_replies`] on all.
     pub fn hold_replies(&self) {
         self.wires.iter().for_each(Wire::hold_replies);
     }
 
-    /// [`Wire::swallow`] on all.
+    /// Calls [`Wire::swallow`] on all.
     pub fn swallow(&self) {
         self.wires.iter().for_each(Wire::swallow);
     }
 
-    /// [`Wire::swallow_replies`] on all.
+    /// Calls [`Wire::swallow_replies`] on all.
     pub fn swallow_replies(&self) {
         self.wires.iter().for_each(Wire::swallow_replies);
     }
 
-    /// [`Wire::delay`] on all.
+    /// Calls [`Wire::delay`] on all.
     pub fn delay(&self, delay: Duration) {
         self.wires.iter().for_each(|wire| wire.delay(delay));
     }
 
-    /// How many bytes have come, from either side, over all of them.
+    /// Returns the number of bytes received from either side, over all wires.
     pub fn came(&self) -> u64 {
         self.wires.iter().map(Wire::came).sum()
     }
 
-    /// Waits until something has come that had not when `before` did, and then no more for a while:
-    /// the caller over them has been answered, as far as one can see from here. Who sends
-    /// heartbeats is not waited for longer than `limit`.
+    /// Waits until [`came`](Self::came) exceeds `before` and then stays unchanged for a while: the
+    /// caller has probably received its reply. Waits at most `limit`: heartbeats never stop.
     pub async fn settled(&self, before: u64, limit: Duration) {
         let mut patience = Patience::new(limit);
         let (mut last, mut since) = (before, Instant::now());

@@ -1,29 +1,31 @@
-//! Ending somebody else's session: a few words of the protocol, which no client offers.
+//! Closes another client's session, with a small part of the protocol that no client library
+//! offers.
 
 use std::io;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// What servers make a session's password of.
+/// The constant from which servers derive a session's password.
 const SECRET: u64 = 0xB341_5C00;
 
 const CLOSE_SESSION: i32 = -11;
 
-/// Takes a session over by its number and closes it, until it is gone: its client may come between,
-/// as it is thrown out by that and comes back, and what closes a session that has moved is refused.
+/// Takes a session over by its id and closes it, repeatedly until it is gone. The takeover
+/// disconnects its client, which may reconnect first. Then the server refuses the close, because
+/// the session has moved.
 pub(super) async fn end(addr: &str, session: u64) -> io::Result<()> {
     while let Some(mut taken) = take_over(addr, session).await? {
         let close = [1_i32.to_be_bytes(), CLOSE_SESSION.to_be_bytes()].concat();
         send(&mut taken, &close).await?;
-        // It closes the connection when it has done so.
+        // The server closes the connection after the session.
         let mut rest = Vec::new();
         taken.read_to_end(&mut rest).await?;
     }
     Ok(())
 }
 
-/// A connection of this session, unless it is gone.
+/// Opens a connection of this session, or returns `None` if the session is gone.
 async fn take_over(addr: &str, session: u64) -> io::Result<Option<TcpStream>> {
     let mut stream = TcpStream::connect(addr).await?;
     let mut connect = Vec::new();
@@ -47,7 +49,7 @@ async fn send(stream: &mut TcpStream, message: &[u8]) -> io::Result<()> {
     stream.write_all(&[&length.to_be_bytes()[..], message].concat()).await
 }
 
-/// Sixteen bytes of `java.util.Random`, seeded by the session's number.
+/// Returns sixteen bytes of `java.util.Random`, seeded with the session id.
 fn password(session: u64) -> [u8; 16] {
     const FACTOR: u64 = 0x5_DEEC_E66D;
     const MASK: u64 = (1 << 48) - 1;

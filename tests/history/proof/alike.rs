@@ -1,4 +1,4 @@
-//! Both checkers say the same of histories made at random.
+//! Compares both checkers on random histories.
 
 use std::cell::{Cell, RefCell};
 
@@ -13,20 +13,20 @@ const EXCLUSIVE: &[Mode] = &[Mode::Exclusive];
 const READ_WRITE: &[Mode] = &[Mode::Exclusive, Mode::Shared];
 const PERMITS: &[Mode] = &[Mode::Permits(2)];
 
-/// The other checker tries all orders: more would take it too long.
+/// The other checker tries all orders, so more steps would take too long.
 const STEPS: usize = 10;
 
-/// So many that about a third of the histories become lies.
+/// Enough that about a third of the histories become wrong.
 const CHANGES: usize = 4;
 
-/// Of a thousand.
+/// The allowed number of differences, of a thousand histories.
 const FEW: usize = 10;
 
 fn drawn() -> impl Strategy<Value = Vec<u8>> {
     vec(any::<u8>(), 140)
 }
 
-/// Checks `changed` histories of these kinds by both, and asks for enough of each verdict.
+/// Checks changed histories of these kinds with both checkers, and requires enough of each verdict.
 fn alike(kinds: Kinds) {
     let missed = differ(kinds);
     let certain = missed.iter().find(|events| !doubtful(events));
@@ -34,8 +34,8 @@ fn alike(kinds: Kinds) {
     assert!(missed.len() < FEW, "{} are refused by the other only", missed.len());
 }
 
-/// Whether a chain never learned of an acquire or a re-entry. From what it is answered later, ours does
-/// not conclude what became of that.
+/// Returns whether an acquire or a re-entry has an unknown outcome. Our checker does not conclude
+/// that outcome from the chain's later responses.
 fn doubtful(events: &[Event]) -> bool {
     let enters = |event: &&Event| matches!(event.step, Step::Invoke(Op::Acquire(_) | Op::Reenter));
     let unknown = |asked: &Event| {
@@ -45,7 +45,7 @@ fn doubtful(events: &[Event]) -> bool {
     events.iter().filter(enters).any(unknown)
 }
 
-/// The same, but gives the histories back that only the other refuses.
+/// Checks changed histories with both checkers, and returns those that only the other rejects.
 fn differ(kinds: Kinds) -> Vec<Vec<Event>> {
     let (right, wrong) = (Cell::new(0), Cell::new(0));
     let missed = RefCell::new(Vec::new());
@@ -110,8 +110,8 @@ fn of_semaphores() {
     alike(Kinds { modes: PERMITS, fenced: false });
 }
 
-/// Of several that asked at once the tokens say who came first; ours does not conclude from it who has
-/// found no permit, where it was not seen to hold.
+/// The tokens of concurrent acquires reveal which was first. Our checker does not conclude from
+/// that which acquire found no permit, if it has no proof of its hold.
 #[test]
 fn of_fenced_semaphores_but_for_a_few() {
     let missed = differ(Kinds { modes: PERMITS, fenced: true });

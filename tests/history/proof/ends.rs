@@ -1,4 +1,4 @@
-//! Calls whose outcome is unknown, and holds that were lost.
+//! Tests of calls with unknown outcome, and of lost holds.
 
 use lockattr_history::Kind;
 

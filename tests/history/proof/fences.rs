@@ -1,4 +1,4 @@
-//! The fenced mutex: each new fencing token exceeds the last.
+//! Tests of the fenced mutex: each new fencing token exceeds the last.
 
 use lockattr_history::Kind;
 

@@ -1,4 +1,4 @@
-//! The owner-aware mutex: who holds, and who may say so.
+//! Tests of the owner-aware mutex: one holder at a time, and only the holder renews and releases.
 
 use lockattr_history::{Event, Kind, Mode, Op, Step, check};
 
@@ -38,7 +38,7 @@ fn a_process_that_comes_and_goes_while_another_holds_is_seen_without_a_proof() {
 
 #[test]
 fn an_answer_that_came_late_proves_nothing() {
-    // It stood still between its grant and writing it down: its lease has ended since.
+    // The process was paused between its grant and the record of it, and its lease has expired.
     assert_eq!(broken("b:acquire a:acquire=2 b:=1 a:check=ok a:release=ok b:release=no"), []);
 }
 
@@ -108,8 +108,8 @@ fn a_history_that_is_not_well_recorded_is_not_judged_right() {
     assert_eq!(found[0].kind, Kind::Misrecorded);
 }
 
-/// 200,000 holds one after the other, by 8 processes, each of five events and a number of its own; what
-/// is wrong is in the middle.
+/// Checks 200,000 consecutive holds by 8 processes, of five events each and with increasing tokens.
+/// The error is in the middle.
 #[test]
 fn one_lie_is_found_among_a_million_events() {
     let mut events = Vec::new();

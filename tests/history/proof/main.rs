@@ -1,5 +1,5 @@
-//! What the checker finds: each rule by a history written by hand, and all of it beside another
-//! checker, on histories made at random.
+//! Tests of the checker: each rule with hand-written histories, and all rules against another
+//! checker, with random histories.
 
 mod alike;
 mod ends;

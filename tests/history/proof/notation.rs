@@ -1,14 +1,14 @@
-//! Histories in a line of text: `a:acquire b:acquire a:=7 a:release=ok b:=8`.
+//! A notation for histories in one line of text: `a:acquire b:acquire a:=7 a:release=ok b:=8`.
 //!
-//! Each word is a chain, in a process of its own, and what it does: it asks (`a:acquire`), is answered
-//! (`a:=7`: ok with this fencing token; `a:=ok`, `a:=no`, `a:=unknown`), both at once
-//! (`a:acquire=7`), or learns that the hold is no more (`a:lost`). Every word is a nanosecond.
+//! Each word names a chain, in its own process, and its step: an invocation (`a:acquire`), a
+//! response (`a:=7`: ok with this fencing token; `a:=ok`, `a:=no`, `a:=unknown`), both
+//! (`a:acquire=7`), or the loss of its hold (`a:lost`). Each word takes one nanosecond.
 
 use std::collections::HashMap;
 
 use lockattr_history::{Event, Kind, Mode, Op, Step, check};
 
-/// The events of a line.
+/// Returns the events of a line.
 pub(crate) fn history(text: &str) -> Vec<Event> {
     let mut events = Vec::new();
     let mut asked = HashMap::new();
@@ -43,7 +43,7 @@ pub(crate) fn history(text: &str) -> Vec<Event> {
     events
 }
 
-/// The rules that it breaks, in order.
+/// Returns the rules that a line breaks, in order.
 pub(crate) fn broken(text: &str) -> Vec<Kind> {
     let violations = check(&history(text)).err().unwrap_or_default();
     violations.into_iter().map(|violation| violation.kind).collect()

@@ -1,11 +1,11 @@
-//! Histories of a lock that does what it should, and such with a change that may be a lie.
+//! Random histories of a correct lock, and changes that may make them wrong.
 
 use std::collections::BTreeMap;
 
 use lockattr_history::{Event, Mode, Op, Step};
 
-/// Numbers that were drawn beforehand, so that a failure can be made smaller; zeros when they are
-/// used up.
+/// Random numbers that were drawn in advance, so that proptest can shrink a failure. After the
+/// last, all are zero.
 pub(crate) struct Choices<'a>(pub(crate) std::slice::Iter<'a, u8>);
 
 impl Choices<'_> {
@@ -18,14 +18,14 @@ impl Choices<'_> {
     }
 }
 
-/// What the chains of a history use.
+/// The kinds of locks that the chains of a history use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kinds {
     pub(crate) modes: &'static [Mode],
     pub(crate) fenced: bool,
 }
 
-/// What a chain has, if it has it at all by now.
+/// A chain's hold in the model.
 #[derive(Clone, Copy)]
 struct Hold {
     mode: Mode,
@@ -33,10 +33,10 @@ struct Hold {
     entered: u32,
 }
 
-/// One call: what it was, how it ended, when it took effect, and the time around that.
+/// One call: its operation, its outcome, when it took effect, and its begin and end.
 struct Call {
     chain: u32,
-    /// None for a loss.
+    /// `None` for a loss.
     op: Option<Op>,
     end: Step,
     effect: u64,
@@ -44,10 +44,11 @@ struct Call {
     until: u64,
 }
 
-/// Between two effects, so that calls can begin and end there in any order.
+/// The time between two effects, in which calls can begin and end in any order.
 const STEP: u64 = 100;
 
-/// `steps` things happen one by one, to a true lock; then the calls are spread so that they overlap.
+/// Runs `steps` operations one by one on a correct lock, then spreads the calls so that they
+/// overlap.
 pub(crate) fn true_history(kinds: Kinds, steps: usize, choices: &mut Choices<'_>) -> Vec<Event> {
     let mut inside: BTreeMap<u32, Hold> = BTreeMap::new();
     let mut fence = 0;
@@ -77,7 +78,7 @@ pub(crate) fn true_history(kinds: Kinds, steps: usize, choices: &mut Choices<'_>
             _ => has.is_some(),
         };
         let unknown = choices.one_in(8);
-        // It may be that nothing was done, and that it is unknown.
+        // A call with unknown outcome may have had no effect.
         let done = free && !(unknown && choices.one_in(2));
         let mut told = None;
         if done {
@@ -121,8 +122,8 @@ fn allows(inside: &BTreeMap<u32, Hold>, mode: Mode) -> bool {
     }
 }
 
-/// A chain asks only when it was answered: calls that would overlap in one give way, half the time
-/// between their effects each.
+/// Separates the calls of one chain, which must not overlap: each ends or begins halfway between
+/// two effects.
 fn apart(calls: &mut [Call]) {
     let mut last: BTreeMap<u32, usize> = BTreeMap::new();
     for place in 0..calls.len() {
@@ -156,14 +157,14 @@ fn number(events: &mut [Event]) {
     }
 }
 
-/// Changes one thing, which may turn the history into one that cannot be, or may not.
+/// Changes one thing, which may make the history wrong.
 pub(crate) fn change(kinds: Kinds, events: &mut [Event], choices: &mut Choices<'_>) {
     if events.len() < 2 {
         return;
     }
     let place = choices.below(events.len());
     match choices.below(4) {
-        // What happened at another time than was said, as seen from the other chains.
+        // Move an event in time, relative to the other chains.
         0 => {
             for place in place..events.len() - 1 {
                 if events[place].process == events[place + 1].process {

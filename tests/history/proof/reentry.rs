@@ -1,4 +1,4 @@
-//! The reentrant mutex: only inside of a hold, and with its fencing token.
+//! Tests of the reentrant mutex: a re-entry needs a hold, and has its fencing token.
 
 use lockattr_history::Kind;
 

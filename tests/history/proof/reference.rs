@@ -1,20 +1,20 @@
-//! The other checker: stateright's, which tries all orders, with the sequential models.
+//! The other checker: stateright's, which tries all orders, with a sequential model of a lock.
 //!
-//! A call of which it is unknown is one that has not returned as yet; all others of a chain are a
-//! thread's.
+//! A call with unknown outcome is one that has not returned yet, in a thread of its own. All other
+//! calls of a chain are one thread.
 
 use std::collections::{BTreeMap, HashMap};
 
 use lockattr_history::{Event, Mode, Op, Step};
 use stateright::semantics::{ConsistencyTester, LinearizabilityTester, SequentialSpec};
 
-/// Who acts: a chain, or a call of it that may be done at any time, by its number.
+/// A thread of the model: a chain, or one of its calls of unknown outcome, by its number.
 type Thread = (u32, u32, u64);
 
-/// What a lock may be like: owned, reentrant, fenced, shared, or with permits.
+/// The possible states of a lock, which may be reentrant, fenced, shared, or have permits.
 ///
-/// Several, because a lease may end at any time. It is enough that it ends when somebody else comes
-/// in; but where one of several permits has to be free, it may be any.
+/// There are several, because a lease may expire at any time. The model expires it only when
+/// another acquires the lock; if one of several permits must be free, it may be any of them.
 #[derive(Clone, Debug)]
 struct Lock(Vec<Inside>);
 
@@ -40,14 +40,14 @@ enum Does {
     /// A check or a renewal.
     Prove(u32),
     Release(u32),
-    /// All that this chain had is over.
+    /// End the chain's hold.
     Forget(u32),
 }
 
 #[derive(Clone, Debug, PartialEq)]
 enum Answer {
     Yes(Option<u64>),
-    /// Cannot be, here. No history has it.
+    /// Impossible. No history has it.
     Never,
 }
 
@@ -58,7 +58,7 @@ impl Inside {
         }
         self.fence = told.or(self.fence);
         self.entered.remove(&who);
-        // A chain has one hold: if it asks anew, the last one is over.
+        // A chain has one hold: a new acquire ends the last one.
         self.holds.retain(|hold| hold.who != who);
         match mode {
             Mode::Exclusive => self.holds.clear(),
@@ -119,7 +119,7 @@ impl SequentialSpec for Lock {
     type Op = Does;
     type Ret = Answer;
 
-    /// Only for calls that have not returned: one that cannot be done now is not done.
+    /// Runs a call that has not returned. If it is impossible now, it has no effect.
     fn invoke(&mut self, does: &Does) -> Answer {
         let before = self.clone();
         if !self.is_valid_step(does, &Answer::Yes(None)) {
@@ -135,7 +135,7 @@ impl SequentialSpec for Lock {
     }
 }
 
-/// Whether some order of all that was done explains a history of one lock.
+/// Returns whether some order of the calls explains a history of one lock.
 pub(crate) fn explains(events: &[Event]) -> bool {
     let mut ends: HashMap<(u32, u64), Step> = HashMap::new();
     for event in events {

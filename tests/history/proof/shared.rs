@@ -1,4 +1,4 @@
-//! Read/write locks and semaphores.
+//! Tests of read/write locks and semaphores.
 
 use lockattr_history::Kind;
 

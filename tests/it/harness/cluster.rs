@@ -1,4 +1,4 @@
-//! A cluster of one's own: slots served, moved, and failed over.
+//! Tests of the harness' cluster: its slots are served, moved, and failed over.
 
 use lockattr_tests::{Cluster, RedisServer, assert_nobody_listens, assert_nothing_left};
 use redis::RedisResult;
@@ -77,7 +77,7 @@ async fn a_slot_moves_with_its_keys_in_halves_or_at_once() {
 #[tokio::test]
 #[should_panic(expected = "still has subscribers to [\"{product:42}\"]")]
 async fn a_sharded_subscription_does_not_go_unseen() {
-    // Not the shared one, here and above: others use that.
+    // Not the shared cluster, here and above: other tests use that.
     let cluster = Cluster::start().await;
     let client = redis::Client::open(format!("{}?protocol=resp3", {
         cluster.node_of("{product:42}").await.url()

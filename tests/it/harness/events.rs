@@ -1,4 +1,4 @@
-//! A test hears its own runtime, all of it, and nothing else.
+//! Tests of event capture: a test sees all events of its own runtime, and no others.
 
 use lockattr_tests::{capture_events, capture_events_from};
 use tracing::{Level, debug, error, info, warn};

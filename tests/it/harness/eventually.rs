@@ -1,4 +1,4 @@
-//! Waiting ends when it is so, or when it is time.
+//! Tests of `eventually`: it ends when its check holds, or at its limit.
 
 use std::time::Duration;
 

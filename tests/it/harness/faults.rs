@@ -1,4 +1,4 @@
-//! One request fails as told, and only that one.
+//! Tests of the proxy's rules: each fault affects exactly the chosen request.
 
 mod matching;
 mod raw;
@@ -13,10 +13,10 @@ use tokio::time::{Instant, timeout};
 
 use raw::Raw;
 
-/// Nothing in this file may take longer; a hang is a failure, not a slow test.
+/// The limit for every step in this file, so that a hang is a failure, not a slow test.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// How long a thing that must never come is waited for.
+/// How long a test waits for something that must not happen.
 const QUIET: Duration = Duration::from_millis(100);
 
 struct Setup {
@@ -69,7 +69,7 @@ async fn incr(connection: &mut MultiplexedConnection) -> RedisResult<u64> {
     redis::cmd("INCR").arg("counter").query_async(connection).await
 }
 
-/// Asks without waiting for the answer.
+/// Sends a request without waiting for the reply.
 fn asking(connection: &MultiplexedConnection) -> JoinHandle<RedisResult<u64>> {
     let mut connection = connection.clone();
     tokio::spawn(async move { incr(&mut connection).await })

@@ -1,4 +1,4 @@
-//! Servers that know nothing of one another: each dies, stands still and forgets by itself.
+//! Tests of independent servers: each is killed, paused and wiped separately.
 
 use lockattr_tests::{Fault, Independents, RedisServer, assert_nothing_left};
 
@@ -10,7 +10,7 @@ async fn set(url: &str) -> bool {
     redis::cmd("SET").arg("lock:fence").arg(7).exec_async(&mut connection).await.is_ok()
 }
 
-/// The hosts of the URL, one by one.
+/// Returns a URL for each host of a URL.
 fn hosts(url: &str) -> Vec<String> {
     let (_, hosts) = url.split_once("://").unwrap();
     hosts.split(',').map(|host| format!("redis://{host}/")).collect()
@@ -52,7 +52,7 @@ async fn one_dies_alone_and_comes_back_with_its_data_or_without() {
 
     servers.stop_signal(2);
     servers.node(0).cli().await.query::<()>(&["SET", "lock:a", "theirs", "PX", "100"]).await;
-    // It would not answer.
+    // A paused server would not respond.
     assert_nothing_left(&servers).await;
     servers.continue_signal(2);
     assert!(set(&urls[2]).await);

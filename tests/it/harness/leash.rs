@@ -1,11 +1,11 @@
-//! Nothing outlives a test, however the test ends.
+//! Tests that no child process outlives a test, however the test ends.
 
 use std::time::Duration;
 
 use lockattr_tests::{RedisServer, eventually, node};
 
 fn lives(pid: u32) -> bool {
-    // A zombie still has its number but no memory.
+    // A zombie still has its process id, but no memory.
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     status.contains("VmSize")
 }
@@ -23,7 +23,7 @@ async fn a_dropped_server_is_gone_with_its_directory() {
 
 #[tokio::test]
 async fn a_killed_parent_takes_its_children_along() {
-    // A node starts a server and keeps it; we kill the node, which cannot clear up any more.
+    // The node starts a server. The killed node cannot stop it.
     let mut parent = node!("server");
     let told = parent.line().await;
     let (pid, socket) = told.split_once(' ').unwrap();

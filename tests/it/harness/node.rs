@@ -1,4 +1,4 @@
-//! Processes of the fleet can be spoken to, frozen and killed.
+//! Tests of node processes: they take commands, and can be paused and killed.
 
 use std::time::Duration;
 

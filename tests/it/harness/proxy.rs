@@ -1,4 +1,4 @@
-//! The network fails as told, and only as told.
+//! Tests of the proxy's switches: the network fails only as configured.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A server of one's own: reached in every way, killed, frozen and brought back.
+//! Tests of the harness' Redis server: each URL works, and it can be killed, paused and restarted.
 
 use std::time::Duration;
 

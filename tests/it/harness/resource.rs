@@ -36,7 +36,7 @@ async fn two_good_leases_at_once_are_seen_by_who_comes_back() {
     let resource = ResourceFile::at(directory.path().join("resource"));
     let mut guards = Vec::new();
     for _ in 0..2 {
-        // Two worlds, so both have the lock.
+        // Two in-memory stores, so both guards hold the lock.
         let manager = LockManager::connect("memory://").await.unwrap();
         guards.push(manager.acquire("a", LockOptions::new()).await.unwrap());
     }

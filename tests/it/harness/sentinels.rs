@@ -1,4 +1,4 @@
-//! A master, replicas and sentinels of one's own: found, failed over, and brought back.
+//! Tests of the harness' sentinels: discovery, failover and restart.
 
 use lockattr_tests::{RedisServer, Sentinels, assert_nobody_listens, assert_nothing_left};
 

@@ -1,11 +1,11 @@
-//! TLS with an authority of the test's own: to one server, to several, and among them.
+//! Tests of TLS with the test's own authority: to one server, to several, and between them.
 
 use std::fs::read;
 
 use lockattr_tests::{Cluster, Independents, RedisServer, Sentinels};
 use redis::{Client, ClientTlsConfig, RedisResult, TlsCertificates};
 
-/// Asks by TLS, with a client's certificate or without.
+/// Pings the server over TLS, with or without a client certificate.
 async fn ping(server: &RedisServer, with_certificate: bool) -> RedisResult<String> {
     let client_tls = with_certificate.then(|| ClientTlsConfig {
         client_cert: read(server.client_cert_path()).unwrap(),

@@ -1,4 +1,4 @@
-//! Wires fail as told, whatever passes over them, and only as told.
+//! Tests of wires: they fail only as configured, with any protocol.
 
 use std::io;
 use std::time::Duration;
@@ -23,7 +23,7 @@ async fn setup() -> Setup {
 }
 
 impl Setup {
-    /// Both ends of a connection over the wire.
+    /// Returns both ends of a connection over the wire.
     async fn connect(&self) -> (TcpStream, TcpStream) {
         let client = TcpStream::connect(self.wire.addr()).await.unwrap();
         let (server, _) = self.server.accept().await.unwrap();
@@ -35,7 +35,7 @@ async fn says(from: &mut TcpStream, what: &str) {
     from.write_all(what.as_bytes()).await.unwrap();
 }
 
-/// Exactly this comes next.
+/// Checks that exactly these bytes arrive next.
 async fn hears(to: &mut TcpStream, what: &str) {
     let mut heard = vec![0; what.len()];
     timeout(SOON, to.read_exact(&mut heard)).await.expect("nothing comes").unwrap();
@@ -47,7 +47,7 @@ async fn hears_nothing(to: &mut TcpStream) {
     assert!(heard.is_err(), "{heard:?}");
 }
 
-/// The other end has closed, or the way to it has broken.
+/// Checks that the connection is closed or broken.
 async fn hears_the_end(to: &mut TcpStream) {
     let heard = timeout(SOON, to.read_u8()).await.expect("no end");
     let error = heard.expect_err("a byte");
@@ -59,7 +59,7 @@ async fn hears_the_end(to: &mut TcpStream) {
 async fn everything_passes_both_ways_and_so_does_the_end_of_either() {
     let setup = setup().await;
     let (mut client, mut server) = setup.connect().await;
-    // No protocol: neither lines nor frames.
+    // Not a protocol: neither lines nor frames.
     says(&mut client, "\0\r\n*3").await;
     hears(&mut server, "\0\r\n*3").await;
     says(&mut server, "half").await;

@@ -1,4 +1,4 @@
-//! A crate that passes lockattr on: the macros find it wherever it is.
+//! A module that re-exports lockattr: the macros find it under any path.
 
 mod house {
     pub(crate) mod locks {

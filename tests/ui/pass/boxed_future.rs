@@ -20,7 +20,7 @@ impl Shop for Corner {
     }
 }
 
-/// Calls itself, so it cannot be an `async fn`.
+/// Recursive, so it cannot be an `async fn`.
 #[distributed_lock(key = "tree")]
 fn depth(levels: u32) -> Pin<Box<dyn Future<Output = Result<u32, Error>> + Send>> {
     if levels == 0 {

@@ -6,7 +6,7 @@ mod toolbox {
     }
 }
 
-// Nothing of this name may be looked up.
+// The expansion must not use this name.
 mod lockattr {}
 
 #[toolbox::locks::distributed_lock(

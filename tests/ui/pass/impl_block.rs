@@ -15,21 +15,21 @@ fn key() -> String {
 
 #[distributed_lock(key = "cart:<self.id>", ttl = "30s", manager = &self.locks)]
 impl Cart {
-    /// The key of the block.
+    /// Uses the block's key.
     #[distributed_lock]
     async fn add(&mut self, item: &'static str) -> Result<String, Error> {
         self.items.push(item);
         Ok(key())
     }
 
-    /// One of its own, and the rest of the block's.
+    /// Has its own keys, and the block's other options.
     #[distributed_lock(keys = ["stock:<item>", "shelf"], on_busy = skip)]
     async fn reserve(&self, item: &str) -> Option<String> {
         assert!(self.items.contains(&item));
         Some(key())
     }
 
-    /// Left alone.
+    /// Not locked.
     fn total(&self) -> usize {
         assert_eq!(key(), "");
         self.items.len()

@@ -7,7 +7,7 @@ struct Order {
     lines: Vec<u32>,
 }
 
-// Rendered by reference: the body may move, take apart and change what the key names.
+// The key borrows its arguments: the body may move, destructure and change them.
 #[distributed_lock(key = "<order.customer>:<order.lines[0]>:<*quantity>", lease = lease)]
 async fn ship(order: Order, quantity: &mut u32) -> Result<(String, Vec<u32>), Error> {
     *quantity += 1;

@@ -15,7 +15,7 @@ locked!(pub(crate) restock(id: u64) -> Result<u64, Error>, "product:<id>", "5s",
     Ok(id + 1)
 });
 
-// The template, its parameter and the body all come from the macro's own text.
+// The template, its parameter and the body are all in the macro's own text.
 macro_rules! named {
     ($name:ident) => {
         #[distributed_lock(key = "name:<name>", lease = lease)]
@@ -57,7 +57,7 @@ with_defaults! {
     }
 }
 
-// An `impl` block, its defaults and the attribute itself from three hands.
+// The `impl` block is in the macro; the inner attribute, the key and the body come from the caller.
 macro_rules! block {
     ($lock:meta, $key:expr, $body:block) => {
         struct Block(u64);

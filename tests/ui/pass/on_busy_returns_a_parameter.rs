@@ -2,7 +2,7 @@
 
 use lockattr::{Error, LockManager, LockOptions, distributed_lock};
 
-// Both the body and the refusal take `name` away: only one of them runs.
+// Both the body and `on_busy` move `name`: only one of them runs.
 #[distributed_lock(key = "name:<name>", wait = "0s", on_busy = return(Ok(name)))]
 async fn rename(name: String, suffix: &str) -> Result<String, Error> {
     let mut name = name;

@@ -3,7 +3,7 @@
 
 use lockattr::{Error, LockManager, LockOptions, distributed_lock};
 
-// Were `lockattr_error` the lock's own, this would not have the type `u32`.
+// If `lockattr_error` were a variable of the expansion, this would not have the type `u32`.
 #[distributed_lock(
     key = "stock",
     wait = "0s",

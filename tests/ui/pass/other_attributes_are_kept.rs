@@ -1,6 +1,6 @@
 #![deny(warnings, missing_docs, clippy::must_use_candidate)]
 #![allow(clippy::non_minimal_cfg)] // Examples of conditions that are on and off.
-//! Each attribute here has an effect that would be missed.
+//! Uses attributes whose effects would be missing if the macro dropped them.
 
 use lockattr::{Error, LockManager, distributed_lock};
 

@@ -16,7 +16,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// Borrows, returns early, asks with `?`, and needs no `Send`.
+/// Borrows, returns early, uses `?`, and needs no `Send`.
 #[distributed_lock(key = "product:<id>", ttl = "10s", retry = 10, lease = lease)]
 fn deduct(id: impl Display, stock: &std::cell::Cell<u32>, mut wanted: u32) -> Result<u32, Failure> {
     assert_eq!(lease.key(), format!("product:{id}"));

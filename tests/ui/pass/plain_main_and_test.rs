@@ -13,7 +13,7 @@ fn manager() -> &'static LockManager {
     MANAGER.get_or_init(|| LockManager::builder().url("memory://").build().unwrap())
 }
 
-/// One of these programs at a time.
+/// Runs one instance of the program at a time.
 #[distributed_lock(key = "program", manager = manager(), on_busy = skip)]
 fn main() {
     assert_eq!(lockattr::current().unwrap().key(), "program");

@@ -1,4 +1,4 @@
-//! The pinned expansions are themselves Rust: they are compiled here as printed, and one is run.
+//! Compiles the pinned expansions as printed, and runs one.
 #![allow(dead_code, unused)]
 #![allow(clippy::all)] // Printed code looks handwritten to Clippy.
 

@@ -7,7 +7,7 @@ struct Account {
     id: u64,
 }
 
-/// Which of the keys are held.
+/// Returns how many of the keys are held.
 async fn held(manager: &LockManager, keys: &[&str]) -> Result<usize, Error> {
     let mut held = 0;
     for key in keys {

@@ -8,7 +8,7 @@ async fn restock(shop: &str, id: u64) -> Result<(String, u32), Error> {
     Ok((format!("{} {} {shop}", outer.key(), inner.key()), inner.depth()))
 }
 
-// The same key twice: the inner one enters again.
+// The same key twice: the inner lock re-enters the outer one.
 #[distributed_lock(key = "product:<id>")]
 #[distributed_lock(key = "product:<id>")]
 async fn twice(id: u64) -> Result<(u64, u32), Error> {

@@ -1,4 +1,4 @@
-//! What the registry needs is unsafe to the linker: that is nothing to the user's lints.
+//! The registry needs linker features that Rust calls unsafe, but the user's lints do not see them.
 
 #![forbid(unsafe_code)]
 #![deny(warnings, unused, rust_2018_idioms, nonstandard_style, missing_docs, unreachable_pub)]

@@ -8,7 +8,7 @@ use lockattr::{Error, LockManager, distributed_lock};
 #[distributed_lock(key = "product:<id>")]
 async unsafe fn restock(id: u64, quantity: *const u32) -> Result<u32, Error> {
     assert_eq!(lockattr::current().unwrap().key(), format!("product:{id}"));
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller guarantees it.
     Ok(unsafe { *quantity })
 }
 

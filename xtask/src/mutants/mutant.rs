@@ -1,4 +1,4 @@
-//! A mutant as it is written down: an edit that takes out code, and the tests that notice it.
+//! Parses mutants: edits that take out code, and the tests that must then fail.
 //!
 //! ```text
 //! test: it::redis::away::an_acquire_without_an_answer_is_undone
@@ -10,8 +10,8 @@
 //! ===
 //! ```
 //!
-//! Several `test:` lines are several tests, each of which must fail; several files are taken out
-//! together.
+//! A mutant may have several `test:` lines; each test must fail. The edits of several files are
+//! applied together.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use super::DIRECTORY;
 use crate::child;
 
 pub(crate) struct Mutant {
-    /// Its file and its number in there.
+    /// The name of its file, and its number in the file.
     pub(crate) name: String,
     pub(crate) tests: Vec<String>,
     edits: Vec<Edit>,
@@ -32,7 +32,7 @@ struct Edit {
     without: String,
 }
 
-/// Which part of an edit a line belongs to.
+/// The part of an edit that a line belongs to.
 enum Part {
     Head,
     With,
@@ -89,7 +89,7 @@ impl Mutant {
         self.name.contains(word) || self.tests.iter().any(|test| test.contains(word))
     }
 
-    /// The files below `root` with this mutant: their names and their texts.
+    /// Returns the names and texts of the files below `root` with this mutant applied.
     pub(crate) fn applied(&self, root: &Path) -> Result<Vec<(&str, String)>, String> {
         let mut files: Vec<(&str, String)> = Vec::new();
         for Edit { file, with, without } in &self.edits {

@@ -1,4 +1,4 @@
-//! A copy of the project to apply mutants to: what is being worked on is never touched.
+//! A copy of the project to apply mutants to, so that the working tree stays unchanged.
 
 use std::fmt;
 use std::fs;
@@ -14,11 +14,11 @@ pub(crate) struct Tree {
     newest: Vec<Newest>,
 }
 
-/// What a test says to a mutant.
+/// The outcome of a test with a mutant.
 pub(crate) enum Outcome {
     Red,
     Green,
-    /// It did not get as far as that.
+    /// The test did not run, with its output.
     NotRun(String),
 }
 
@@ -39,8 +39,8 @@ impl fmt::Display for Outcome {
 }
 
 impl Tree {
-    /// Copies what git knows or would take, as it lies there, and nothing else. Tests there find these
-    /// servers.
+    /// Copies the files that git tracks or would add, with their current contents. Tests in the
+    /// copy use the servers in `newest`.
     pub(crate) fn copied(newest: Vec<Newest>) -> Result<Self, String> {
         let root = child::root().join("target/mutants/tree");
         let files = Command::new("git")
@@ -50,9 +50,9 @@ impl Tree {
             .map_err(|error| format!("`git ls-files`: {error}"))?;
         for file in String::from_utf8_lossy(&files.stdout).lines() {
             let (from, to) = (child::root().join(file), root.join(file));
-            // Links, and what is deleted but not yet committed, are no part of the copy.
+            // Skips links, and files that are deleted but not yet committed.
             let Ok(text) = fs::read(&from) else { continue };
-            // Left alone if it is the same, so that it is not built again.
+            // An unchanged file is not written, so that it is not built again.
             if fs::read(&to).is_ok_and(|old| old == text) {
                 continue;
             }
@@ -85,9 +85,9 @@ impl Tree {
         fs::write(self.root.join(file), text).map_err(|error| format!("{file}: {error}"))
     }
 
-    /// `it::timing::…` is a test of the program `it`, `lib::hold::…` one of the runtime's own,
-    /// `macros::tests::…` one of the attribute's, `cli::run::…` one of the command's, and `sim::…` a
-    /// scene of the simulation.
+    /// Runs one test. `it::timing::…` is a test of the program `it`, `lib::hold::…` of the runtime,
+    /// `macros::tests::…` of the attribute, `cli::run::…` of the command, and `sim::…` a scene of
+    /// the simulation.
     fn test(&self, test: &str) -> Result<Outcome, String> {
         let (program, name) = test.split_once("::").unwrap_or(("", test));
         let target: &[&str] = match program {

@@ -1,4 +1,4 @@
-//! Which request is which: rules in order, names, pipelines, pushes and long values.
+//! Tests of matching requests to rules: order, names, pipelines, pushes and long values.
 
 use lockattr::{LockManager, LockOptions};
 use lockattr_tests::{Fault, assert_nothing_left};
@@ -40,8 +40,7 @@ async fn what_a_request_met_when_it_came_stays_with_it() {
     client.hears("-NO\r\n:1\r\n").await;
 }
 
-/// The first of three commands that came in one piece has been answered; the second meets the
-/// fault.
+/// Sends three commands in one piece and reads the reply to the first. The second meets the fault.
 async fn in_a_pipeline(fault: Fault) -> (Setup, Raw) {
     let setup = setup().await;
     let mut client = setup.raw().await;
@@ -124,7 +123,7 @@ async fn our_scripts_go_by_their_names() {
     guard.extend(LIMIT * 2).await.unwrap();
     manager.holder("a").await.unwrap().unwrap();
     guard.release().await.unwrap();
-    // By plain commands, from the second time on.
+    // From the second time on, acquire and release are plain commands.
     manager.acquire("a", LockOptions::new()).await.unwrap().release().await.unwrap();
     let log = setup.proxy.log();
     assert_eq!(log, ["acquire", "renew", "holder", "release", "acquire", "count", "release"]);
@@ -150,11 +149,11 @@ async fn our_scripts_go_by_their_names() {
     assert_nothing_left(&setup.server).await;
 }
 
-/// A client that speaks RESP3, as the server answers `HELLO`.
+/// Returns a client that has switched to RESP3 with `HELLO`.
 async fn pushed_to(setup: &Setup) -> Raw {
     let mut client = setup.raw().await;
     client.says("HELLO 3\r\n").await;
-    // The last thing it tells is its modules, and it has none.
+    // The last field of the reply is the list of modules, which is empty.
     client.hears_until("*0\r\n").await;
     client
 }

@@ -1,4 +1,4 @@
-//! A client that sends exactly the text that it is given, in one piece, and waits for the given answer.
+//! A client that sends exactly the given text, in one piece, and waits for the given reply.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
