@@ -16,7 +16,7 @@ const MANY_STATES: [&str; 3] = ["holds", "past::", "retries::"];
 const FEW_WORLDS: &str = "60";
 
 /// How many tests of `it` run at a time for each core; most of them wait for servers.
-const FOR_EACH_CORE: usize = 3;
+const FOR_EACH_CORE: usize = 6;
 
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
     servers::ensure_all()?;

@@ -59,7 +59,8 @@ async fn a_process_that_logs_in_keeps_others_out() {
     for other in [&login("app:wrong"), &url] {
         let connected = LockManager::connect(other).await.unwrap_err();
         let other = LockManager::builder().url(other).build().unwrap();
-        let asked = other.acquire("a", LockOptions::new()).await.unwrap_err();
+        let options = LockOptions::new().wait(Duration::from_secs(1));
+        let asked = other.acquire("a", options).await.unwrap_err();
         for error in [connected, asked] {
             assert!(matches!(error, Error::Store { .. }), "{error}");
             assert!(!error.to_string().contains("s3cret") && !error.to_string().contains("wrong"));
