@@ -13,7 +13,7 @@ use tokio::sync::OnceCell;
 
 pub use builder::ClusterBuilder;
 
-use crate::eventually::Patience;
+use crate::eventually::Backoff;
 use crate::servers::hosts;
 use crate::{RedisServer, Servers};
 use view::View;
@@ -109,7 +109,7 @@ impl Cluster {
     ///
     /// If no node that is up serves it within thirty seconds.
     pub async fn master_of(&self, slot: u16) -> &RedisServer {
-        let mut patience = Patience::new(LIMIT);
+        let mut backoff = Backoff::new(LIMIT);
         loop {
             let mut newest = None;
             for node in &self.nodes {
@@ -119,7 +119,7 @@ impl Cluster {
             if let Some((_, addr)) = newest {
                 return self.node_at(&addr);
             }
-            assert!(patience.pause().await, "nobody that is up serves slot {slot}");
+            assert!(backoff.pause().await, "nobody that is up serves slot {slot}");
         }
     }
 

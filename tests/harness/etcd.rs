@@ -12,7 +12,7 @@ use tokio::sync::OnceCell;
 
 use self::member::Member;
 use crate::Engine;
-use crate::eventually::Patience;
+use crate::eventually::Backoff;
 
 const MEMBERS: usize = 3;
 
@@ -47,7 +47,7 @@ impl Etcd {
     ///
     /// If no member that is up leads within thirty seconds.
     pub async fn leader(&self) -> usize {
-        let mut patience = Patience::new(LIMIT);
+        let mut backoff = Backoff::new(LIMIT);
         loop {
             for (nth, addr) in self.addrs().iter().enumerate() {
                 let up = self.member(nth).is_up();
@@ -55,7 +55,7 @@ impl Etcd {
                     return nth;
                 }
             }
-            assert!(patience.pause().await, "no member of etcd that is up leads");
+            assert!(backoff.pause().await, "no member of etcd that is up leads");
         }
     }
 
@@ -134,7 +134,7 @@ impl Etcd {
 
     /// Waits until these members serve.
     async fn ready(&self, which: &[usize]) -> Result<(), String> {
-        let mut patience = Patience::new(LIMIT);
+        let mut backoff = Backoff::new(LIMIT);
         for &nth in which {
             loop {
                 self.member(nth).ended(self.directory.path())?;
@@ -142,7 +142,7 @@ impl Etcd {
                 if ctl::is_healthy(&addr).await {
                     break;
                 }
-                if !patience.pause().await {
+                if !backoff.pause().await {
                     return Err(self.member(nth).late(self.directory.path()));
                 }
             }

@@ -28,22 +28,22 @@ pub fn eventually(
 ) -> impl Future<Output = ()> {
     let waits_at = Location::caller();
     async move {
-        let mut patience = Patience::new(limit);
-        while !timeout_at(patience.end, check()).await.unwrap_or(false) {
-            assert!(patience.pause().await, "{waits_at}: not within {limit:?}: {what}");
+        let mut backoff = Backoff::new(limit);
+        while !timeout_at(backoff.end, check()).await.unwrap_or(false) {
+            assert!(backoff.pause().await, "{waits_at}: not within {limit:?}: {what}");
         }
     }
 }
 
-/// The pauses of one wait, for loops inside the harness. Futures that hold an async closure cannot
+/// The pauses of one wait, which double, for loops inside the harness. Futures that hold an async closure cannot
 /// be spawned yet ("implementation of `Send` is not general enough"), and the harness' futures must
 /// be.
-pub(crate) struct Patience {
+pub(crate) struct Backoff {
     end: Instant,
     pause: Duration,
 }
 
-impl Patience {
+impl Backoff {
     pub(crate) fn new(limit: Duration) -> Self {
         Self { end: Instant::now() + limit, pause: PAUSES.0 }
     }

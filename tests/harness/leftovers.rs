@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::eventually::Patience;
+use crate::eventually::Backoff;
 use crate::{Cli, RedisServer, Servers};
 
 /// How long the releases of dropped guards may take, because they are sent in the background.
@@ -24,12 +24,12 @@ pub async fn assert_nothing_left(servers: &impl Servers) {
 ///
 /// If another key is still there after `limit`, with each such key and its value.
 pub async fn assert_nothing_left_within(servers: &impl Servers, limit: Duration) {
-    let mut patience = Patience::new(limit);
+    let mut backoff = Backoff::new(limit);
     for server in up(servers) {
         let cli = server.cli().await;
         let left = loop {
             let left = left_on(&cli).await;
-            if left.is_empty() || !patience.pause().await {
+            if left.is_empty() || !backoff.pause().await {
                 break left;
             }
         };
@@ -48,7 +48,7 @@ pub async fn assert_nothing_left_within(servers: &impl Servers, limit: Duration)
 ///
 /// If there is still a subscriber after two seconds, with the channels.
 pub async fn assert_nobody_listens(servers: &impl Servers) {
-    let mut patience = Patience::new(LIMIT);
+    let mut backoff = Backoff::new(LIMIT);
     for server in up(servers) {
         let cli = server.cli().await;
         loop {
@@ -56,7 +56,7 @@ pub async fn assert_nobody_listens(servers: &impl Servers) {
             if channels.is_empty() {
                 break;
             }
-            let waited = patience.pause().await;
+            let waited = backoff.pause().await;
             assert!(waited, "{} still has subscribers to {channels:?}", server.addr());
         }
     }

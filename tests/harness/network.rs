@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::eventually::Patience;
+use crate::eventually::Backoff;
 use crate::port::Port;
 
 /// The treatment of the bytes in one direction.
@@ -151,11 +151,11 @@ impl Drop for Gateway {
 async fn listen(addr: SocketAddrV4) -> TcpListener {
     // A child process that another test starts has all our sockets until its `exec`, even a
     // listener that was closed here. Until then the address is in use.
-    let mut patience = Patience::new(Duration::from_secs(10));
+    let mut backoff = Backoff::new(Duration::from_secs(10));
     loop {
         match TcpListener::bind(addr).await {
             Ok(listener) => return listener,
-            Err(error) if error.kind() == ErrorKind::AddrInUse && patience.pause().await => {}
+            Err(error) if error.kind() == ErrorKind::AddrInUse && backoff.pause().await => {}
             Err(error) => panic!("{addr}: {error}"),
         }
     }

@@ -7,7 +7,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::time::timeout;
 
-use crate::eventually::Patience;
+use crate::eventually::Backoff;
 use crate::process::Process;
 
 /// How long the harness waits for a node before the test fails.
@@ -126,9 +126,9 @@ impl Node {
     ///
     /// If it does not, or ends instead.
     pub async fn stands_still(&mut self) {
-        let mut patience = Patience::new(ANSWERS_WITHIN);
+        let mut backoff = Backoff::new(ANSWERS_WITHIN);
         while !self.process.has_stopped() {
-            assert!(patience.pause().await, "the node does not stop itself");
+            assert!(backoff.pause().await, "the node does not stop itself");
         }
     }
 
@@ -139,12 +139,12 @@ impl Node {
     /// If it does not exit.
     pub async fn finish(&mut self) -> ExitStatus {
         self.stdin = None;
-        let mut patience = Patience::new(ANSWERS_WITHIN);
+        let mut backoff = Backoff::new(ANSWERS_WITHIN);
         loop {
             if let Some(status) = self.process.ended() {
                 return status;
             }
-            assert!(patience.pause().await, "the node does not end with its stdin");
+            assert!(backoff.pause().await, "the node does not end with its stdin");
         }
     }
 }

@@ -3,19 +3,23 @@
 use std::fs;
 use std::net::TcpStream;
 use std::os::unix::fs::chown;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
 use tempfile::TempDir;
 
 use crate::PostgresServer;
-use crate::eventually::Patience;
+use crate::eventually::Backoff;
 use crate::port::Port;
 use crate::postgres_server::{as_other_user, other_user};
 use crate::process::Process;
 
 const INSTALL: &str = "`cargo xtask test` installs what the tests need where it may; by hand: \
                        `apt-get install pgbouncer`";
+
+/// The environment variable that names a program other than Debian's.
+const PROGRAM: &str = "LOCKATTR_PGBOUNCER";
 
 const STARTS_WITHIN: Duration = Duration::from_secs(20);
 
@@ -62,14 +66,15 @@ async fn start(server: &PostgresServer, mode: &str, size: usize, settings: &str)
             chown(path, Some(user), Some(group)).expect("root gives a file away");
         }
     }
-    let mut command = as_other_user(std::path::Path::new("/usr/sbin/pgbouncer"));
+    let program = std::env::var_os(PROGRAM).unwrap_or_else(|| "/usr/sbin/pgbouncer".into());
+    let mut command = as_other_user(Path::new(&program));
     command.arg(&file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let started = Process::start(&mut command, Some(path));
     let mut process = started.unwrap_or_else(|error| panic!("pgbouncer: {error}; {INSTALL}"));
-    let mut patience = Patience::new(STARTS_WITHIN);
+    let mut backoff = Backoff::new(STARTS_WITHIN);
     while TcpStream::connect(("127.0.0.1", port.number())).is_err() {
         assert!(process.ended().is_none(), "pgbouncer has ended");
-        assert!(patience.pause().await, "pgbouncer is not ready");
+        assert!(backoff.pause().await, "pgbouncer is not ready");
     }
     PgBouncer { _process: process, _directory: directory, port }
 }

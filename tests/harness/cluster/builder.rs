@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::slot::SLOTS;
 use super::{Cluster, LIMIT, MASTERS, View};
-use crate::eventually::Patience;
+use crate::eventually::Backoff;
 use crate::redis_server::Authority;
 use crate::{RedisServer, RedisServerBuilder};
 
@@ -96,9 +96,9 @@ async fn introduce(node: &RedisServer, number: usize, before: &[RedisServer]) ->
 
 /// Makes a node a replica once it has met its master.
 async fn follow(replica: &RedisServer, master: &str) {
-    let mut patience = Patience::new(LIMIT);
+    let mut backoff = Backoff::new(LIMIT);
     while !View::of(replica).await.is_some_and(|view| view.knows(master)) {
-        assert!(patience.pause().await, "{} does not meet its master", replica.addr());
+        assert!(backoff.pause().await, "{} does not meet its master", replica.addr());
     }
     replica.cli().await.query::<()>(&["CLUSTER", "REPLICATE", master]).await;
 }

@@ -3,7 +3,7 @@
 use super::view::View;
 use super::{Cluster, LIMIT, MASTERS};
 use crate::RedisServer;
-use crate::eventually::Patience;
+use crate::eventually::Backoff;
 
 impl Cluster {
     /// Makes a replica take over from the healthy master of this slot, and returns the new master.
@@ -39,20 +39,20 @@ impl Cluster {
     pub async fn settled(&self) {
         let (nodes, masters) = (self.nodes.len(), MASTERS);
         self.all_see("peace", |view| view.is_ok() && view.is_whole(nodes, masters)).await;
-        let mut patience = Patience::new(LIMIT);
+        let mut backoff = Backoff::new(LIMIT);
         for node in self.nodes.iter().filter(|node| node.is_up()) {
             while !(node.is_master().await || node.is_linked().await) {
-                assert!(patience.pause().await, "{} has no link to its master", node.addr());
+                assert!(backoff.pause().await, "{} has no link to its master", node.addr());
             }
         }
     }
 
     /// Waits until `wished` is true of the view of each node that is up.
     async fn all_see(&self, what: &str, wished: impl Fn(&View) -> bool) {
-        let mut patience = Patience::new(LIMIT);
+        let mut backoff = Backoff::new(LIMIT);
         for node in self.nodes.iter().filter(|node| node.is_up()) {
             while !View::of(node).await.is_some_and(|view| wished(&view)) {
-                let waited = patience.pause().await;
+                let waited = backoff.pause().await;
                 assert!(waited, "{} sees no sign of {what} within {LIMIT:?}", node.addr());
             }
         }

@@ -9,7 +9,7 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, OptsBuilder};
 
 use super::program::{Program, data_in};
-use crate::eventually::Patience;
+use crate::eventually::Backoff;
 use crate::process::Process;
 
 pub(super) const USER: &str = "locker";
@@ -40,11 +40,11 @@ pub(super) async fn revive(
     port: u16,
     extra: &[String],
 ) -> Process {
-    let mut patience = Patience::new(STARTS_WITHIN);
+    let mut backoff = Backoff::new(STARTS_WITHIN);
     loop {
         match boot(program, directory, port, extra).await {
             Ok(process) => return process,
-            Err(()) if patience.pause().await => {}
+            Err(()) if backoff.pause().await => {}
             Err(()) => panic!("the server does not come back:\n{}", log(directory)),
         }
     }
@@ -89,7 +89,7 @@ async fn boot(
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let started = Process::start(&mut command, Some(directory));
     let mut process = started.unwrap_or_else(|error| program.missing(&error));
-    let mut patience = Patience::new(STARTS_WITHIN);
+    let mut backoff = Backoff::new(STARTS_WITHIN);
     loop {
         // Checked first: if this server could not bind, another one may respond on its port.
         if process.ended().is_some() {
@@ -98,7 +98,7 @@ async fn boot(
         if is_itself(port, process.id(), directory).await {
             return Ok(process);
         }
-        if !patience.pause().await {
+        if !backoff.pause().await {
             return Err(());
         }
     }

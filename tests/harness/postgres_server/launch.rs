@@ -13,7 +13,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::PostgresServer;
-use crate::eventually::Patience;
+use crate::eventually::Backoff;
 use crate::port::Port;
 use crate::process::Process;
 
@@ -62,11 +62,11 @@ pub(super) async fn launch() -> PostgresServer {
 /// Starts the same server again. The system may still be cleaning up after the old process, so a
 /// taken port is retried.
 pub(super) async fn revive(directory: &Path, port: u16) -> Process {
-    let mut patience = Patience::new(STARTS_WITHIN);
+    let mut backoff = Backoff::new(STARTS_WITHIN);
     loop {
         match boot(directory, port).await {
             Ok(process) => return process,
-            Err(Failure::PortTaken) if patience.pause().await => {}
+            Err(Failure::PortTaken) if backoff.pause().await => {}
             Err(Failure::PortTaken) => panic!("the server does not get its port back"),
             Err(Failure::Other(reason)) => panic!("the server does not come back: {reason}"),
         }
@@ -94,7 +94,7 @@ async fn boot(directory: &Path, port: u16) -> Result<Process, Failure> {
     let mut process = started.map_err(|error| {
         Failure::Other(format!("postgres could not be started: {error}; {INSTALL}"))
     })?;
-    let mut patience = Patience::new(STARTS_WITHIN);
+    let mut backoff = Backoff::new(STARTS_WITHIN);
     loop {
         if process.ended().is_some() {
             return Err(diagnose(&log));
@@ -102,7 +102,7 @@ async fn boot(directory: &Path, port: u16) -> Result<Process, Failure> {
         if is_ready(&data, process.id()) {
             return Ok(process);
         }
-        if !patience.pause().await {
+        if !backoff.pause().await {
             return Err(diagnose(&log));
         }
     }

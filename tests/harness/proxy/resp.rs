@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn every_type_of_reply_is_notified_from_the_next() {
+    fn every_type_of_reply_ends_where_the_next_begins() {
         check(&["+OK\r\n", "-ERR no\r\n", ":1000\r\n", "$5\r\nhe\r\no\r\n", "$0\r\n\r\n"]);
         check(&["$-1\r\n", "*-1\r\n", "_\r\n", "#t\r\n", ",1.23\r\n", "(349\r\n", "*0\r\n"]);
         check(&[

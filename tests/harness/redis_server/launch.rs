@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::config::{Config, FILE, LOG};
 use super::{RedisServer, RedisServerBuilder, STARTS_WITHIN};
 use crate::Cli;
-use crate::eventually::Patience;
+use crate::eventually::Backoff;
 use crate::process::Process;
 
 /// The environment variable that names a program other than the `redis-server` on the `PATH`.
@@ -48,11 +48,11 @@ pub(super) async fn launch(wishes: RedisServerBuilder) -> RedisServer {
 /// Starts the same server again. The system may still be cleaning up after the old process, so a
 /// taken port is retried.
 pub(super) async fn revive(config: &Config, directory: &Path) -> Process {
-    let mut patience = Patience::new(STARTS_WITHIN);
+    let mut backoff = Backoff::new(STARTS_WITHIN);
     loop {
         match boot(config, directory).await {
             Ok(process) => return process,
-            Err(Failure::PortTaken) if patience.pause().await => {}
+            Err(Failure::PortTaken) if backoff.pause().await => {}
             Err(failure) => panic!("the server does not come back: {failure}"),
         }
     }
@@ -74,7 +74,7 @@ fn removed(result: io::Result<()>) {
 async fn boot(config: &Config, directory: &Path) -> Result<Process, Failure> {
     removed(fs::remove_file(directory.join(LOG)));
     let mut process = spawn(config, directory)?;
-    let mut patience = Patience::new(STARTS_WITHIN);
+    let mut backoff = Backoff::new(STARTS_WITHIN);
     loop {
         // Checked first: if this server could not bind, another one may respond on its port.
         if process.ended().is_some() {
@@ -83,7 +83,7 @@ async fn boot(config: &Config, directory: &Path) -> Result<Process, Failure> {
         if answers_itself(config, process.id()).await {
             return Ok(process);
         }
-        if !patience.pause().await {
+        if !backoff.pause().await {
             return Err(diagnose(directory));
         }
     }

@@ -1,7 +1,7 @@
 //! Queries a server's replication role and state.
 
 use super::{RedisServer, STARTS_WITHIN};
-use crate::eventually::Patience;
+use crate::eventually::Backoff;
 
 impl RedisServer {
     /// Waits until it is a replica that has all of its master's data and receives new writes.
@@ -10,9 +10,9 @@ impl RedisServer {
     ///
     /// If it is not within twenty seconds.
     pub async fn linked(&self) {
-        let mut patience = Patience::new(STARTS_WITHIN);
+        let mut backoff = Backoff::new(STARTS_WITHIN);
         while !self.is_linked().await {
-            assert!(patience.pause().await, "{} has no link to its master", self.addr());
+            assert!(backoff.pause().await, "{} has no link to its master", self.addr());
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{LIMIT, NAME, Sentinels};
 use crate::RedisServer;
-use crate::eventually::Patience;
+use crate::eventually::Backoff;
 
 impl Sentinels {
     /// Makes the sentinels fail over from the healthy master, and returns the new one.
@@ -14,13 +14,13 @@ impl Sentinels {
     /// If they refuse, or as [`failed_over`](Self::failed_over) does.
     pub async fn switch_over(&self) -> &RedisServer {
         let old = self.master().await;
-        let mut patience = Patience::new(LIMIT);
+        let mut backoff = Backoff::new(LIMIT);
         let ask = ["SENTINEL", "FAILOVER", NAME];
         let sentinel = self.sentinels.iter().find(|sentinel| sentinel.is_up());
         let sentinel = sentinel.expect("a sentinel that is up");
         // For a moment after another failover, the reply is "no good replica".
         while sentinel.ask::<()>(&ask).await.is_none() {
-            assert!(patience.pause().await, "the sentinels switch over to nobody");
+            assert!(backoff.pause().await, "the sentinels switch over to nobody");
         }
         self.failed_over(old).await
     }
@@ -32,7 +32,7 @@ impl Sentinels {
     ///
     /// If there is none within thirty seconds.
     pub async fn failed_over(&self, old: &RedisServer) -> &RedisServer {
-        let mut patience = Patience::new(LIMIT);
+        let mut backoff = Backoff::new(LIMIT);
         loop {
             if let Some((master, true)) = self.named().await
                 && master.addr() != old.addr()
@@ -40,7 +40,7 @@ impl Sentinels {
             {
                 return master;
             }
-            assert!(patience.pause().await, "no other master than {} in {LIMIT:?}", old.addr());
+            assert!(backoff.pause().await, "no other master than {} in {LIMIT:?}", old.addr());
         }
     }
 
@@ -51,9 +51,9 @@ impl Sentinels {
     ///
     /// If that takes longer than thirty seconds.
     pub async fn settled(&self) {
-        let mut patience = Patience::new(LIMIT);
+        let mut backoff = Backoff::new(LIMIT);
         while !self.is_settled().await {
-            assert!(patience.pause().await, "the sentinels do not agree within {LIMIT:?}");
+            assert!(backoff.pause().await, "the sentinels do not agree within {LIMIT:?}");
         }
     }
 

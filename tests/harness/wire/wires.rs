@@ -9,7 +9,7 @@ use super::Wire;
 use super::alias::Alias;
 use crate::Engine;
 use crate::engine::with_query;
-use crate::eventually::Patience;
+use crate::eventually::Backoff;
 
 /// Longer than any server on this machine takes to respond.
 const QUIET: Duration = Duration::from_millis(200);
@@ -91,13 +91,13 @@ impl Wires {
     /// Waits until [`came`](Self::came) exceeds `before` and then stays unchanged for a while: the
     /// caller has probably received its reply. Waits at most `limit`: heartbeats never stop.
     pub async fn settled(&self, before: u64, limit: Duration) {
-        let mut patience = Patience::new(limit);
+        let mut backoff = Backoff::new(limit);
         let (mut last, mut since) = (before, Instant::now());
         while last == before || since.elapsed() < QUIET {
             if self.came() != last {
                 (last, since) = (self.came(), Instant::now());
             }
-            if !patience.pause().await {
+            if !backoff.pause().await {
                 return;
             }
         }

@@ -50,7 +50,7 @@ fn a_holder_that_never_comes_back_is_in_no_ones_way() {
 }
 
 #[test]
-fn a_release_beside_a_holder_is_notified_from_two_holders() {
+fn a_release_beside_a_holder_differs_from_two_holders() {
     let theirs = "a:acquire=ok b:acquire=ok a:release=ok b:check=ok b:release=ok";
     assert_eq!(broken(theirs), [Kind::ReleasedBesideHolder]);
 }
@@ -87,7 +87,7 @@ fn two_locks_have_nothing_to_do_with_each_other() {
 }
 
 #[test]
-fn a_violation_is_notified_in_words() {
+fn a_violation_reads_as_a_sentence() {
     let found = check(&history("a:acquire=1 b:acquire=2 b:check=ok a:check=ok")).expect_err("two");
     let words = found[0].to_string();
     assert!(words.starts_with("two holders at once: `k`\n"), "{words}");
