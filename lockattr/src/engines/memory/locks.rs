@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use super::Notifier;
 use crate::lock::fencing::{FARTHEST_HINT, clock};
+use crate::platform::sync::NameHasher;
 use crate::store::queue::{entry_lifetime, lease_of, recheck_after};
 use crate::store::{
     AcquireOutcome, AcquireRequest, Claim, Grant, LockKey, MAX_RECHECK, Notification,
@@ -26,7 +27,7 @@ const MAX_OVERTAKEN: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 pub(super) struct Locks {
-    by_name: HashMap<Box<str>, Lock>,
+    by_name: HashMap<Box<str>, Lock, NameHasher>,
     counter: u64,
     /// How many locks may exist before those whose leases have ended are swept out.
     room: usize,
