@@ -64,7 +64,7 @@ fn once_the_time_is_over_it_is_not_handed_off_at_all() {
         assert!(world.lines.contended(Some(NAME), NOW + time).is_empty());
         assert!(matches!(ahead.next(NOW + time, |_| true), Next::Store { contended: true }));
         let just_before = Instant(NOW.0 + time - Duration::from_nanos(1));
-        assert!(matches!(ahead.next(just_before, |_| true), Next::Hand(_)));
+        assert!(matches!(ahead.next(just_before, |_| true), Next::Waiter(_)));
         drop(place);
     });
 }

@@ -12,7 +12,7 @@ pub(crate) fn stand(world: &Arc<World>, mut place: Waiter, who: char, waits: Wai
     drop(place);
     match came {
         // A caller whose wait budget ended does not ask the store either, but gives up the head.
-        Some(Received::Ask(ahead)) if waits == Waits::Briefly => drop(ahead),
+        Some(Received::Head(ahead)) if waits == Waits::Briefly => drop(ahead),
         Some(came) => world.came(who, came),
         None => {}
     }

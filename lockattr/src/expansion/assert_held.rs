@@ -147,9 +147,9 @@ impl Unheld {
     #[track_caller]
     #[cold]
     pub fn panic(&self, message: Option<fmt::Arguments<'_>>) -> ! {
-        let place = Location::caller();
+        let location = Location::caller();
         let message = message.map(|message| format!(": {message}")).unwrap_or_default();
-        panic!("{self} at {}:{}{message}; {}", place.file(), place.line(), Instead(self));
+        panic!("{self} at {}:{}{message}; {}", location.file(), location.line(), Instead(self));
     }
 }
 

@@ -22,14 +22,14 @@ use crate::hold::chain::Frame;
 /// (`body/granted.rs`), or returns the error.
 pub(crate) fn enter<'a>(frame: &Frame, span: Option<&'a Span>) -> Result<Entered<'a>, Error> {
     // The span first: its subscriber belongs to the program and may take any time.
-    let entered = go_on(span);
+    let entered = enter_span(span);
     let now = Instant::now();
     frame.ensure_held(now)?;
-    frame.begins(now);
+    frame.record_begin(now);
     Ok(entered)
 }
 
-pub(crate) fn go_on(span: Option<&Span>) -> Entered<'_> {
+pub(crate) fn enter_span(span: Option<&Span>) -> Entered<'_> {
     Entered { _span: span.map(Span::enter) }
 }
 

@@ -163,16 +163,16 @@ impl Lease {
     pub async fn extend(&self, ttl: Duration) -> Result<(), Error> {
         let hold = self.frame.hold();
         check_ttl(ttl, self.frame.core().store().longest_ttl())?;
-        let asked = Instant::now();
+        let requested_at = Instant::now();
         // In a fork too, which has no connection of its own.
-        hold.ensure_held(asked)?;
-        let renewed_ttl = hold.at_most(ttl, asked);
-        hold.asking_for(asked, renewed_ttl);
+        hold.ensure_held(requested_at)?;
+        let renewed_ttl = hold.at_most(ttl, requested_at);
+        hold.note_request(requested_at, renewed_ttl);
         let renewal = [RenewRequest::new(hold.claim().clone(), renewed_ttl)];
         match self.frame.core().store().renew(&renewal).await.pop() {
             Some(Ok(RenewOutcome::Renewed)) => {
                 hold.lengthen(ttl);
-                hold.renewed(asked, renewed_ttl);
+                hold.renewed(requested_at, renewed_ttl);
                 // The answer may arrive after the end: then the lease is lost all the same.
                 hold.ensure_held(Instant::now())
             }

@@ -81,7 +81,7 @@ pub enum Error {
         reason: LostReason,
     },
     /// The store could not be asked, so the holder is unknown: check the store.
-    #[error("{}: {source}", NotAsked(key))]
+    #[error("{}: {source}", Unreachable(key))]
     Store {
         /// The key or keys of the call; empty if the store was contacted for no key, as by
         /// [`connect`](crate::LockManager::connect).
@@ -296,9 +296,9 @@ impl fmt::Display for Circle<'_> {
     }
 }
 
-struct NotAsked<'a>(&'a str);
+struct Unreachable<'a>(&'a str);
 
-impl fmt::Display for NotAsked<'_> {
+impl fmt::Display for Unreachable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             "" => f.write_str("the store could not be reached"),

@@ -8,7 +8,7 @@ use crate::platform::entropy::since_1970;
 
 /// Low bits of a token that the store's counter leaves free, for hand-offs that do not ask the
 /// store.
-pub(crate) const HAND_OVER_BITS: u32 = 10;
+pub(crate) const HANDOFF_BITS: u32 = 10;
 
 /// How far a hint may be ahead of a store's clock and counter, in microseconds: an hour. A clock
 /// may be wrong by years, and a counter never goes back.
@@ -49,7 +49,7 @@ impl FencingToken {
     ///
     /// The low ten bits stay free for hand-offs inside a process.
     pub const fn from_counter(counter: u64) -> Self {
-        Self((counter << HAND_OVER_BITS) & (u64::MAX >> 1))
+        Self((counter << HANDOFF_BITS) & (u64::MAX >> 1))
     }
 
     /// The token for a counter that a server sent; `None` if the counter is not valid, and the
@@ -62,14 +62,14 @@ impl FencingToken {
 
     /// The counter that [`from_counter`](Self::from_counter) made it from.
     pub(crate) const fn counter(self) -> u64 {
-        self.0 >> HAND_OVER_BITS
+        self.0 >> HANDOFF_BITS
     }
 
     /// The number of the next hold of the same lease, handed off inside this process; `None` if the
     /// numbers that the store reserved for hand-offs are used up.
     pub(crate) fn handed_off(self) -> Option<Self> {
         let next = self.0 + 1;
-        (next & ((1 << HAND_OVER_BITS) - 1) != 0).then_some(Self(next))
+        (next & ((1 << HANDOFF_BITS) - 1) != 0).then_some(Self(next))
     }
 
     /// The number itself.
@@ -80,9 +80,9 @@ impl FencingToken {
 
 /// Gives numbers to the holders of one shared lease. It stores the last number given.
 #[derive(Debug)]
-pub(crate) struct Numbers(AtomicU64);
+pub(crate) struct TokenSequence(AtomicU64);
 
-impl Numbers {
+impl TokenSequence {
     /// Numbers greater than `last`, of the same lease.
     pub(crate) fn after(last: FencingToken) -> Self {
         Self(AtomicU64::new(last.0))
@@ -96,7 +96,7 @@ impl Numbers {
     }
 
     /// The greatest number given.
-    pub(crate) fn last(&self) -> FencingToken {
+    pub(crate) fn last_token(&self) -> FencingToken {
         FencingToken(self.0.load(Ordering::Acquire))
     }
 }

@@ -65,7 +65,7 @@ pub(crate) struct Waits {
 
 impl Waits {
     /// A word for a label, with a leading space.
-    pub(crate) fn word(&self) -> String {
+    pub(crate) fn to_word(&self) -> String {
         let names: Vec<_> = self.names.iter().map(|name| encoded(name)).collect();
         format!(" waits={}/{}/{}", self.id, self.holds_since, encoded(&names.join(" ")))
     }
@@ -170,13 +170,13 @@ impl Identity {
 
     /// The label of a call, for a lock's value.
     pub(crate) fn label(&self, function: Option<&str>) -> String {
-        let mut label = String::with_capacity(self.room(function));
+        let mut label = String::with_capacity(self.label_len(function));
         self.write_label(&mut label, function);
         label
     }
 
     /// The length of the label, if no character of the function's name has to be encoded.
-    pub(crate) fn room(&self, function: Option<&str>) -> usize {
+    pub(crate) fn label_len(&self, function: Option<&str>) -> usize {
         self.words.len() + function.map_or(0, str::len) + 40
     }
 
@@ -189,7 +189,7 @@ impl Identity {
         }
         if let Some(function) = function {
             label.push_str(" function=");
-            match function.bytes().all(stands_as_it_is) {
+            match function.bytes().all(is_unreserved) {
                 true => label.push_str(function),
                 false => label.push_str(&encoded(function)),
             }
@@ -198,7 +198,7 @@ impl Identity {
 }
 
 /// Whether [`encoded`] leaves this byte alone, as it does for all bytes of a Rust path.
-fn stands_as_it_is(byte: u8) -> bool {
+fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_graphic() && byte != b'%' && byte != b'='
 }
 
@@ -216,14 +216,14 @@ fn program_name() -> String {
 mod tests {
     use super::*;
 
-    /// Red without: any of the bytes in `stands_as_it_is`.
+    /// Red without: any of the bytes in `is_unreserved`.
     #[test]
     fn what_is_not_encoded_is_read_as_it_was() {
         let identity = Identity::new(Some("orders"));
         for byte in 0..=127_u8 {
             let function = format!("shop::{}", char::from(byte));
             let encoded = encoded(&function);
-            let plain = function.bytes().all(stands_as_it_is);
+            let plain = function.bytes().all(is_unreserved);
             assert_eq!(plain, encoded == function, "{function:?}");
             let label = identity.label(Some(&function));
             assert!(label.ends_with(&format!(" function={encoded}")), "{label}");

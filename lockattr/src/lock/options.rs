@@ -216,7 +216,7 @@ impl LockOptions {
     /// ```
     #[track_caller]
     pub const fn template(mut self, template: &'static str) -> Self {
-        self.site = Some(Site { template, place: Location::caller() });
+        self.site = Some(Site { template, location: Location::caller() });
         self
     }
 }
@@ -224,14 +224,14 @@ impl LockOptions {
 /// Rejects a TTL that is out of bounds, or beyond the `longest` of this store.
 pub(crate) fn check_ttl(ttl: Duration, longest: Duration) -> Result<(), Error> {
     if !TTL.contains(&ttl) {
-        return Err(refused(format!("`ttl` is {ttl:?}: it must be 10 ms to 30 days")));
+        return Err(invalid(format!("`ttl` is {ttl:?}: it must be 10 ms to 30 days")));
     }
     check_longest("ttl", ttl, longest)
 }
 
 fn check_longest(option: &str, time: Duration, longest: Duration) -> Result<(), Error> {
     if time > longest {
-        return Err(refused(format!(
+        return Err(invalid(format!(
             "`{option}` is {time:?}, and this store takes leases of {longest:?} at most: set its \
              `max_ttl`, for every process alike, or its `session_timeout`, where it has one, to twice \
              as much"
@@ -242,7 +242,7 @@ fn check_longest(option: &str, time: Duration, longest: Duration) -> Result<(), 
 
 pub(crate) fn check_retry_delay(delay: Duration) -> Result<(), Error> {
     if delay.is_zero() {
-        return Err(refused(
+        return Err(invalid(
             "`retry_delay` is zero, which would ask the store without a pause: write 1 ms or more"
                 .into(),
         ));
@@ -255,13 +255,13 @@ pub(crate) fn check_retry_and_wait(
     wait: Option<Duration>,
 ) -> Result<(), Error> {
     if retry.is_some() && wait == Some(Duration::ZERO) {
-        return Err(refused(
+        return Err(invalid(
             "`wait` is zero, so `retry` would never retry: leave one of them out".into(),
         ));
     }
     Ok(())
 }
 
-fn refused(sentence: String) -> Error {
-    Error::InvalidOptions(sentence)
+fn invalid(message: String) -> Error {
+    Error::InvalidOptions(message)
 }

@@ -186,8 +186,8 @@ impl TlsFiles {
             (None, Some(_)) => ("client_key", "client_cert"),
             _ => return Ok(()),
         };
-        let sentence = format!("`{named}` needs `{missing}` too: give both files");
-        Err(Error::InvalidOptions(sentence))
+        let message = format!("`{named}` needs `{missing}` too: give both files");
+        Err(Error::InvalidOptions(message))
     }
 
     /// The files that are set, by the names of their settings.

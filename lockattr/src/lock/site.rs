@@ -11,13 +11,13 @@ use std::panic::Location;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Site {
     pub(crate) template: &'static str,
-    pub(crate) place: &'static Location<'static>,
+    pub(crate) location: &'static Location<'static>,
 }
 
 /// `` `product:<id>` at src/shop.rs:17 ``
 impl fmt::Display for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { template, place } = self;
-        write!(f, "`{template}` at {}:{}", place.file(), place.line())
+        let Self { template, location } = self;
+        write!(f, "`{template}` at {}:{}", location.file(), location.line())
     }
 }

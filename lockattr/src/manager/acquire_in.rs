@@ -134,7 +134,9 @@ impl LockManager {
         let wait = match wait_budget.is_once() {
             true => Duration::ZERO,
             // As long as the retries of a queued caller elsewhere would take.
-            false => whole(wait_budget.start(asked).wait_ends(asked, random_fraction()) - asked),
+            false => {
+                whole(wait_budget.start(asked).wait_deadline(asked, random_fraction()) - asked)
+            }
         };
         let contended = || {
             let (key, waited) = (key.as_str().to_owned(), asked.elapsed());

@@ -33,7 +33,7 @@ pub(super) enum Waited {
     Granted(LockGuard),
     /// This caller is the head and asks the store; as the companion of this claim, if that holds
     /// the lock.
-    AskStore(Head, Option<Arc<Claim>>),
+    Head(Head, Option<Arc<Claim>>),
 }
 
 impl LockManager {
@@ -45,20 +45,20 @@ impl LockManager {
         options: &'a ResolvedOptions,
         keys: &Arc<[LockKey]>,
         attempts: &mut Attempts,
-        observed: &AcquireObservation,
+        observation: &AcquireObservation,
     ) -> Result<Waited, Error> {
-        let (mut probed, mut number) = (false, None);
+        let (mut probed, mut waiter_id) = (false, None);
         loop {
-            let wait = queue.wait(options, keys, probed, number, attempts, observed);
+            let wait = queue.wait(options, keys, probed, waiter_id, attempts, observation);
             let (companion, for_all) = match wait.await? {
                 LocalOutcome::Granted(guard) => return Ok(Waited::Granted(guard)),
-                LocalOutcome::AskStore(head, with) => return Ok(Waited::AskStore(head, with)),
+                LocalOutcome::Head(head, with) => return Ok(Waited::Head(head, with)),
                 LocalOutcome::Probe(waiter, with) => {
-                    number = waiter;
+                    waiter_id = waiter;
                     (with, None)
                 }
                 LocalOutcome::ProbeForAll(waiter, probe) => {
-                    number = Some(waiter);
+                    waiter_id = Some(waiter);
                     (None, Some(probe))
                 }
             };
@@ -91,9 +91,9 @@ impl PendingAcquire<'_> {
     /// refusal. With `for_all`, other waiters whose wait budget is spent wait for the answer.
     pub(super) async fn probe(mut self, attempts: &Attempts, for_all: bool) -> Option<LockGuard> {
         let (request, now) = (self.request(), Instant::now());
-        let cut = attempts.response_deadline(now, MIN_RESPONSE_TIME);
-        let cut = cut.or(for_all.then(|| now + MIN_RESPONSE_TIME));
-        match self.send(request, cut).await {
+        let deadline = attempts.response_deadline(now, MIN_RESPONSE_TIME);
+        let deadline = deadline.or(for_all.then(|| now + MIN_RESPONSE_TIME));
+        match self.send(request, deadline).await {
             Ok(guard) => Some(guard),
             Err(refusal) => {
                 if let Some(queue) = self.queue {
@@ -111,7 +111,7 @@ impl PendingAcquire<'_> {
         mut refusal: Refusal,
         keys: &[LockKey],
         mut attempts: Attempts,
-        observed: &AcquireObservation,
+        observation: &AcquireObservation,
     ) -> Result<LockGuard, Error> {
         loop {
             let (now, random) = (Instant::now(), random_fraction());
@@ -125,7 +125,7 @@ impl PendingAcquire<'_> {
                 Refusal::Unknown(error) => error.about(&named(keys)),
             };
             let Some(until) = again else { return Err(over(refusal, &attempts)) };
-            observed.waits();
+            observation.waits();
             if let Some(guard) = self.granted_before(until).await {
                 return Ok(guard);
             }
@@ -134,7 +134,7 @@ impl PendingAcquire<'_> {
                 return Err(over(refusal, &attempts));
             }
             attempts.begin();
-            refusal = match self.ask(&attempts).await {
+            refusal = match self.attempt(&attempts).await {
                 Ok(guard) => return unless_shut_down(guard, keys),
                 Err(refusal) => refusal,
             };
@@ -158,7 +158,7 @@ impl PendingAcquire<'_> {
                     }
                     // Shows the waiters behind it that this task is polled.
                     if let Some(head) = &self.head {
-                        head.shows_life();
+                        head.show_life();
                     }
                     continue;
                 }
@@ -186,14 +186,14 @@ impl PendingAcquire<'_> {
         self.options.wait_budget.delay.saturating_mul(waits.div_ceil(FULL_RATE_WAITERS).max(1))
     }
 
-    /// The outcome of a request without an answer until `cut`. `must_undo` stays set: the request
+    /// The outcome of a request without an answer until `deadline`. `must_undo` stays set: the request
     /// may still be granted.
-    pub(super) fn no_answer(&self, asked: Instant, cut: Instant) -> Refusal {
+    pub(super) fn no_response(&self, requested_at: Instant, deadline: Instant) -> Refusal {
         // The store has answered other requests since: it is overloaded, but not down.
-        if self.shared.core.store().answered_since(self.claim.key(), asked) {
+        if self.shared.core.store().answered_since(self.claim.key(), requested_at) {
             return Refusal::Held { holder: None, queued: None };
         }
-        match self.known_before(asked, cut) {
+        match self.known_before(requested_at, deadline) {
             Some(holder) => Refusal::Held { holder, queued: None },
             None => Refusal::Unknown(too_late()),
         }
@@ -201,8 +201,12 @@ impl PendingAcquire<'_> {
 
     /// The holder that this process knew of when it sent a request that got no answer. Only for a
     /// request so near the deadline that it had the least time: its missing answer is no outage.
-    fn known_before(&self, asked: Instant, cut: Instant) -> Option<Option<Box<Holder>>> {
-        if cut > asked + MIN_RESPONSE_TIME {
+    fn known_before(
+        &self,
+        requested_at: Instant,
+        deadline: Instant,
+    ) -> Option<Option<Box<Holder>>> {
+        if deadline > requested_at + MIN_RESPONSE_TIME {
             return None;
         }
         match self.head.as_ref()?.known()? {
@@ -216,7 +220,7 @@ impl PendingAcquire<'_> {
         if head.is_none() {
             queue.learned_for_all(LastKnown::Ours(self.claim.clone()));
         }
-        queue.shared_with_us(&self.claim, by);
+        queue.granted_shared(&self.claim, by);
         queue.was_granted();
         // The next waiter of this process asks.
         drop(head);

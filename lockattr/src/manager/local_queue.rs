@@ -42,7 +42,7 @@ pub(super) enum LocalOutcome {
     Granted(LockGuard),
     /// Ask the store, and wait in the store's queue; as the companion of this claim, if that has
     /// the lock.
-    AskStore(Head, Option<Arc<Claim>>),
+    Head(Head, Option<Arc<Claim>>),
     /// Ask the store once, independently of the head; the caller returns with this number.
     Probe(Option<u64>, Option<Arc<Claim>>),
     /// The same for all waiters of this queue, because the head does not respond.
@@ -77,8 +77,10 @@ impl Drop for WaitingWriter<'_> {
     fn drop(&mut self) {
         if self.gives_up && self.options.sharing == Sharing::Exclusive {
             let queue = self.queue;
-            if let Some(readers) = queue.queues.knows(&queue.name, LastKnown::readers).flatten() {
-                readers.look(Instant::now());
+            if let Some(readers) =
+                queue.queues.read_known(&queue.name, LastKnown::readers).flatten()
+            {
+                readers.recheck(Instant::now());
             }
         }
     }
@@ -102,7 +104,7 @@ impl LockManager {
         }
         let core = &self.shared.core;
         let watchdog = &*core.watchdog;
-        let (handed, asked) = (core.queues(), core.askers());
+        let (exclusive, shared) = (core.queues(), core.shared_queues());
         let probes = match options.sharing {
             Sharing::Exclusive | Sharing::Permits(1) => 0,
             Sharing::Permits(_) => 1,
@@ -113,14 +115,15 @@ impl LockManager {
         let store = watchdog.store();
         Some(match keys {
             [key] if options.sharing == Sharing::Exclusive => {
-                let (name, queues) = (key.name().into(), handed);
+                let (name, queues) = (key.name().into(), exclusive);
                 LocalQueue { name, queues, watchdog, hands_off: true, shares: false, probes }
             }
             [_] if !store.supports_companions() => return None,
             [key] => {
                 // Readers wait in the writers' queue if a writer can let them in.
                 let is_let_in = options.sharing == Sharing::Shared && store.supports_downgrade();
-                let (name, queues) = (key.name().into(), if is_let_in { handed } else { asked });
+                let (name, queues) =
+                    (key.name().into(), if is_let_in { exclusive } else { shared });
                 LocalQueue { name, queues, watchdog, hands_off: false, shares: true, probes }
             }
             keys => {
@@ -135,65 +138,65 @@ impl LockManager {
 }
 
 impl LocalQueue<'_> {
-    /// Joins the queue and waits there. `number` is that of a caller which asked the store from
+    /// Joins the queue and waits there. `waiter_id` is that of a caller which asked the store from
     /// this queue before.
     pub(super) async fn wait(
         &self,
         options: &ResolvedOptions,
         keys: &[LockKey],
         probed: bool,
-        number: Option<u64>,
+        waiter_id: Option<u64>,
         attempts: &mut Attempts,
-        observed: &AcquireObservation,
+        observation: &AcquireObservation,
     ) -> Result<LocalOutcome, Error> {
         if self.shares && !probed && self.queues.may_probe(&self.name) {
             return Ok(LocalOutcome::Probe(None, None));
         }
         loop {
-            let mut leaves = WaitingWriter { queue: self, options, gives_up: true };
-            let mut waiter = match self.queues.join(&self.name, options.clone(), number) {
-                Joined::Head(head, kept) => {
-                    return Ok(match take_cached_lock(options, head, kept).await {
+            let mut writer = WaitingWriter { queue: self, options, gives_up: true };
+            let mut waiter = match self.queues.join(&self.name, options.clone(), waiter_id) {
+                Joined::Head(head, cached) => {
+                    return Ok(match take_cached_lock(options, head, cached).await {
                         Ok(guard) => LocalOutcome::Granted(guard),
-                        Err(head) => LocalOutcome::AskStore(head, None),
+                        Err(head) => LocalOutcome::Head(head, None),
                     });
                 }
                 Joined::Waiting(waiter) => waiter,
             };
-            let ends = attempts.wait_ends(Instant::now(), random_fraction());
-            observed.waits();
+            let deadline = attempts.wait_deadline(Instant::now(), random_fraction());
+            observation.waits();
             let lost = |known: &LastKnown| known.claim().is_some_and(|claim| self.has_lost(claim));
-            let came =
-                timeout_at(ends, wait_for_handoff(self.queues, &self.name, &mut waiter, lost))
+            let received =
+                timeout_at(deadline, wait_for_handoff(self.queues, &self.name, &mut waiter, lost))
                     .await;
-            let came = match came {
-                Ok(came) => came,
+            let received = match received {
+                Ok(received) => received,
                 Err(_) => {
-                    match self.after_budget(&mut waiter, ends, &named(keys), attempts).await? {
-                        AfterBudget::Received(came) => came,
-                        AfterBudget::Probes(asks) => {
-                            return Ok(LocalOutcome::ProbeForAll(waiter.number(), asks));
+                    match self.after_budget(&mut waiter, deadline, &named(keys), attempts).await? {
+                        AfterBudget::Received(received) => received,
+                        AfterBudget::Probes(probe) => {
+                            return Ok(LocalOutcome::ProbeForAll(waiter.id(), probe));
                         }
                     }
                 }
             };
-            leaves.gives_up = false;
-            match came {
+            writer.gives_up = false;
+            match received {
                 Received::Lock(guard) if guard.ensure_held().is_ok() => {
                     return Ok(LocalOutcome::Granted(guard));
                 }
                 // The lease expired before this task was polled.
                 Received::Lock(lapsed) => drop(lapsed),
-                Received::Ask(head) if attempts.can_wait(Instant::now()) => {
-                    return Ok(LocalOutcome::AskStore(head, self.companion(waiter.number())));
+                Received::Head(head) if attempts.can_wait(Instant::now()) => {
+                    return Ok(LocalOutcome::Head(head, self.companion(waiter.id())));
                 }
                 // The head gave up, as this caller does: report what it learned.
-                Received::Ask(head) => match head.known() {
+                Received::Head(head) => match head.known() {
                     Some(known) => return Err(known.error(&named(keys), attempts)),
-                    None => return Ok(LocalOutcome::AskStore(head, None)),
+                    None => return Ok(LocalOutcome::Head(head, None)),
                 },
-                Received::Probe(number, with) => {
-                    return Ok(LocalOutcome::Probe(Some(number), with.and_then(companion)));
+                Received::Probe(waiter_id, with) => {
+                    return Ok(LocalOutcome::Probe(Some(waiter_id), with.and_then(companion)));
                 }
             }
         }
@@ -205,11 +208,11 @@ impl LocalQueue<'_> {
     async fn after_budget(
         &self,
         waiter: &mut Waiter,
-        ends: Instant,
+        deadline: Instant,
         key: &str,
         attempts: &Attempts,
     ) -> Result<AfterBudget, Error> {
-        let mut grace = ends + MIN_RESPONSE_TIME;
+        let mut grace = deadline + MIN_RESPONSE_TIME;
         let mut another_asks = false;
         loop {
             let changed = match waiter.known() {
@@ -218,7 +221,7 @@ impl LocalQueue<'_> {
             };
             tokio::select! {
                 biased;
-                came = waiter.received() => return Ok(AfterBudget::Received(came)),
+                received = waiter.received() => return Ok(AfterBudget::Received(received)),
                 // An answer is known, or the caller that asked for all is gone.
                 _ = changed => {
                     if std::mem::take(&mut another_asks) {
@@ -252,14 +255,14 @@ impl LocalQueue<'_> {
 
     /// Called when a claim of this process was granted a lock that others may share. Unless the
     /// claim was a companion, the current waiters become its companions in the store's queue.
-    pub(super) fn shared_with_us(&self, claim: &Arc<Claim>, by: GrantedBy) {
+    pub(super) fn granted_shared(&self, claim: &Arc<Claim>, by: GrantedBy) {
         if self.shares && by != GrantedBy::CompanionRequest {
             self.queues.share(&self.name, LastKnown::Ours(claim.clone()));
         }
         // A permit granted by a notification was the only free one: any other would have gone to
         // the next in the queue.
-        let was_the_last = by == GrantedBy::Notification && claim.sharing() != Sharing::Shared;
-        if self.probes > 0 && !was_the_last {
+        let was_only_free = by == GrantedBy::Notification && claim.sharing() != Sharing::Shared;
+        if self.probes > 0 && !was_only_free {
             let can_share = |options: &ResolvedOptions| options.sharing != Sharing::Exclusive;
             self.queues.send_probes(&self.name, self.probes, can_share);
         }
@@ -271,8 +274,8 @@ impl LocalQueue<'_> {
     }
 
     /// The claim whose companion the waiter of this number is.
-    fn companion(&self, number: u64) -> Option<Arc<Claim>> {
-        let known = self.queues.companion(&self.name, number).filter(|_| self.shares);
+    fn companion(&self, waiter_id: u64) -> Option<Arc<Claim>> {
+        let known = self.queues.companion(&self.name, waiter_id).filter(|_| self.shares);
         known.and_then(companion)
     }
 

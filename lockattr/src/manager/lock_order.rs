@@ -115,7 +115,7 @@ impl LockOrder {
     pub(crate) fn record(&self, inner: Site, outer: impl IntoIterator<Item = Site>) {
         for outer in outer {
             // After the lock is released: a subscriber of the event may call `inversions`.
-            let inversion = self.observed().take(Nested { outer, inner });
+            let inversion = self.observed().insert(Nested { outer, inner });
             if let Some(inversion) = inversion {
                 tracing::warn!(%inversion, "locks are taken in two orders");
             }
@@ -134,7 +134,7 @@ impl LockOrder {
 
 impl ObservedOrders {
     /// Records an order, and returns the inversion that it completes, if any; each only once.
-    fn take(&mut self, new: Nested) -> Option<LockInversion> {
+    fn insert(&mut self, new: Nested) -> Option<LockInversion> {
         let known = self.orders.entry(new.outer.template).or_default();
         if known.iter().any(|order| order.inner.template == new.inner.template) {
             return None;
@@ -151,22 +151,22 @@ impl ObservedOrders {
 
     /// The shortest path of nested orders from one template to another.
     fn path(&self, from: &'static str, to: &str) -> Option<Vec<Nested>> {
-        let (mut seen, mut ways) = (HashSet::from([from]), vec![(from, Vec::new())]);
-        while !ways.is_empty() {
+        let (mut seen, mut paths) = (HashSet::from([from]), vec![(from, Vec::new())]);
+        while !paths.is_empty() {
             let mut longer = Vec::new();
-            for (end, way) in ways {
+            for (end, path) in paths {
                 for order in self.orders.get(end).into_iter().flatten() {
-                    let way: Vec<_> = [&way[..], &[*order]].concat();
+                    let path: Vec<_> = [&path[..], &[*order]].concat();
                     let inner = order.inner.template;
                     if inner == to {
-                        return Some(way);
+                        return Some(path);
                     }
                     if seen.insert(inner) {
-                        longer.push((inner, way));
+                        longer.push((inner, path));
                     }
                 }
             }
-            ways = longer;
+            paths = longer;
         }
         None
     }
@@ -180,7 +180,7 @@ mod tests {
 
     #[track_caller]
     fn site(template: &'static str) -> Site {
-        Site { template, place: Location::caller() }
+        Site { template, location: Location::caller() }
     }
 
     /// The inversions reported after these locks were taken, each pair as outer and inner.
@@ -192,13 +192,13 @@ mod tests {
         order.inversions().iter().map(ToString::to_string).collect()
     }
 
-    /// Red without: `way`.
+    /// Red without: `path`.
     #[test]
     fn two_orders_are_notified_once_with_all_places() {
-        let told = inversions_of(&[["a", "b"], ["b", "a"], ["a", "b"], ["b", "a"]]);
-        let [told] = &told[..] else { panic!("{told:?}") };
-        assert_eq!(told.matches("lock_order.rs:").count(), 4, "{told}");
-        assert!(told.starts_with("`a` at "), "{told}");
+        let inversions = inversions_of(&[["a", "b"], ["b", "a"], ["a", "b"], ["b", "a"]]);
+        let [inversions] = &inversions[..] else { panic!("{inversions:?}") };
+        assert_eq!(inversions.matches("lock_order.rs:").count(), 4, "{inversions}");
+        assert!(inversions.starts_with("`a` at "), "{inversions}");
     }
 
     #[test]
@@ -212,17 +212,17 @@ mod tests {
     /// Red without: `longer`.
     #[test]
     fn a_deadlock_of_three_is_found() {
-        let told = inversions_of(&[["a", "b"], ["b", "c"], ["c", "a"]]);
-        assert_eq!(told.len(), 1, "{told:?}");
+        let inversions = inversions_of(&[["a", "b"], ["b", "c"], ["c", "a"]]);
+        assert_eq!(inversions.len(), 1, "{inversions:?}");
         for template in ["`a`", "`b`", "`c`"] {
-            assert!(told[0].contains(template), "{told:?}");
+            assert!(inversions[0].contains(template), "{inversions:?}");
         }
     }
 
     /// Red without: `new.outer.template != new.inner.template` and its sentence.
     #[test]
     fn two_keys_of_one_template_have_no_order() {
-        let told = inversions_of(&[["account:<id>", "account:<id>"]]);
-        assert!(told[0].contains("take them together with `keys`"), "{told:?}");
+        let inversions = inversions_of(&[["account:<id>", "account:<id>"]]);
+        assert!(inversions[0].contains("take them together with `keys`"), "{inversions:?}");
     }
 }

@@ -19,7 +19,7 @@ pub(super) enum Handoff<T> {
     /// The lock, handed off.
     Lock(T),
     /// The role of the head, with its number: this waiter now asks the store.
-    Ask(u64),
+    Head(u64),
 }
 
 /// A handoff that lies ready for a waiter.
@@ -53,14 +53,14 @@ impl<W, T, K> SelectedWaiter<W, T, K> {
     }
 
     /// Hands the lock to the waiter, or returns it if the waiter is gone.
-    pub(crate) fn hand(self, lock: T) -> Result<(), T> {
+    pub(crate) fn hand_off(self, lock: T) -> Result<(), T> {
         let Self { queues, name, waiter } = self;
         {
             let mut by_name = queues.by_name(&name);
             if !by_name.queues.get_mut(&name).is_some_and(|queue| queue.unselect(waiter.id)) {
                 return Err(lock);
             }
-            by_name.put_ready(&name, waiter.id, Handoff::Lock(lock));
+            by_name.add_pending(&name, waiter.id, Handoff::Lock(lock));
         }
         // Not while the lines are locked: the waiter that is woken may want them.
         waiter.notify();
@@ -70,21 +70,21 @@ impl<W, T, K> SelectedWaiter<W, T, K> {
 
 impl<W, T, K> ByName<W, T, K> {
     /// Lays a handoff ready for the waiter with this id.
-    pub(super) fn put_ready(&mut self, name: &str, id: u64, handoff: Handoff<T>) {
+    pub(super) fn add_pending(&mut self, name: &str, id: u64, handoff: Handoff<T>) {
         if let Some(queue) = self.queues.get_mut(name) {
-            queue.handed.push(PendingHandoff { id, handoff, seen: None });
-            self.handed += 1;
+            queue.pending.push(PendingHandoff { id, handoff, seen: None });
+            self.pending += 1;
         }
     }
 
     /// The handoff that lies ready for the waiter with this id.
     pub(super) fn pick_up(&mut self, name: &str, id: u64) -> Option<Handoff<T>> {
         let queue = self.queues.get_mut(name)?;
-        let at = queue.handed.iter().position(|handed| handed.id == id)?;
-        self.handed -= 1;
-        let handoff = queue.handed.swap_remove(at).handoff;
+        let at = queue.pending.iter().position(|pending| pending.id == id)?;
+        self.pending -= 1;
+        let handoff = queue.pending.swap_remove(at).handoff;
         if queue.has_no_head() {
-            self.forget_if_over(name);
+            self.remove_if_empty(name);
         }
         Some(handoff)
     }
@@ -93,21 +93,21 @@ impl<W, T, K> ByName<W, T, K> {
 impl<W, T, K> WaitQueue<W, T, K> {
     /// Returns whether this waiter was selected to get the lock, and unselects it.
     pub(super) fn unselect(&mut self, id: u64) -> bool {
-        let at = self.called.iter().position(|called| *called == id);
-        at.map(|at| self.called.swap_remove(at)).is_some()
+        let at = self.selected.iter().position(|selected| *selected == id);
+        at.map(|at| self.selected.swap_remove(at)).is_some()
     }
 
     /// The waiter whose handoff lies ready for longer than it should; none if all may be picked up still.
     /// Nothing if no handoff lies there.
     fn unclaimed(&mut self, now: Instant) -> Option<Option<u64>> {
         let mut left = None;
-        for handed in &mut self.handed {
-            let seen = *handed.seen.get_or_insert(now);
+        for pending in &mut self.pending {
+            let seen = *pending.seen.get_or_insert(now);
             if now.saturating_duration_since(seen) >= PICK_UP_TIMEOUT {
-                left = left.or(Some(handed.id));
+                left = left.or(Some(pending.id));
             }
         }
-        (!self.handed.is_empty()).then_some(left)
+        (!self.pending.is_empty()).then_some(left)
     }
 }
 
@@ -136,16 +136,16 @@ impl<W, T, K> WaitQueues<W, T, K> {
         let mut names = Vec::new();
         for shard in &self.shards {
             let by_name = locked(shard);
-            if by_name.handed > 0 {
-                let handed = by_name.queues.iter().filter(|(_, queue)| !queue.handed.is_empty());
-                names.extend(handed.map(|(name, _)| name.clone()));
+            if by_name.pending > 0 {
+                let pending = by_name.queues.iter().filter(|(_, queue)| !queue.pending.is_empty());
+                names.extend(pending.map(|(name, _)| name.clone()));
             }
         }
         // Sorted, because the order of a map differs from run to run.
         names.sort();
         let looked = names.iter().map(|name| self.check_unclaimed(name, now));
         let taken = looked.filter_map(|lying| match lying {
-            Unclaimed::TooLong(came) => Some(came),
+            Unclaimed::TooLong(received) => Some(received),
             Unclaimed::Nothing | Unclaimed::ForNow => None,
         });
         taken.collect()
@@ -154,8 +154,8 @@ impl<W, T, K> WaitQueues<W, T, K> {
     pub(super) fn received(self: &Arc<Self>, name: Name, handoff: Handoff<T>) -> Received<W, T, K> {
         match handoff {
             Handoff::Lock(lock) => Received::Lock(lock),
-            Handoff::Ask(number) => {
-                Received::Ask(Head { queues: self.clone(), name, number, left: false })
+            Handoff::Head(id) => {
+                Received::Head(Head { queues: self.clone(), name, id, left: false })
             }
         }
     }

@@ -11,7 +11,7 @@ use crate::platform::sync::{Arc, Instant};
 /// What follows when the head is done.
 pub(crate) enum Next<W, T, K = ()> {
     /// This waiter gets the lock.
-    Hand(SelectedWaiter<W, T, K>),
+    Waiter(SelectedWaiter<W, T, K>),
     /// No caller who could have it from here; the next one, if any, asks the store.
     Store {
         /// Whether another process waits.
@@ -24,7 +24,7 @@ pub(crate) enum Next<W, T, K = ()> {
 pub(crate) struct Head<W, T, K = ()> {
     pub(super) queues: Arc<WaitQueues<W, T, K>>,
     pub(super) name: Name,
-    pub(super) number: u64,
+    pub(super) id: u64,
     pub(super) left: bool,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Head<W, T, K = ()> {
 pub(crate) struct SharedHead<W, T, K = ()> {
     queues: Arc<WaitQueues<W, T, K>>,
     name: Name,
-    number: u64,
+    id: u64,
 }
 
 impl<W, T, K> Head<W, T, K> {
@@ -41,11 +41,11 @@ impl<W, T, K> Head<W, T, K> {
     pub(crate) fn granted(&self, contended: bool, ours: K, now: Instant) {
         let known_waiters = {
             let mut by_name = self.queues.by_name(&self.name);
-            let Some(queue) = by_name.of(self) else { return };
+            let Some(queue) = by_name.queue_of(self) else { return };
             if contended || queue.contended.is_some() {
                 queue.contended = Some((now, 0));
             }
-            queue.learns(ours, true)
+            queue.learn(ours, true)
         };
         wake(known_waiters);
     }
@@ -54,16 +54,16 @@ impl<W, T, K> Head<W, T, K> {
     pub(crate) fn learned(&self, known: K) {
         let known_waiters = {
             let mut by_name = self.queues.by_name(&self.name);
-            let Some(queue) = by_name.of(self) else { return };
+            let Some(queue) = by_name.queue_of(self) else { return };
             queue.is_answered = true;
-            queue.learns(known, false)
+            queue.learn(known, false)
         };
         wake(known_waiters);
     }
 
     /// It lives, and has nothing else to say.
-    pub(crate) fn shows_life(&self) {
-        if let Some(queue) = self.queues.by_name(&self.name).of(self) {
+    pub(crate) fn show_life(&self) {
+        if let Some(queue) = self.queues.by_name(&self.name).queue_of(self) {
             queue.signs += 1;
         }
     }
@@ -74,35 +74,35 @@ impl<W, T, K> Head<W, T, K> {
         K: Clone,
     {
         let mut by_name = self.queues.by_name(&self.name);
-        by_name.of(self)?.known.as_ref().map(|(known, _)| known.clone())
+        by_name.queue_of(self)?.known.as_ref().map(|(known, _)| known.clone())
     }
 
     /// Who gets the lock next, if `fits` says that the first in the queue can have it from here.
     pub(crate) fn next(&self, now: Instant, fits: impl FnOnce(&W) -> bool) -> Next<W, T, K> {
-        self.queues.next(&self.name, self.number, now, fits)
+        self.queues.next(&self.name, self.id, now, fits)
     }
 
     /// From now on several callers hold the lock together. From `ours`, waiters here learn how to join
     /// them.
-    pub(crate) fn shares(&self, ours: K) {
-        if let Some(queue) = self.queues.by_name(&self.name).of(self) {
+    pub(crate) fn share(&self, ours: K) {
+        if let Some(queue) = self.queues.by_name(&self.name).queue_of(self) {
             queue.known = Some((ours, true));
             queue.signs += 1;
         }
     }
 
     /// The head as seen by callers that hold the lock together.
-    pub(crate) fn front(&self) -> SharedHead<W, T, K> {
-        SharedHead { queues: self.queues.clone(), name: self.name.clone(), number: self.number }
+    pub(crate) fn shared(&self) -> SharedHead<W, T, K> {
+        SharedHead { queues: self.queues.clone(), name: self.name.clone(), id: self.id }
     }
 
     /// Leaves the lock here until `until`, for the next call; gives it back if somebody waits.
     pub(crate) fn cache(mut self, lock: T, until: Instant) -> Result<(), T> {
         let queues = self.queues.clone();
         let mut by_name = queues.by_name(&self.name);
-        match by_name.of(&self) {
+        match by_name.queue_of(&self) {
             Some(queue) if queue.waiting.is_empty() && queue.contended.is_none() => {
-                queue.kept = Some(Box::new((lock, until)));
+                queue.cached = Some(Box::new((lock, until)));
                 self.left = true;
                 Ok(())
             }
@@ -122,17 +122,17 @@ impl<W, T, K> Head<W, T, K> {
             let Entry::Occupied(mut queue) = by_name.queues.entry(self.name.clone()) else {
                 return;
             };
-            if queue.get().head != self.number {
+            if queue.get().head != self.id {
                 return;
             }
-            let alone = queue.get().called.is_empty() && queue.get().handed.is_empty();
+            let alone = queue.get().selected.is_empty() && queue.get().pending.is_empty();
             if alone && queue.get().waiting.is_empty() {
                 queue.remove();
                 return;
             }
             // What the store last said of it stays true for now; that it was ours does not.
             queue.get_mut().known.take_if(|(_, ours)| *ours);
-            by_name.ask_next(&self.name)
+            by_name.promote_next(&self.name)
         };
         // Not while the lines are locked: the caller that is woken may want them.
         if let Some(waiter) = waiter {
@@ -146,66 +146,66 @@ impl<W, T, K> WaitQueues<W, T, K> {
     fn next(
         self: &Arc<Self>,
         name: &Name,
-        number: u64,
+        id: u64,
         now: Instant,
         fits: impl FnOnce(&W) -> bool,
     ) -> Next<W, T, K> {
         let mut by_name = self.by_name(name);
-        let Some(queue) = by_name.headed(name, number) else {
+        let Some(queue) = by_name.queue_headed_by(name, id) else {
             return Next::Store { contended: false };
         };
-        let nobody = Next::Store { contended: queue.contended.is_some() };
+        let to_store = Next::Store { contended: queue.contended.is_some() };
         if !queue.waiting.front().is_some_and(|waiter| fits(&waiter.wants)) {
-            return nobody;
+            return to_store;
         }
         let Limits { count, time } = self.limits;
         if let Some((since, passed)) = &mut queue.contended {
             if *passed >= count || now.saturating_duration_since(*since) >= time {
-                return nobody;
+                return to_store;
             }
             *passed += 1;
         }
-        let Some(waiter) = queue.waiting.pop_front() else { return nobody };
-        queue.called.push(waiter.id);
-        Next::Hand(SelectedWaiter { queues: self.clone(), name: name.clone(), waiter })
+        let Some(waiter) = queue.waiting.pop_front() else { return to_store };
+        queue.selected.push(waiter.id);
+        Next::Waiter(SelectedWaiter { queues: self.clone(), name: name.clone(), waiter })
     }
 }
 
 impl<W, T, K> SharedHead<W, T, K> {
     /// Who may have the lock beside those who have it, if `fits` says that the first in the queue can.
     pub(crate) fn next(&self, now: Instant, fits: impl FnOnce(&W) -> bool) -> Next<W, T, K> {
-        self.queues.next(&self.name, self.number, now, fits)
+        self.queues.next(&self.name, self.id, now, fits)
     }
 
     /// Whether `which` is true of any waiter.
     pub(crate) fn any_waits(&self, which: impl Fn(&W) -> bool) -> bool {
         let mut by_name = self.queues.by_name(&self.name);
-        let queue = by_name.headed(&self.name, self.number);
+        let queue = by_name.queue_headed_by(&self.name, self.id);
         queue.is_some_and(|queue| queue.waiting.iter().any(|waiter| which(&waiter.wants)))
     }
 }
 
 impl<W, T, K> ByName<W, T, K> {
     /// The queue of a head, unless that was passed over.
-    fn of(&mut self, head: &Head<W, T, K>) -> Option<&mut WaitQueue<W, T, K>> {
-        self.headed(&head.name, head.number)
+    fn queue_of(&mut self, head: &Head<W, T, K>) -> Option<&mut WaitQueue<W, T, K>> {
+        self.queue_headed_by(&head.name, head.id)
     }
 
-    fn headed(&mut self, name: &str, number: u64) -> Option<&mut WaitQueue<W, T, K>> {
-        self.queues.get_mut(name).filter(|queue| queue.head == number)
+    fn queue_headed_by(&mut self, name: &str, id: u64) -> Option<&mut WaitQueue<W, T, K>> {
+        self.queues.get_mut(name).filter(|queue| queue.head == id)
     }
 
     /// The first waiter becomes the head, once it is notified; without one there is no queue any more.
-    pub(super) fn ask_next(&mut self, name: &str) -> Option<QueuedWaiter<W>> {
-        let number = self.number();
+    pub(super) fn promote_next(&mut self, name: &str) -> Option<QueuedWaiter<W>> {
+        let id = self.next_id();
         let queue = self.queues.get_mut(name)?;
         queue.contended = None;
-        queue.begin(number);
+        queue.set_head(id);
         let Some(waiter) = queue.waiting.pop_front() else {
-            self.leave_without_head(name);
+            self.remove_head(name);
             return None;
         };
-        self.put_ready(name, waiter.id, Handoff::Ask(number));
+        self.add_pending(name, waiter.id, Handoff::Head(id));
         Some(waiter)
     }
 }

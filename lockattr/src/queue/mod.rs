@@ -57,7 +57,7 @@ struct ByName<W, T, K> {
     probes: HashMap<u64, K>,
     /// The last number given. Waiters and heads are numbered together.
     last_id: u64,
-    handed: usize,
+    pending: usize,
 }
 
 /// One queue: there is one as long as somebody is ahead, or the lock is kept here, or a turn is on its way.
@@ -67,17 +67,17 @@ struct WaitQueue<W, T, K> {
     head: u64,
     waiting: VecDeque<QueuedWaiter<W>>,
     /// Waiters that were taken out to get the lock. Several, if they share it.
-    called: Vec<u64>,
-    handed: Vec<PendingHandoff<T>>,
+    selected: Vec<u64>,
+    pending: Vec<PendingHandoff<T>>,
     /// Since when another process waits, and how often the lock was handed off since.
     contended: Option<(Instant, u32)>,
     /// Callers that bypass the head while it asks the store.
-    past: Option<HeadBypass>,
+    bypass: Option<HeadBypass>,
     /// Whether the head has an answer, and so is in the store's queue.
     is_answered: bool,
     /// The lock, while no caller has it and it is kept for the next call; and until when.
     /// Boxed, because most lines are of locks that somebody has.
-    kept: Option<Box<(T, Instant)>>,
+    cached: Option<Box<(T, Instant)>>,
     /// What the head learned last, and whether that is that this process holds the lock.
     known: Option<(K, bool)>,
     /// Waiters to notify when something is known.
@@ -104,12 +104,12 @@ impl<W, T, K> WaitQueue<W, T, K> {
         Self {
             head: 0,
             waiting: VecDeque::new(),
-            called: Vec::new(),
-            handed: Vec::new(),
+            selected: Vec::new(),
+            pending: Vec::new(),
             contended: None,
-            past: None,
+            bypass: None,
             is_answered: false,
-            kept: None,
+            cached: None,
             known: None,
             known_waiters: Vec::new(),
             companions: None,
@@ -120,7 +120,7 @@ impl<W, T, K> WaitQueue<W, T, K> {
     }
 
     /// Installs another head, which has not asked yet.
-    fn begin(&mut self, head: u64) {
+    fn set_head(&mut self, head: u64) {
         (self.head, self.is_answered) = (head, false);
     }
 
@@ -130,7 +130,7 @@ impl<W, T, K> WaitQueue<W, T, K> {
     }
 
     /// Records what is known now, and returns the waiters to wake.
-    fn learns(&mut self, known: K, ours: bool) -> Vec<oneshot::Sender<()>> {
+    fn learn(&mut self, known: K, ours: bool) -> Vec<oneshot::Sender<()>> {
         self.known = Some((known, ours));
         self.signs += 1;
         (self.probed_for_all, self.probe_count) = (false, 0);
@@ -140,23 +140,23 @@ impl<W, T, K> WaitQueue<W, T, K> {
 
 impl<W, T, K> ByName<W, T, K> {
     /// A new number, greater than all before.
-    fn number(&mut self) -> u64 {
+    fn next_id(&mut self) -> u64 {
         self.last_id += 1;
         self.last_id
     }
 
     /// The queue of this name has no head any more, and no caller waits there. It goes when no turn is on its way.
-    fn leave_without_head(&mut self, name: &str) {
+    fn remove_head(&mut self, name: &str) {
         if let Some(queue) = self.queues.get_mut(name) {
             queue.head = NO_HEAD;
-            self.forget_if_over(name);
+            self.remove_if_empty(name);
         }
     }
 
     /// Forgets the queue of this name, if it is there for no caller.
-    fn forget_if_over(&mut self, name: &str) {
+    fn remove_if_empty(&mut self, name: &str) {
         let is_over = |queue: &WaitQueue<W, T, K>| {
-            queue.has_no_head() && queue.called.is_empty() && queue.handed.is_empty()
+            queue.has_no_head() && queue.selected.is_empty() && queue.pending.is_empty()
         };
         if self.queues.get(name).is_some_and(is_over) {
             self.queues.remove(name);
@@ -165,14 +165,14 @@ impl<W, T, K> ByName<W, T, K> {
 
     /// Makes a new head of the queue of this name, which is there from now on: its number.
     fn new_head(&mut self, name: &str) -> u64 {
-        let number = self.number();
+        let id = self.next_id();
         match self.queues.get_mut(name) {
-            Some(queue) => queue.begin(number),
+            Some(queue) => queue.set_head(id),
             None => {
-                self.queues.insert(name.into(), WaitQueue { head: number, ..WaitQueue::new() });
+                self.queues.insert(name.into(), WaitQueue { head: id, ..WaitQueue::new() });
             }
         }
-        number
+        id
     }
 }
 
@@ -186,7 +186,7 @@ pub(crate) enum Joined<W, T, K = ()> {
 
 #[derive(Debug)]
 pub(crate) enum CachedLock<T> {
-    Over(T),
+    Expired(T),
     Until(Instant),
     Gone,
 }
@@ -196,43 +196,38 @@ impl<W, T, K> WaitQueues<W, T, K> {
         let hasher = NameHasher::default();
         let shards = std::array::from_fn(|_| {
             let (queues, probes) = (HashMap::with_hasher(hasher.clone()), HashMap::new());
-            Mutex::new(ByName { queues, probes, last_id: 0, handed: 0 })
+            Mutex::new(ByName { queues, probes, last_id: 0, pending: 0 })
         });
         Arc::new(Self { shards, hasher, limits })
     }
 
     /// Joins the queue for the lock of this name. A caller that left the queue to ask in parallel with the head passes
-    /// its `number` to get its place back.
-    pub(crate) fn join(
-        self: &Arc<Self>,
-        name: &str,
-        wants: W,
-        number: Option<u64>,
-    ) -> Joined<W, T, K>
+    /// its `id` to get its place back.
+    pub(crate) fn join(self: &Arc<Self>, name: &str, wants: W, id: Option<u64>) -> Joined<W, T, K>
     where
         W: Clone,
     {
         let mut by_name = self.by_name(name);
-        let kept = match by_name.queues.get_mut(name) {
+        let cached = match by_name.queues.get_mut(name) {
             None => None,
-            Some(queue) if queue.kept.is_some() => queue.kept.take(),
+            Some(queue) if queue.cached.is_some() => queue.cached.take(),
             Some(queue) if queue.has_no_head() => None,
             Some(_) => {
-                let id = number.unwrap_or_else(|| by_name.number());
-                return Joined::Waiting(self.behind(&mut by_name, name, id, wants));
+                let id = id.unwrap_or_else(|| by_name.next_id());
+                return Joined::Waiting(self.join_behind(&mut by_name, name, id, wants));
             }
         };
-        Joined::Head(self.head(&mut by_name, name), kept.map(|kept| kept.0))
+        Joined::Head(self.head(&mut by_name, name), cached.map(|cached| cached.0))
     }
 
     /// What `tell` makes of what is known of the lock of this name.
-    pub(crate) fn knows<R>(&self, name: &str, read: impl FnOnce(&K) -> R) -> Option<R> {
+    pub(crate) fn read_known<R>(&self, name: &str, read: impl FnOnce(&K) -> R) -> Option<R> {
         let by_name = self.by_name(name);
         by_name.queues.get(name)?.known.as_ref().map(|(known, _)| read(known))
     }
 
     /// A place in the queue of this name, in the order of the numbers.
-    fn behind(
+    fn join_behind(
         self: &Arc<Self>,
         by_name: &mut ByName<W, T, K>,
         name: &str,
@@ -253,25 +248,25 @@ impl<W, T, K> WaitQueues<W, T, K> {
     /// The place in front for the lock of this name, if no caller has it, and the lock if it is kept.
     pub(crate) fn try_join(self: &Arc<Self>, name: &str) -> Option<(Head<W, T, K>, Option<T>)> {
         let mut by_name = self.by_name(name);
-        let number = by_name.number();
+        let id = by_name.next_id();
         let name = Name::from(name);
         // The usual way to a free lock: its name is looked up once.
-        let kept = match by_name.queues.entry(name.clone()) {
+        let cached = match by_name.queues.entry(name.clone()) {
             Entry::Vacant(vacant) => {
-                vacant.insert(WaitQueue { head: number, ..WaitQueue::new() });
+                vacant.insert(WaitQueue { head: id, ..WaitQueue::new() });
                 None
             }
             Entry::Occupied(mut queue) => {
                 let queue = queue.get_mut();
-                let kept = queue.kept.take();
-                if kept.is_none() && !queue.has_no_head() {
+                let cached = queue.cached.take();
+                if cached.is_none() && !queue.has_no_head() {
                     return None;
                 }
-                queue.begin(number);
-                kept.map(|kept| kept.0)
+                queue.set_head(id);
+                cached.map(|cached| cached.0)
             }
         };
-        Some((Head { queues: self.clone(), name, number, left: false }, kept))
+        Some((Head { queues: self.clone(), name, id, left: false }, cached))
     }
 
     /// Whether a caller that could share the lock may ask the store in parallel with the head: the head's first request
@@ -310,7 +305,7 @@ impl<W, T, K> WaitQueues<W, T, K> {
             let queue =
                 queues.get_mut(name).filter(|queue| queue.known.is_none() && concerns(queue));
             let Some(queue) = queue else { return };
-            queue.learns(known, false)
+            queue.learn(known, false)
         };
         wake(known_waiters);
     }
@@ -339,13 +334,13 @@ impl<W, T, K> WaitQueues<W, T, K> {
     }
 
     /// The claim whose place the waiter of this number shares.
-    pub(crate) fn companion(&self, name: &str, number: u64) -> Option<K>
+    pub(crate) fn companion(&self, name: &str, id: u64) -> Option<K>
     where
         K: Clone,
     {
         let by_name = self.by_name(name);
         let companions = by_name.queues.get(name)?.companions.as_ref();
-        companions.filter(|(_, next)| number < *next).map(|(granted, _)| granted.clone())
+        companions.filter(|(_, next)| id < *next).map(|(granted, _)| granted.clone())
     }
 
     /// The head's number, and a counter that grows as long as the head is alive.
@@ -363,7 +358,7 @@ impl<W, T, K> WaitQueues<W, T, K> {
                 return;
             }
             queue.known = None;
-            by_name.ask_next(name)
+            by_name.promote_next(name)
         };
         // The mutex is unlocked first: the woken waiter may lock it.
         if let Some(waiter) = waiter {
@@ -382,8 +377,8 @@ impl<W, T, K> WaitQueues<W, T, K> {
             let ByName { queues, probes, .. } = &mut *by_name;
             let Some(queue) = queues.get_mut(name) else { return };
             let Some((granted, next)) = &queue.companions else { return };
-            let scouts_go = |one: &&QueuedWaiter<W>| one.id < *next && can_share(&one.wants);
-            let count = queue.waiting.iter().take(count).take_while(scouts_go).count();
+            let may_probe = |one: &&QueuedWaiter<W>| one.id < *next && can_share(&one.wants);
+            let count = queue.waiting.iter().take(count).take_while(may_probe).count();
             let sent: Vec<_> = queue.waiting.drain(..count).collect();
             probes.extend(sent.iter().map(|waiter| (waiter.id, granted.clone())));
             sent
@@ -401,7 +396,7 @@ impl<W, T, K> WaitQueues<W, T, K> {
                 return;
             }
             queue.known = None;
-            by_name.ask_next(name)
+            by_name.promote_next(name)
         };
         // The mutex is unlocked first: the woken waiter may lock it.
         if let Some(waiter) = waiter {
@@ -411,8 +406,8 @@ impl<W, T, K> WaitQueues<W, T, K> {
 
     /// A head of the queue of this name, which is there from now on.
     fn head(self: &Arc<Self>, by_name: &mut ByName<W, T, K>, name: &str) -> Head<W, T, K> {
-        let number = by_name.new_head(name);
-        Head { queues: self.clone(), name: name.into(), number, left: false }
+        let id = by_name.new_head(name);
+        Head { queues: self.clone(), name: name.into(), id, left: false }
     }
 
     /// Another process waits for the lock of this name, or, without a name, for any of them. Returns the
@@ -427,9 +422,9 @@ impl<W, T, K> WaitQueues<W, T, K> {
             return self.take_all_cached(|queues| queues.values_mut().for_each(note));
         };
         let queues = &mut self.by_name(name).queues;
-        let kept = take_cached(queues, name);
+        let cached = take_cached(queues, name);
         queues.get_mut(name).into_iter().for_each(note);
-        kept.into_iter().collect()
+        cached.into_iter().collect()
     }
 
     /// The cached lock of this name, or, without a name, all cached locks.
@@ -446,26 +441,26 @@ impl<W, T, K> WaitQueues<W, T, K> {
         &self,
         also: impl Fn(&mut HashMap<Name, WaitQueue<W, T, K>, NameHasher>),
     ) -> Vec<T> {
-        let mut kept = Vec::new();
+        let mut cached = Vec::new();
         for shard in &self.shards {
             let queues = &mut locked(shard).queues;
-            kept.extend(queues.extract_if(|_, queue| queue.kept.is_some()));
+            cached.extend(queues.extract_if(|_, queue| queue.cached.is_some()));
             also(queues);
         }
         // Sorted, because the order of a map differs from run to run.
-        kept.sort_by(|(one, _), (other, _)| one.cmp(other));
-        kept.into_iter().filter_map(|(_, queue)| queue.kept).map(|kept| kept.0).collect()
+        cached.sort_by(|(one, _), (other, _)| one.cmp(other));
+        cached.into_iter().filter_map(|(_, queue)| queue.cached).map(|cached| cached.0).collect()
     }
 
     /// What is to be done at `now` with the lock of this name.
-    pub(crate) fn cached(&self, name: &str, now: Instant) -> CachedLock<T> {
+    pub(crate) fn check_cached(&self, name: &str, now: Instant) -> CachedLock<T> {
         let queues = &mut self.by_name(name).queues;
-        match queues.get(name).and_then(|queue| queue.kept.as_ref()).map(|kept| kept.1) {
+        match queues.get(name).and_then(|queue| queue.cached.as_ref()).map(|cached| cached.1) {
             None => CachedLock::Gone,
             Some(until) if until > now => CachedLock::Until(until),
             Some(_) => {
-                let kept = queues.remove(name).and_then(|queue| queue.kept);
-                kept.map_or(CachedLock::Gone, |kept| CachedLock::Over(kept.0))
+                let cached = queues.remove(name).and_then(|queue| queue.cached);
+                cached.map_or(CachedLock::Gone, |cached| CachedLock::Expired(cached.0))
             }
         }
     }
@@ -486,8 +481,8 @@ fn take_cached<W, T, K>(
     queues: &mut HashMap<Name, WaitQueue<W, T, K>, NameHasher>,
     name: &str,
 ) -> Option<T> {
-    queues.get(name)?.kept.as_ref()?;
-    queues.remove(name)?.kept.map(|kept| kept.0)
+    queues.get(name)?.cached.as_ref()?;
+    queues.remove(name)?.cached.map(|cached| cached.0)
 }
 
 /// Only without the mutex: a woken waiter may lock it.

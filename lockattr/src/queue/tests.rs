@@ -29,7 +29,10 @@ fn head_of(queues: &WaitQueue, name: &str) -> Head<u32, &'static str> {
     }
 }
 
-fn behind<const N: usize>(queues: &WaitQueue, wants: [u32; N]) -> [Waiter<u32, &'static str>; N] {
+fn join_behind<const N: usize>(
+    queues: &WaitQueue,
+    wants: [u32; N],
+) -> [Waiter<u32, &'static str>; N] {
     wants.map(|wants| match queues.join("a", wants, None) {
         Joined::Waiting(place) => place,
         Joined::Head(..) => panic!("there is somebody ahead"),
@@ -38,16 +41,16 @@ fn behind<const N: usize>(queues: &WaitQueue, wants: [u32; N]) -> [Waiter<u32, &
 
 fn asks(place: &mut Waiter<u32, &'static str>) -> Option<Head<u32, &'static str>> {
     match place.received().now_or_never()? {
-        Received::Ask(head) => Some(head),
+        Received::Head(head) => Some(head),
         Received::Lock(lock) => panic!("{lock} was not to be handed over"),
-        Received::Probe(number, _) => panic!("{number} was not to ask beside the asker"),
+        Received::Probe(id, _) => panic!("{id} was not to ask beside the asker"),
     }
 }
 
 /// What the next holder wanted, or whether another process waits.
 fn hands(head: &Head<u32, &'static str>, now: Instant) -> Result<u32, bool> {
     match head.next(now, |_| true) {
-        Next::Hand(waiter) => Ok(*waiter.wants()),
+        Next::Waiter(waiter) => Ok(*waiter.wants()),
         Next::Store { contended } => Err(contended),
     }
 }
@@ -58,7 +61,7 @@ fn the_place_in_front_goes_on_to_those_who_are_left_in_their_order() {
     let (queues, _) = queues();
     let first = head_of(&queues, "a");
     assert!(queues.try_join("a").is_none(), "somebody is ahead");
-    let [mut second, third, mut fourth, fifth] = behind(&queues, [2, 3, 4, 5]);
+    let [mut second, third, mut fourth, fifth] = join_behind(&queues, [2, 3, 4, 5]);
     drop(third);
     assert!(asks(&mut second).is_none());
     drop(first);
@@ -68,8 +71,8 @@ fn the_place_in_front_goes_on_to_those_who_are_left_in_their_order() {
     drop(asks(&mut fourth).expect("its turn"));
     // Woken already, and dropped before it was polled.
     drop(fifth);
-    let (in_front, kept) = queues.try_join("a").expect("the line is empty");
-    assert!(kept.is_none());
+    let (in_front, cached) = queues.try_join("a").expect("the line is empty");
+    assert!(cached.is_none());
     assert!(format!("{in_front:?}").starts_with(r#"Head { name: "a""#));
 }
 
@@ -78,15 +81,15 @@ fn the_place_in_front_goes_on_to_those_who_are_left_in_their_order() {
 fn a_turn_that_no_process_takes_goes_to_the_next() {
     let (queues, now) = queues();
     let first = head_of(&queues, "a");
-    let [second, mut third] = behind(&queues, [2, 3]);
+    let [second, mut third] = join_behind(&queues, [2, 3]);
     assert!(format!("{second:?}").starts_with(r#"Waiter { name: "a""#));
     drop(first);
     drop(second);
     let in_front = asks(&mut third).expect("its turn");
-    let [fourth] = behind(&queues, [4]);
-    let Next::Hand(waiter) = in_front.next(now, |_| true) else { panic!("one waits") };
+    let [fourth] = join_behind(&queues, [4]);
+    let Next::Waiter(waiter) = in_front.next(now, |_| true) else { panic!("one waits") };
     drop(fourth);
-    assert_eq!(waiter.hand("lock"), Err("lock"), "it is gone");
+    assert_eq!(waiter.hand_off("lock"), Err("lock"), "it is gone");
 }
 
 /// What a look came to, in a word; what it took back goes on.
@@ -94,8 +97,8 @@ fn looks(queues: &WaitQueue, at: Instant) -> &'static str {
     match queues.check_unclaimed("a", at) {
         Unclaimed::Nothing => "nothing",
         Unclaimed::ForNow => "for now",
-        Unclaimed::TooLong(came) => {
-            drop(came);
+        Unclaimed::TooLong(received) => {
+            drop(received);
             "too long"
         }
     }
@@ -105,7 +108,7 @@ fn looks(queues: &WaitQueue, at: Instant) -> &'static str {
 fn a_turn_that_is_not_picked_up_goes_on_to_the_next() {
     let (queues, now) = queues();
     let first = head_of(&queues, "a");
-    let [mut second, mut third, mut fourth] = behind(&queues, [2, 3, 4]);
+    let [mut second, mut third, mut fourth] = join_behind(&queues, [2, 3, 4]);
     assert_eq!(looks(&queues, now), "nothing");
     drop(first);
     assert_eq!(looks(&queues, now), "for now");
@@ -129,9 +132,9 @@ fn a_turn_that_is_not_picked_up_goes_on_to_the_next() {
 fn a_lock_that_no_process_picks_up_is_taken_back_without_another_waiter() {
     let (queues, now) = queues();
     let first = head_of(&queues, "a");
-    let [mut second] = behind(&queues, [2]);
-    let Next::Hand(waiter) = first.next(now, |_| true) else { panic!("one waits") };
-    assert_eq!(waiter.hand("lock"), Ok(()));
+    let [mut second] = join_behind(&queues, [2]);
+    let Next::Waiter(waiter) = first.next(now, |_| true) else { panic!("one waits") };
+    assert_eq!(waiter.hand_off("lock"), Ok(()));
     assert!(queues.reclaim_all(now).is_empty());
     let mut taken = queues.reclaim_all(now + PICK_UP_TIMEOUT);
     assert!(matches!(taken.pop(), Some(Received::Lock("lock"))) && taken.is_empty());
@@ -150,10 +153,10 @@ fn a_lock_is_handed_to_the_first_in_the_queue_if_it_fits_and_to_no_other() {
     let (queues, now) = queues();
     let first = head_of(&queues, "a");
     assert_eq!(hands(&first, now), Err(false), "nobody waits");
-    let [mut second, mut third] = behind(&queues, [2, 3]);
+    let [mut second, mut third] = join_behind(&queues, [2, 3]);
     assert!(matches!(first.next(now, |wants| *wants == 3), Next::Store { contended: false }));
-    let Next::Hand(waiter) = first.next(now, |wants| *wants == 2) else { panic!("it fits") };
-    assert_eq!(waiter.hand("lock"), Ok(()));
+    let Next::Waiter(waiter) = first.next(now, |wants| *wants == 2) else { panic!("it fits") };
+    assert_eq!(waiter.hand_off("lock"), Ok(()));
     assert!(matches!(second.received().now_or_never(), Some(Received::Lock("lock"))));
     assert!(asks(&mut third).is_none());
 }
@@ -163,7 +166,7 @@ fn a_lock_is_handed_to_the_first_in_the_queue_if_it_fits_and_to_no_other() {
 fn while_another_process_waits_a_lock_is_handed_off_so_often_and_so_long() {
     let (queues, now) = queues();
     let first = head_of(&queues, "a");
-    let _places = behind(&queues, [2, 3, 4, 5, 6, 7, 8, 9]);
+    let _places = join_behind(&queues, [2, 3, 4, 5, 6, 7, 8, 9]);
     first.granted(false, (), now);
     assert_eq!([(); 3].map(|()| hands(&first, now)), [Ok(2), Ok(3), Ok(4)], "nobody else waits");
     assert!(
@@ -186,7 +189,7 @@ fn while_another_process_waits_a_lock_is_handed_off_so_often_and_so_long() {
 fn a_grant_that_says_that_others_wait_begins_to_count() {
     let (queues, now) = queues();
     let first = head_of(&queues, "a");
-    let [mut second, _third] = behind(&queues, [2, 3]);
+    let [mut second, _third] = join_behind(&queues, [2, 3]);
     first.granted(true, (), now);
     assert_eq!(hands(&first, now + SECOND * 10), Err(true));
     drop(first);
@@ -203,10 +206,10 @@ fn a_kept_lock_goes_to_the_next_call() {
         panic!("it was kept")
     };
     assert_eq!(again.cache("lock", now + SECOND), Ok(()));
-    let (again, kept) = queues.try_join("a").expect("nobody has it");
-    assert_eq!(kept, Some("lock"));
-    assert!(matches!(queues.cached("a", now), CachedLock::Gone), "it is taken");
-    let _place = behind(&queues, [2]);
+    let (again, cached) = queues.try_join("a").expect("nobody has it");
+    assert_eq!(cached, Some("lock"));
+    assert!(matches!(queues.check_cached("a", now), CachedLock::Gone), "it is taken");
+    let _place = join_behind(&queues, [2]);
     drop(again);
 }
 
@@ -215,26 +218,26 @@ fn a_kept_lock_goes_to_the_next_call() {
 fn no_lock_is_kept_from_one_a_waiter_here_or_elsewhere() {
     let (queues, now) = queues();
     let first = head_of(&queues, "a");
-    let [mut second] = behind(&queues, [2]);
+    let [mut second] = join_behind(&queues, [2]);
     assert_eq!(first.cache("lock", now + SECOND), Err("lock"));
     let in_front = asks(&mut second).expect("its turn");
     in_front.granted(true, (), now);
     assert_eq!(in_front.cache("lock", now + SECOND), Err("lock"));
-    assert!(matches!(queues.cached("a", now), CachedLock::Gone));
+    assert!(matches!(queues.check_cached("a", now), CachedLock::Gone));
 }
 
-/// Red without: the comparison in `kept`, or the removal of the queue after it.
+/// Red without: the comparison in `cached`, or the removal of the queue after it.
 #[test]
 fn a_lock_is_kept_until_its_time_and_not_at_it() {
     let (queues, now) = queues();
-    assert!(matches!(queues.cached("a", now), CachedLock::Gone));
+    assert!(matches!(queues.check_cached("a", now), CachedLock::Gone));
     assert_eq!(head_of(&queues, "a").cache("lock", now + SECOND), Ok(()));
-    let CachedLock::Until(until) = queues.cached("a", now + SECOND - INSTANT) else {
+    let CachedLock::Until(until) = queues.check_cached("a", now + SECOND - INSTANT) else {
         panic!("early")
     };
     assert_eq!(until, now + SECOND);
-    assert!(matches!(queues.cached("a", now + SECOND), CachedLock::Over("lock")));
-    assert!(matches!(queues.cached("a", now + SECOND), CachedLock::Gone));
+    assert!(matches!(queues.check_cached("a", now + SECOND), CachedLock::Expired("lock")));
+    assert!(matches!(queues.check_cached("a", now + SECOND), CachedLock::Gone));
     drop(head_of(&queues, "a"));
 }
 
@@ -266,33 +269,33 @@ fn a_lock_that_is_wanted_elsewhere_is_given_up_where_it_is_only_kept() {
 
 /// The waiter that is to get a lease past the head.
 fn passes(queues: &WaitQueue, now: Instant) -> Option<SelectedWaiter<u32, &'static str>> {
-    let before = queues.may_pass_head("a", now, |_| true)?;
-    queues.pass("a", before, now, |_| true)
+    let before = queues.may_bypass_head("a", now, |_| true)?;
+    queues.bypass_head("a", before, now, |_| true)
 }
 
-/// Red without: the check of `called` in `leave`; `leave_without_head` in `ask_next`; the check of pending hand-offs in
-/// `forget_if_over`, or the new head in `join`, in `try_join` and in `pick_up`.
+/// Red without: the check of `selected` in `leave`; `remove_head` in `promote_next`; the check of pending hand-offs in
+/// `remove_if_empty`, or the new head in `join`, in `try_join` and in `pick_up`.
 #[test]
 fn a_lease_on_its_way_past_the_head_finds_its_waiter_also_when_the_head_has_gone() {
     let (queues, now) = queues();
     let head = head_of(&queues, "a");
-    let [mut gets] = behind(&queues, [2]);
-    let called = passes(&queues, now).unwrap();
-    assert_eq!(*called.wants(), 2);
+    let [mut gets] = join_behind(&queues, [2]);
+    let selected = passes(&queues, now).unwrap();
+    assert_eq!(*selected.wants(), 2);
     drop(head);
-    called.hand("a lease").unwrap();
+    selected.hand_off("a lease").unwrap();
     // No caller is before those who come now.
     let head = head_of(&queues, "a");
     drop(head);
     let (head, _) = queues.try_join("a").expect("nobody is ahead");
-    let [waits] = behind(&queues, [3]);
+    let [waits] = join_behind(&queues, [3]);
     drop((waits, head));
     assert!(matches!(gets.received().now_or_never(), Some(Received::Lock("a lease"))));
     assert_eq!(queues.signs("a"), None, "it is gone");
 
     let head = head_of(&queues, "a");
-    let [mut loses] = behind(&queues, [2]);
-    passes(&queues, now).unwrap().hand("a lease").unwrap();
+    let [mut loses] = join_behind(&queues, [2]);
+    passes(&queues, now).unwrap().hand_off("a lease").unwrap();
     drop(head);
     assert!(matches!(queues.check_unclaimed("a", now), Unclaimed::ForNow));
     let later = now + PICK_UP_TIMEOUT;
@@ -304,27 +307,27 @@ fn a_lease_on_its_way_past_the_head_finds_its_waiter_also_when_the_head_has_gone
     assert_eq!(queues.signs("a"), None, "it is gone");
 }
 
-/// Red without: `forget_if_over` in the drop of a waiter.
+/// Red without: `remove_if_empty` in the drop of a waiter.
 #[test]
 fn a_waiter_that_is_gone_when_the_lease_comes_leaves_no_line() {
     let (queues, now) = queues();
     let head = head_of(&queues, "a");
-    let [gone] = behind(&queues, [2]);
-    let called = passes(&queues, now).unwrap();
+    let [gone] = join_behind(&queues, [2]);
+    let selected = passes(&queues, now).unwrap();
     drop((head, gone));
-    assert_eq!(called.hand("a lease"), Err("a lease"));
+    assert_eq!(selected.hand_off("a lease"), Err("a lease"));
     assert_eq!(queues.signs("a"), None, "it is gone");
 }
 
-/// Red without: either limit in `admits_past_head`, the count in `pass`, or its reset in `was_granted` and nowhere
+/// Red without: either limit in `admits_bypass`, the count in `pass`, or its reset in `was_granted` and nowhere
 /// else; the check of the head's answer; the grace period.
 #[test]
 fn so_many_get_in_past_a_head_before_a_lease_goes_to_the_store() {
     let (queues, now) = queues();
     let head = head_of(&queues, "a");
     head.learned(());
-    let mut waiting = behind(&queues, [1, 2, 3, 4, 5, 6, 7, 8]);
-    let got = |now| passes(&queues, now).map(|called| *called.wants());
+    let mut waiting = join_behind(&queues, [1, 2, 3, 4, 5, 6, 7, 8]);
+    let got = |now| passes(&queues, now).map(|selected| *selected.wants());
     assert_eq!([got(now), got(now), got(now)], [Some(1), Some(2), None]);
     // During the grace period, until the store has granted that lease.
     let later = now + SECOND;
@@ -344,9 +347,9 @@ fn so_many_get_in_past_a_head_before_a_lease_goes_to_the_store() {
 fn a_lease_goes_to_no_process_that_came_too_late_for_its_number() {
     let (queues, now) = queues();
     let _head = head_of(&queues, "a");
-    let [early] = behind(&queues, [1]);
-    let before = queues.may_pass_head("a", now, |_| true).unwrap();
+    let [early] = join_behind(&queues, [1]);
+    let before = queues.may_bypass_head("a", now, |_| true).unwrap();
     drop(early);
-    let _late = behind(&queues, [2]);
-    assert!(queues.pass("a", before, now, |_| true).is_none());
+    let _late = join_behind(&queues, [2]);
+    assert!(queues.bypass_head("a", before, now, |_| true).is_none());
 }

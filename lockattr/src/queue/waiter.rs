@@ -33,7 +33,7 @@ pub(crate) struct Waiter<W, T, K = ()> {
 #[derive(Debug)]
 pub(crate) enum Received<W, T, K = ()> {
     Lock(T),
-    Ask(Head<W, T, K>),
+    Head(Head<W, T, K>),
     /// It asks the store in parallel with the head, as a companion of this claim. If it cannot acquire the lock, it
     /// rejoins the queue with this number.
     Probe(u64, Option<K>),
@@ -47,14 +47,14 @@ impl<W: Clone, T, K> Waiter<W, T, K> {
                 // A waiter is only taken out of the queue to be told.
                 std::future::pending::<()>().await;
             }
-            if let Some(came) = self.pick_up() {
-                return came;
+            if let Some(received) = self.pick_up() {
+                return received;
             }
         }
     }
 
     /// Its number: smaller numbers come first.
-    pub(crate) fn number(&self) -> u64 {
+    pub(crate) fn id(&self) -> u64 {
         self.id
     }
 
@@ -63,12 +63,12 @@ impl<W: Clone, T, K> Waiter<W, T, K> {
     where
         K: Clone,
     {
-        let (tells, changed) = oneshot::channel();
+        let (sender, changed) = oneshot::channel();
         if let Some(queue) = self.queues.by_name(&self.name).queues.get_mut(&self.name) {
             if let Some((known, _)) = &queue.known {
                 return Ok(known.clone());
             }
-            queue.known_waiters.push(tells);
+            queue.known_waiters.push(sender);
         }
         Err(changed)
     }
@@ -84,13 +84,13 @@ impl<W: Clone, T, K> Waiter<W, T, K> {
         if let Some(turn) = by_name.pick_up(&self.name, self.id) {
             return Some(queues.received(self.name.clone(), turn));
         }
-        let kept = match by_name.queues.get_mut(&self.name) {
+        let cached = match by_name.queues.get_mut(&self.name) {
             None => None,
-            Some(queue) if queue.kept.is_some() => queue.kept.take(),
+            Some(queue) if queue.cached.is_some() => queue.cached.take(),
             Some(queue) if queue.has_no_head() => None,
             Some(_) => {
                 let (sender, turn) = oneshot::channel();
-                let id = by_name.number();
+                let id = by_name.next_id();
                 (self.id, self.turn) = (id, turn);
                 let waiter = QueuedWaiter { id, wants: self.wants.clone(), turn: sender };
                 if let Some(queue) = by_name.queues.get_mut(&self.name) {
@@ -102,8 +102,8 @@ impl<W: Clone, T, K> Waiter<W, T, K> {
         let head = queues.head(&mut by_name, &self.name);
         // Not while the lines are locked. It was kept for one who wants it on options of its own.
         drop(by_name);
-        drop(kept);
-        Some(Received::Ask(head))
+        drop(cached);
+        Some(Received::Head(head))
     }
 }
 
@@ -121,7 +121,7 @@ impl<W, T, K> Drop for Waiter<W, T, K> {
         }
         // A holder that is about to hand the lock over then sees that this waiter is gone.
         if queue.unselect(self.id) {
-            by_name.forget_if_over(&self.name);
+            by_name.remove_if_empty(&self.name);
         }
         if let Some(turn) = by_name.pick_up(&self.name, self.id) {
             drop(by_name);

@@ -76,8 +76,8 @@ impl TestLocks {
         let options = options.resolve(self.manager.settings());
         let sharing = options.unwrap_or_else(|error| panic!("{error}")).sharing;
         let other = self.other(key, sharing);
-        let taken = self.shared.store.directly(|locks| locks.take(&other.claim, FOR_GOOD));
-        match taken {
+        let acquired = self.shared.store.directly(|locks| locks.take(&other.claim, FOR_GOOD));
+        match acquired {
             Ok(()) => other,
             Err(Some(holder)) => panic!(
                 "`{}` cannot be held as somebody else: it is held by {holder}; `steal` it, or \
@@ -175,7 +175,7 @@ impl TestLocks {
             store: self.shared.store.clone(),
             claim: Arc::new(claim),
             stolen_from: Vec::new(),
-            given_back: false,
+            released: false,
         }
     }
 }
@@ -188,7 +188,7 @@ pub struct Other {
     /// The holders that it was stolen from.
     stolen_from: Vec<OwnerToken>,
     /// Whether it was released, now or for later.
-    given_back: bool,
+    released: bool,
 }
 
 impl Other {
@@ -225,7 +225,7 @@ impl Other {
     /// # }
     /// ```
     pub fn release_after(mut self, time: Duration) {
-        self.let_go(time);
+        self.release_in(time);
     }
 
     /// Notifies the holders from whom it was [stolen](TestLocks::steal) now, as some stores do. No
@@ -237,8 +237,8 @@ impl Other {
         self
     }
 
-    fn let_go(&mut self, after: Duration) {
-        if !std::mem::replace(&mut self.given_back, true) {
+    fn release_in(&mut self, after: Duration) {
+        if !std::mem::replace(&mut self.released, true) {
             let release = ReleaseRequest::new(self.claim.clone()).after(after);
             self.store.directly(|locks| locks.give_back(&release));
         }
@@ -247,7 +247,7 @@ impl Other {
 
 impl Drop for Other {
     fn drop(&mut self) {
-        self.let_go(Duration::ZERO);
+        self.release_in(Duration::ZERO);
     }
 }
 

@@ -37,7 +37,7 @@ impl ScriptedStore {
     /// Answers requests again. Managers ask for the notifications that they missed, as after a
     /// reconnect.
     pub(super) fn mend(&self) {
-        self.network.set(Fault::Fair);
+        self.network.set(Fault::None);
         let subscribers: Vec<_> =
             self.wires().iter().filter_map(|ear| ear.subscriber.upgrade()).collect();
         subscribers.iter().for_each(|subscriber| subscriber.ask_all_again());
@@ -80,8 +80,8 @@ impl ScriptedStore {
 }
 
 impl Store for ScriptedStore {
-    async fn acquire(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
-        let request = || self.ask(|locks| locks.acquire(asked).now_or_never());
+    async fn acquire(&self, requested_at: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
+        let request = || self.ask(|locks| locks.acquire(requested_at).now_or_never());
         self.network.send(request).await??
     }
 
@@ -154,10 +154,10 @@ impl Store for ScriptedStore {
 /// The answers of a batch, or the same error for each of its requests.
 fn each<T>(
     answer: Result<Result<Vec<Result<T, StoreError>>, StoreError>, StoreError>,
-    asked: usize,
+    requested_at: usize,
 ) -> Vec<Result<T, StoreError>> {
     match answer.and_then(|answer| answer) {
         Ok(answers) => answers,
-        Err(error) => std::iter::repeat_with(|| Err(error.clone())).take(asked).collect(),
+        Err(error) => std::iter::repeat_with(|| Err(error.clone())).take(requested_at).collect(),
     }
 }

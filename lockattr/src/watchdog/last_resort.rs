@@ -53,8 +53,9 @@ impl Watchdog {
         if queue.last_resort.as_ref().is_some_and(|thread| thread.timed_out_before) {
             return;
         }
-        let owes = |queue: &mut Queue| !queue.releases.all_settled() && queue.last_resort.is_some();
-        let waited = self.released.wait_timeout_while(queue, MAX_DROP_DELAY, owes);
+        let has_unsettled =
+            |queue: &mut Queue| !queue.releases.all_settled() && queue.last_resort.is_some();
+        let waited = self.released.wait_timeout_while(queue, MAX_DROP_DELAY, has_unsettled);
         let (mut queue, outcome) = waited.unwrap_or_else(PoisonError::into_inner);
         if let Some(thread) = &mut queue.last_resort {
             thread.timed_out_before = outcome.timed_out();

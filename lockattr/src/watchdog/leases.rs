@@ -60,9 +60,10 @@ impl Leases {
         }
     }
 
-    /// A renewal sent at `asked` for `ttl` was answered: schedules the next one.
-    pub(super) fn renewed(&mut self, id: u64, asked: Instant, ttl: Duration) {
-        let renew_at = self.watched.get(&id).and_then(|watched| watched.hold.renew_at(asked, ttl));
+    /// A renewal sent at `requested_at` for `ttl` was answered: schedules the next one.
+    pub(super) fn renewed(&mut self, id: u64, requested_at: Instant, ttl: Duration) {
+        let renew_at =
+            self.watched.get(&id).and_then(|watched| watched.hold.renew_at(requested_at, ttl));
         self.set_renewal(id, renew_at);
     }
 
@@ -91,22 +92,22 @@ impl Leases {
 
     /// The renewals that are due, and the holds whose deadline has passed.
     pub(super) fn due(&mut self, now: Instant) -> (Vec<(u64, RenewRequest)>, Vec<Arc<LeaseState>>) {
-        let (mut due, mut over) = (Vec::new(), Vec::new());
+        let (mut due, mut expired) = (Vec::new(), Vec::new());
         let first = self.timers.first().filter(|(timer, _)| *timer <= now);
         let Some(first) = first.and_then(|(_, id)| self.watched.get(id)) else {
-            return (due, over);
+            return (due, expired);
         };
         // Those that may travel with the first. A lease alone waits until its own time.
         let range = ..=(now + first.early(now), u64::MAX);
-        let ripe: Vec<_> = self.timers.range(range).copied().collect();
-        for (timer, id) in ripe {
+        let candidates: Vec<_> = self.timers.range(range).copied().collect();
+        for (timer, id) in candidates {
             let Some(watched) = self.watched.get_mut(&id) else { continue };
             if timer > now + watched.early(now) {
                 continue;
             }
             self.timers.remove(&(timer, id));
-            if !watched.hold.is_kept(now) {
-                over.push(watched.hold.clone());
+            if !watched.hold.is_live(now) {
+                expired.push(watched.hold.clone());
                 continue;
             }
             if watched.renew_at.is_some_and(|renew_at| renew_at <= timer) {
@@ -119,7 +120,7 @@ impl Leases {
             watched.timer = earlier(watched.renew_at, watched.hold.valid_until());
             self.timers.insert((watched.timer, id));
         }
-        (due, over)
+        (due, expired)
     }
 
     pub(super) fn next(&self) -> Option<Instant> {
@@ -137,15 +138,15 @@ impl Leases {
 
     /// The store has nothing more of the claim with this token. Returns the holds to notify.
     pub(super) fn lose_all_of(&mut self, token: OwnerToken) -> Vec<Arc<LeaseState>> {
-        let of_it = |watched: &&mut Watched| watched.hold.claim().token() == token;
-        self.watched.values_mut().filter(of_it).map(Watched::lose).collect()
+        let is_of_token = |watched: &&mut Watched| watched.hold.claim().token() == token;
+        self.watched.values_mut().filter(is_of_token).map(Watched::lose).collect()
     }
 
     pub(super) fn is_lost(&self, id: u64) -> bool {
         self.watched.get(&id).is_some_and(|watched| watched.is_lost)
     }
 
-    pub(super) fn of(&self, token: OwnerToken) -> Vec<Arc<LeaseState>> {
+    pub(super) fn holds_of(&self, token: OwnerToken) -> Vec<Arc<LeaseState>> {
         let holds = self.watched.values().map(|watched| &watched.hold);
         holds.filter(|hold| hold.claim().token() == token).cloned().collect()
     }
@@ -177,8 +178,8 @@ impl Watched {
 
     /// When to try again without an answer: after a part of the remaining time.
     fn again(&self, now: Instant, part: u32) -> Instant {
-        let left = self.hold.valid_until().saturating_duration_since(now);
-        now + (left / part).max(MIN_RETRY_PAUSE)
+        let remaining = self.hold.valid_until().saturating_duration_since(now);
+        now + (remaining / part).max(MIN_RETRY_PAUSE)
     }
 }
 

@@ -10,15 +10,15 @@ use crate::store::OwnerToken;
 impl Watchdog {
     /// Whether the claim with this token has its lock.
     pub(crate) fn holds(&self, token: OwnerToken) -> bool {
-        let (holds, now) = (self.leases().leases.of(token), Instant::now());
-        holds.iter().any(|hold| hold.is_kept(now))
+        let (holds, now) = (self.leases().leases.holds_of(token), Instant::now());
+        holds.iter().any(|hold| hold.is_live(now))
     }
 
     /// Whether the claim with this token had its lock and has it no more, though its holder has not let go
     /// of it yet.
     pub(crate) fn has_lost(&self, token: OwnerToken) -> bool {
-        let (holds, now) = (self.leases().leases.of(token), Instant::now());
-        !holds.is_empty() && holds.iter().all(|hold| !hold.is_kept(now))
+        let (holds, now) = (self.leases().leases.holds_of(token), Instant::now());
+        !holds.is_empty() && holds.iter().all(|hold| !hold.is_live(now))
     }
 
     /// The store says by itself that the claim with this token has lost its lock.
@@ -36,7 +36,7 @@ impl Watchdog {
     /// The lease of the claim with this token is over, for its holder as for the store.
     #[cfg(feature = "testing")]
     pub(crate) fn expired(&self, token: OwnerToken) {
-        let holds = self.leases().leases.of(token);
+        let holds = self.leases().leases.holds_of(token);
         holds.iter().for_each(|hold| hold.lose(LostReason::Expired));
     }
 }
@@ -44,7 +44,7 @@ impl Watchdog {
 /// Tells a holder that the store has its lock no more.
 pub(super) fn lose(hold: &LeaseState) {
     // Not where it is being released: that may have overtaken a renewal.
-    if hold.is_kept(Instant::now()) {
+    if hold.is_live(Instant::now()) {
         let key = hold.claim().key().as_str();
         tracing::warn!(
             key,

@@ -143,20 +143,20 @@ impl Watchdog {
         }
     }
 
-    /// Watches a hold acquired at `asked` for `ttl` until [`forget`](Self::forget) gets its id.
+    /// Watches a hold acquired at `requested_at` for `ttl` until [`forget`](Self::forget) gets its id.
     /// Also whether the task was woken for it.
     pub(crate) fn watch(
         &self,
         hold: &Arc<LeaseState>,
-        asked: Instant,
+        requested_at: Instant,
         ttl: Duration,
     ) -> (u64, bool) {
-        let (id, wakes) = self.new_leases.watch(hold, asked, ttl);
+        let (id, wakes) = self.new_leases.watch(hold, requested_at, ttl);
         if wakes {
             self.queue().wake();
         }
         // Only now, because a loss that comes from here on finds the lease.
-        if self.early_losses.take(hold.claim().token(), asked) {
+        if self.early_losses.take(hold.claim().token(), requested_at) {
             lose(hold);
         }
         (id, wakes)

@@ -59,13 +59,13 @@ impl Watchdog {
     {
         self.check_process()?;
         let handle = self.own_runtime().map_err(|error| error.about(key))?;
-        let (answer, answered) = sync_channel(1);
+        let (sender, receiver) = sync_channel(1);
         handle.spawn(async move {
             let outcome = AssertUnwindSafe(future).catch_unwind().await;
             // The receiver exists until the answer has come.
-            answer.send(outcome).ok();
+            sender.send(outcome).ok();
         });
-        let outcome = answered.recv();
+        let outcome = receiver.recv();
         self.own_runtime.own().waiting -= 1;
         self.settled();
         match outcome {
@@ -130,8 +130,9 @@ impl Watchdog {
         if !queue.is_driven_by_only(id) {
             return;
         }
-        let owes = |queue: &mut Queue| !queue.releases.all_settled() && queue.is_driven_by(id);
-        let waited = self.released.wait_timeout_while(queue, MAX_DROP_DELAY, owes);
+        let has_unsettled =
+            |queue: &mut Queue| !queue.releases.all_settled() && queue.is_driven_by(id);
+        let waited = self.released.wait_timeout_while(queue, MAX_DROP_DELAY, has_unsettled);
         let (queue, outcome) = waited.unwrap_or_else(PoisonError::into_inner);
         self.own_runtime.own().timed_out_before = outcome.timed_out();
         drop(queue);

@@ -89,7 +89,7 @@ impl Queue {
         release: PendingRelease,
         now: Instant,
     ) -> Option<PendingRelease> {
-        let given_up = self.releases.again(release, now);
+        let given_up = self.releases.retry(release, now);
         self.wake();
         given_up
     }

@@ -35,8 +35,8 @@ impl Watchdog {
     pub(crate) fn undo(self: &Arc<Self>, lock: ReleaseRequest, ttl: Duration) {
         let now = Instant::now();
         let release = PendingRelease::new(lock, now + ttl, false, now);
-        let lasts = self.store.entry_lifetime(ttl);
-        self.queue().release(release.at_least_for(lasts), now);
+        let lifetime = self.store.entry_lifetime(ttl);
+        self.queue().release(release.retry_longer(lifetime), now);
         self.ensure_driven();
     }
 

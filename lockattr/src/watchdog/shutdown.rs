@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::Watchdog;
-use super::new_leases::place;
+use super::new_leases::shard_index;
 use super::queue::Queue;
 use crate::LostReason;
 use crate::store::ReleaseRequest;
@@ -42,7 +42,7 @@ impl Watchdog {
 
     /// Returns once nothing more may be acquired.
     pub(crate) async fn stopped(&self) {
-        let mut stopped = pin!(self.stopped[place()].notified());
+        let mut stopped = pin!(self.stopped[shard_index()].notified());
         // Listen first, look second: a shutdown in between is then not missed.
         stopped.as_mut().enable();
         if !self.is_shut_down() {
@@ -70,15 +70,15 @@ impl Watchdog {
             return;
         }
         let limit = limit.min(LONGEST_SHUTDOWN);
-        let let_go = |queue: &Queue| queue.leases.is_empty() && self.pending_acquires.none();
-        timeout(limit, self.until(let_go)).await.ok();
+        let is_idle = |queue: &Queue| queue.leases.is_empty() && self.pending_acquires.none();
+        timeout(limit, self.until(is_idle)).await.ok();
         let deadline = Instant::now() + limit;
         let abandoned = self.leases().leases.abandon();
         if !abandoned.is_empty() {
             tracing::warn!(count = abandoned.len(), "released locks whose holders did not stop");
             for hold in abandoned {
                 let lock = ReleaseRequest::new(hold.claim().clone());
-                self.release_later(lock, hold.store_lets_go_at(), true);
+                self.release_later(lock, hold.expires_in_store_at(), true);
             }
         }
         // A caller that lets go from here on does so in time or not at all.

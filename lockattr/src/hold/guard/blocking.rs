@@ -52,6 +52,6 @@ impl LockGuard {
     /// # }
     /// ```
     pub fn scope_blocking<T>(&self, work: impl FnOnce() -> T) -> T {
-        run_scoped(self.place(), work)
+        run_scoped(self.position(), work)
     }
 }

@@ -53,13 +53,13 @@ impl Granted {
     /// The guard for a caller whose own code is the body.
     pub(crate) async fn for_caller(mut self) -> Result<LockGuard, Error> {
         loop {
-            let lost = match self.begins() {
+            let lost = match self.enter() {
                 Ok(()) => return Ok(self.guard),
                 Err(lost) => lost,
             };
             match self.options_for_retry() {
                 // Boxed, or every acquisition would reserve the space for a second one.
-                Some(options) => self = Box::pin(self.again(options, lost)).await?,
+                Some(options) => self = Box::pin(self.reacquire(options, lost)).await?,
                 None => return Err(lost),
             }
         }
@@ -68,7 +68,7 @@ impl Granted {
     /// The same, on this thread.
     pub(crate) fn for_caller_blocking(mut self) -> Result<LockGuard, Error> {
         loop {
-            let lost = match self.begins() {
+            let lost = match self.enter() {
                 Ok(()) => return Ok(self.guard),
                 Err(lost) => lost,
             };
@@ -79,7 +79,7 @@ impl Granted {
         }
     }
 
-    fn begins(&self) -> Result<(), Error> {
+    fn enter(&self) -> Result<(), Error> {
         enter(self.guard.frame(), None).map(drop)
     }
 
@@ -88,20 +88,24 @@ impl Granted {
     /// ended.
     pub(super) fn options_for_retry(&self) -> Option<ResolvedOptions> {
         let ended_outside = self.guard.is_nested() || self.guard.is_shut_down();
-        let ended_beside = !self.guard.turns_are_held();
+        let ended_beside = !self.guard.reentered_are_held();
         if ended_outside || ended_beside {
             return None;
         }
-        self.options.rest(self.began.elapsed())
+        self.options.remaining_after(self.began.elapsed())
     }
 
     /// Acquires the lock again with these options. On failure, returns the loss of the first lease;
     /// the error of the second attempt is only an event, because `on_busy` and `on_unavailable`
     /// were applied before.
-    pub(super) async fn again(self, options: ResolvedOptions, lost: Error) -> Result<Self, Error> {
-        let (keys, turns) = self.guard.let_go().await;
+    pub(super) async fn reacquire(
+        self,
+        options: ResolvedOptions,
+        lost: Error,
+    ) -> Result<Self, Error> {
+        let (keys, reentered) = self.guard.release_ended().await;
         match self.manager.acquire_new(&options, keys).await {
-            Ok(guard) => Ok(Self { guard: guard.and(turns), ..self }),
+            Ok(guard) => Ok(Self { guard: guard.with_reentered(reentered), ..self }),
             Err(error) => {
                 tracing::debug!(%error, "the lease ended before the body began, and there is no other");
                 Err(lost)
@@ -116,7 +120,7 @@ impl Granted {
         lost: Error,
     ) -> Result<Self, Error> {
         let (manager, key) = (self.manager.clone(), self.guard.key().to_owned());
-        manager.wait_for(&key, self.again(options, lost))
+        manager.wait_for(&key, self.reacquire(options, lost))
     }
 }
 

@@ -16,21 +16,21 @@ const SECOND: Duration = Duration::from_secs(1);
 const TTL: Duration = Duration::from_secs(30);
 const INSTANT: Duration = Duration::from_nanos(1);
 
-/// Watches a hold asked for at `asked`; its number, which is one more than the last.
-fn watch(leases: &mut Leases, asked: Instant, ttl: Duration, renew: bool) -> u64 {
+/// Watches a hold asked for at `requested_at`; its number, which is one more than the last.
+fn watch(leases: &mut Leases, requested_at: Instant, ttl: Duration, renew: bool) -> u64 {
     let claim = Arc::new(Claim::new(LockKey::new("lock:", "a").unwrap(), ""));
     let fencing = FencingToken::from_counter(7);
-    let granted = GrantedLease { claim, fencing, asked, ttl, renew, max_hold: None };
+    let granted = GrantedLease { claim, fencing, requested_at, ttl, renew, max_hold: None };
     let hold = Arc::new(LeaseState::new(granted));
-    let (id, renew_at) = (leases.all().len() as u64 + 1, hold.renew_at(asked, ttl));
+    let (id, renew_at) = (leases.all().len() as u64 + 1, hold.renew_at(requested_at, ttl));
     leases.watch(Lease { id, hold, renew_at });
     id
 }
 
 /// The numbers of the leases to renew, and how many have ended.
 fn due(leases: &mut Leases, now: Instant) -> (Vec<u64>, usize) {
-    let (due, over) = leases.due(now);
-    (due.into_iter().map(|(id, _)| id).collect(), over.len())
+    let (due, expired) = leases.due(now);
+    (due.into_iter().map(|(id, _)| id).collect(), expired.len())
 }
 
 /// Red without: any of the searches by number or by token.
@@ -46,8 +46,8 @@ fn each_lease_is_found_by_its_number_and_by_its_token_until_it_is_forgotten() {
     let holds = [first, second, third].map(|id| leases.hold(id).unwrap());
     for (hold, listed) in holds.iter().zip(leases.all()) {
         assert!(Arc::ptr_eq(hold, &listed), "in their order");
-        let of_it = leases.of(hold.claim().token());
-        assert!(matches!(&of_it[..], [one] if Arc::ptr_eq(one, hold)));
+        let is_of_token = leases.holds_of(hold.claim().token());
+        assert!(matches!(&is_of_token[..], [one] if Arc::ptr_eq(one, hold)));
     }
     assert_eq!(leases.all().len(), 3);
     leases.forget(second);

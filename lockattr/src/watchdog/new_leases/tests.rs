@@ -14,32 +14,33 @@ use crate::{FencingToken, LostReason};
 const SECOND: Duration = Duration::from_secs(1);
 const TTL: Duration = Duration::from_secs(30);
 
-fn hold(asked: Instant, renew: bool) -> Arc<LeaseState> {
+fn hold(requested_at: Instant, renew: bool) -> Arc<LeaseState> {
     let claim = Arc::new(Claim::new(LockKey::new("lock:", "a").unwrap(), ""));
     let fencing = FencingToken::from_counter(7);
     Arc::new(LeaseState::new(GrantedLease {
         claim,
         fencing,
-        asked,
+        requested_at,
         ttl: TTL,
         renew,
         max_hold: None,
     }))
 }
 
-/// Red without: the comparison in `watch`, or what `looks` or `sleeps` stores.
+/// Red without: the comparison in `watch`, or what `begin_check` or `set_asleep_until` stores.
 #[test]
 fn a_new_lease_wakes_the_tasks_only_if_it_is_due_before_all_others() {
     let new_leases = NewLeases::new();
     let now = Instant::now();
-    let wakes = |asked, ttl| new_leases.watch(&hold(asked, true), asked, ttl).1;
+    let wakes =
+        |requested_at, ttl| new_leases.watch(&hold(requested_at, true), requested_at, ttl).1;
     assert!(wakes(now, TTL), "they sleep for ever");
-    new_leases.sleeps(Some(now + TTL / 3));
+    new_leases.set_asleep_until(Some(now + TTL / 3));
     assert!(!wakes(now, TTL) && !wakes(now + SECOND, TTL));
     assert!(wakes(now, TTL / 2));
-    new_leases.looks();
+    new_leases.begin_check();
     assert!(wakes(now + SECOND, TTL), "one looks, and may have passed this place");
-    new_leases.sleeps(None);
+    new_leases.set_asleep_until(None);
     assert!(wakes(now + SECOND, TTL));
 }
 

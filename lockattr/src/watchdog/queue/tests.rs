@@ -26,12 +26,12 @@ fn claim() -> Arc<Claim> {
     Arc::new(Claim::new(LockKey::new("lock:", "a").unwrap(), ""))
 }
 
-fn hold(asked: Instant) -> Arc<LeaseState> {
+fn hold(requested_at: Instant) -> Arc<LeaseState> {
     let (claim, fencing) = (claim(), FencingToken::from_counter(7));
     Arc::new(LeaseState::new(GrantedLease {
         claim,
         fencing,
-        asked,
+        requested_at,
         ttl: TTL,
         renew: true,
         max_hold: None,
@@ -39,8 +39,8 @@ fn hold(asked: Instant) -> Arc<LeaseState> {
 }
 
 /// Watches a hold; the lease's number.
-fn watch(queue: &mut Queue, hold: Arc<LeaseState>, asked: Instant) -> u64 {
-    let (id, renew_at) = (7, hold.renew_at(asked, TTL));
+fn watch(queue: &mut Queue, hold: Arc<LeaseState>, requested_at: Instant) -> u64 {
+    let (id, renew_at) = (7, hold.renew_at(requested_at, TTL));
     queue.leases.watch(Lease { id, hold, renew_at });
     id
 }
@@ -199,7 +199,7 @@ fn a_lease_that_was_not_renewed_wakes_the_tasks_when_it_is_handed_off() {
     let fixed = GrantedLease {
         claim: claim(),
         fencing,
-        asked: now,
+        requested_at: now,
         ttl: TTL,
         renew: false,
         max_hold: None,
