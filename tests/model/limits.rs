@@ -10,7 +10,7 @@ use crate::waiters::stand;
 
 /// Two tasks wait here, and the notification that another process waits comes at any moment.
 ///
-/// Red without: `passed >= count` in `Head::next` (or with `>`); the counting there; the note in
+/// Red without: `handoffs >= count` in `Head::next` (or with `>`); the counting there; the note in
 /// `WaitQueues::contended`.
 #[test]
 fn once_it_is_wanted_it_is_handed_off_so_often_before_the_next_asks() {

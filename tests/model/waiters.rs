@@ -60,7 +60,7 @@ fn check(name: &str, first: First, behind: Vec<(Waits, bool)>) {
     });
 }
 
-/// Red without: `called` in `Waiter::drop` (a lock is handed to a waiter that is gone); `pick_up`
+/// Red without: `selected` in `Waiter::drop` (a lock is handed to a waiter that is gone); `pick_up`
 /// there (the turn of a waiter that is gone is lost); a new id for each waiter (another one's place
 /// is given up).
 #[test]

@@ -1,4 +1,5 @@
-//! The head of a wait queue: the caller of this process that asks the store, or holds the lock.
+//! The head of a wait queue: the caller of this process that sends the requests to the store, or
+//! holds the lock.
 
 use std::collections::hash_map::Entry;
 use std::fmt;
@@ -8,19 +9,19 @@ use super::waiter::QueuedWaiter;
 use super::{ByName, Limits, Name, WaitQueue, WaitQueues, wake};
 use crate::platform::sync::{Arc, Instant};
 
-/// What follows when the head is done.
+/// What happens to the lock when its holder is done.
 pub(crate) enum Next<W, T, K = ()> {
     /// This waiter gets the lock.
     Waiter(SelectedWaiter<W, T, K>),
-    /// No caller who could have it from here; the next one, if any, asks the store.
+    /// No waiter can get it from here. The next one, if any, sends a request to the store.
     Store {
         /// Whether another process waits.
         contended: bool,
     },
 }
 
-/// The head of a wait queue. It asks the store, or holds the lock. When it is dropped, the next waiter
-/// becomes the head.
+/// The head of a wait queue: it sends the requests to the store, or holds the lock. When it is
+/// dropped, the next waiter becomes the head.
 pub(crate) struct Head<W, T, K = ()> {
     pub(super) queues: Arc<WaitQueues<W, T, K>>,
     pub(super) name: Name,
@@ -28,7 +29,7 @@ pub(crate) struct Head<W, T, K = ()> {
     pub(super) left: bool,
 }
 
-/// The head as seen by callers that hold the lock together. The last of them drops the head.
+/// A view of the head for callers that hold the lock together. The last of them drops the head.
 pub(crate) struct SharedHead<W, T, K = ()> {
     queues: Arc<WaitQueues<W, T, K>>,
     name: Name,
@@ -36,8 +37,9 @@ pub(crate) struct SharedHead<W, T, K = ()> {
 }
 
 impl<W, T, K> Head<W, T, K> {
-    /// The store granted the lock, and reported whether other claims waited at that moment; this process
-    /// may have been notified of later ones before. `ours` is what waiters here learn about the lock.
+    /// Records that the store granted the lock, and whether it reported waiting claims. This
+    /// process may have been notified of later claims before. `ours` is what waiters here learn
+    /// about the lock.
     pub(crate) fn granted(&self, contended: bool, ours: K, now: Instant) {
         let known_waiters = {
             let mut by_name = self.queues.by_name(&self.name);
@@ -50,7 +52,7 @@ impl<W, T, K> Head<W, T, K> {
         wake(known_waiters);
     }
 
-    /// The store answered that another process holds the lock, or did not answer.
+    /// Records what the store answered, or that it did not answer.
     pub(crate) fn learned(&self, known: K) {
         let known_waiters = {
             let mut by_name = self.queues.by_name(&self.name);
@@ -61,7 +63,7 @@ impl<W, T, K> Head<W, T, K> {
         wake(known_waiters);
     }
 
-    /// It lives, and has nothing else to say.
+    /// Shows that the head is alive.
     pub(crate) fn show_life(&self) {
         if let Some(queue) = self.queues.by_name(&self.name).queue_of(self) {
             queue.signs += 1;
@@ -77,13 +79,13 @@ impl<W, T, K> Head<W, T, K> {
         by_name.queue_of(self)?.known.as_ref().map(|(known, _)| known.clone())
     }
 
-    /// Who gets the lock next, if `fits` says that the first in the queue can have it from here.
+    /// Selects the waiter that gets the lock next: the first in the queue, if it `fits`.
     pub(crate) fn next(&self, now: Instant, fits: impl FnOnce(&W) -> bool) -> Next<W, T, K> {
         self.queues.next(&self.name, self.id, now, fits)
     }
 
-    /// From now on several callers hold the lock together. From `ours`, waiters here learn how to join
-    /// them.
+    /// Records that several callers hold the lock together from now on. `ours` shows waiters here
+    /// how to join them.
     pub(crate) fn share(&self, ours: K) {
         if let Some(queue) = self.queues.by_name(&self.name).queue_of(self) {
             queue.known = Some((ours, true));
@@ -91,12 +93,12 @@ impl<W, T, K> Head<W, T, K> {
         }
     }
 
-    /// The head as seen by callers that hold the lock together.
+    /// A view of this head for callers that hold the lock together.
     pub(crate) fn shared(&self) -> SharedHead<W, T, K> {
         SharedHead { queues: self.queues.clone(), name: self.name.clone(), id: self.id }
     }
 
-    /// Leaves the lock here until `until`, for the next call; gives it back if somebody waits.
+    /// Caches the lock here until `until`, for the next call. Returns it if any caller waits.
     pub(crate) fn cache(mut self, lock: T, until: Instant) -> Result<(), T> {
         let queues = self.queues.clone();
         let mut by_name = queues.by_name(&self.name);
@@ -118,23 +120,24 @@ impl<W, T, K> Head<W, T, K> {
         self.left = true;
         let waiter = {
             let mut by_name = self.queues.by_name(&self.name);
-            // The usual end of a free lock: its name is looked up once.
+            // The usual end of a free lock, so it looks the name up only once.
             let Entry::Occupied(mut queue) = by_name.queues.entry(self.name.clone()) else {
                 return;
             };
             if queue.get().head != self.id {
                 return;
             }
-            let alone = queue.get().selected.is_empty() && queue.get().pending.is_empty();
-            if alone && queue.get().waiting.is_empty() {
+            let is_last = queue.get().selected.is_empty() && queue.get().pending.is_empty();
+            if is_last && queue.get().waiting.is_empty() {
                 queue.remove();
                 return;
             }
-            // What the store last said of it stays true for now; that it was ours does not.
+            // What the store last reported stays true for now; that this process holds the lock
+            // does not.
             queue.get_mut().known.take_if(|(_, ours)| *ours);
             by_name.promote_next(&self.name)
         };
-        // Not while the lines are locked: the caller that is woken may want them.
+        // The mutex is unlocked first: the woken waiter may lock it.
         if let Some(waiter) = waiter {
             waiter.notify();
         }
@@ -142,7 +145,7 @@ impl<W, T, K> Head<W, T, K> {
 }
 
 impl<W, T, K> WaitQueues<W, T, K> {
-    /// Selects the next holder after the head with this number.
+    /// Selects the next holder after the head with this id.
     fn next(
         self: &Arc<Self>,
         name: &Name,
@@ -159,11 +162,11 @@ impl<W, T, K> WaitQueues<W, T, K> {
             return to_store;
         }
         let Limits { count, time } = self.limits;
-        if let Some((since, passed)) = &mut queue.contended {
-            if *passed >= count || now.saturating_duration_since(*since) >= time {
+        if let Some((since, handoffs)) = &mut queue.contended {
+            if *handoffs >= count || now.saturating_duration_since(*since) >= time {
                 return to_store;
             }
-            *passed += 1;
+            *handoffs += 1;
         }
         let Some(waiter) = queue.waiting.pop_front() else { return to_store };
         queue.selected.push(waiter.id);
@@ -172,7 +175,7 @@ impl<W, T, K> WaitQueues<W, T, K> {
 }
 
 impl<W, T, K> SharedHead<W, T, K> {
-    /// Who may have the lock beside those who have it, if `fits` says that the first in the queue can.
+    /// Selects a waiter that joins the present holders: the first in the queue, if it `fits`.
     pub(crate) fn next(&self, now: Instant, fits: impl FnOnce(&W) -> bool) -> Next<W, T, K> {
         self.queues.next(&self.name, self.id, now, fits)
     }
@@ -186,7 +189,7 @@ impl<W, T, K> SharedHead<W, T, K> {
 }
 
 impl<W, T, K> ByName<W, T, K> {
-    /// The queue of a head, unless that was passed over.
+    /// The queue of a head, unless the head was replaced.
     fn queue_of(&mut self, head: &Head<W, T, K>) -> Option<&mut WaitQueue<W, T, K>> {
         self.queue_headed_by(&head.name, head.id)
     }
@@ -195,7 +198,8 @@ impl<W, T, K> ByName<W, T, K> {
         self.queues.get_mut(name).filter(|queue| queue.head == id)
     }
 
-    /// The first waiter becomes the head, once it is notified; without one there is no queue any more.
+    /// Makes the first waiter the head and returns it, to be notified. Without a waiter, removes
+    /// the queue.
     pub(super) fn promote_next(&mut self, name: &str) -> Option<QueuedWaiter<W>> {
         let id = self.next_id();
         let queue = self.queues.get_mut(name)?;

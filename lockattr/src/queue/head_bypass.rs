@@ -1,5 +1,5 @@
-//! Bypassing the head: while the head waits in the store's queue, one of several holders releases its lease and
-//! hands it to a waiter of this process.
+//! Bypassing the head: while the head waits in the store's queue, one of several holders hands its
+//! lease to a waiter of this process.
 
 use std::time::Duration;
 
@@ -7,24 +7,24 @@ use super::handoff::SelectedWaiter;
 use super::{Limits, WaitQueue, WaitQueues};
 use crate::platform::sync::{Arc, Instant};
 
-/// How many callers bypassed the head since the store last granted this process a lease.
+/// How many callers bypassed the head since the store last granted a lease to this process.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum HeadBypass {
-    /// The count, and the time of the first.
+    /// Their number, and when the first of them did.
     Count(u32, Instant),
-    /// The limit was reached at this instant, and one lease went to the store. After [`GRACE`] the others go there
-    /// too.
+    /// The limit was reached at this instant, and one lease went to the store. After [`GRACE`],
+    /// further leases go there too.
     Enough(Instant),
 }
 
-/// For this long after one lease went to the store, callers still bypass the head: a store nearby may grant that
-/// lease to the head. Later, another process may wait there, perhaps for all leases. Over a slower network the
-/// other leases go to the store as well.
+/// For this long after one lease went to the store, callers still bypass the head: a store nearby
+/// may grant that lease to the head. Later, another process may wait there, perhaps for all leases.
+/// Over a slower network the other leases go to the store as well.
 const GRACE: Duration = Duration::from_millis(2);
 
 impl<W, T, K> WaitQueues<W, T, K> {
-    /// Whether the first waiter behind the head may bypass it, if it `fits`. If so, returns a number that is
-    /// greater than those of all present waiters, and not greater than those of later ones.
+    /// Whether the first waiter behind the head may bypass it, if it `fits`. If so, returns an id
+    /// that is greater than those of all present waiters, and not greater than those of later ones.
     pub(crate) fn may_bypass_head(
         &self,
         name: &str,
@@ -36,7 +36,7 @@ impl<W, T, K> WaitQueues<W, T, K> {
         by_name.queues.get_mut(name)?.admits_bypass(self.limits, now, fits).then_some(next)
     }
 
-    /// Takes out the first waiter, which bypasses the head, if its number is smaller than `before`.
+    /// Takes the first waiter out of the queue, past the head, if its id is smaller than `before`.
     pub(crate) fn bypass_head(
         self: &Arc<Self>,
         name: &str,
@@ -59,7 +59,7 @@ impl<W, T, K> WaitQueues<W, T, K> {
         Some(SelectedWaiter { queues: self.clone(), name: name.into(), waiter })
     }
 
-    /// The store granted a lease of this name, so the count of bypasses starts again.
+    /// The store granted a lease for this name: counts the bypasses from zero again.
     pub(crate) fn was_granted(&self, name: &str) {
         if let Some(queue) = self.by_name(name).queues.get_mut(name) {
             queue.bypass = None;

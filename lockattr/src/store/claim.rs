@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use super::attempts::Attempts;
 use super::queued_state::QueuedState;
 use super::{LockKey, Sharing, Subscriber};
-use crate::lock::key::{sorted_unique, named};
+use crate::lock::key::{named, sorted_unique};
 use crate::lock::token::OwnerToken;
 use crate::platform::entropy::random_bits;
 
