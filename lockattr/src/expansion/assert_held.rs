@@ -158,7 +158,7 @@ impl fmt::Display for Unheld {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.key {
             Some(key) => write!(f, "`{key}` is not held"),
-            None => write!(f, "`{}` could not be printed, so that it is not held", self.template),
+            None => write!(f, "`{}` could not be printed, so it cannot be held", self.template),
         }
     }
 }
@@ -183,7 +183,7 @@ impl fmt::Display for Instead<'_> {
             }
         }
         if over {
-            f.write_str("it was released already, and this task went on; ")?;
+            f.write_str("it is already released, and this task outlived the hold; ")?;
         }
         match &*held {
             [] => f.write_str("this call chain holds no lock")?,

@@ -52,7 +52,7 @@ pub(crate) use reader_group::ReaderGroup;
 /// # Ok(())
 /// # }
 /// ```
-#[must_use = "the lock is given back as soon as the guard is dropped"]
+#[must_use = "the lock is released as soon as the guard is dropped"]
 pub struct LockGuard {
     ownership: Ownership,
     /// With several keys, the holds that were re-entered: the guard leaves them when it is dropped.

@@ -31,7 +31,7 @@ impl<B: Future> Stage<B> {
     pub(crate) fn poll_begun(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<B::Output> {
         match self.project() {
             StageProj::Runs { body } => body.poll(context),
-            _ => panic!("polled again after it was ready"),
+            _ => panic!("polled after completion"),
         }
     }
 }

@@ -19,9 +19,9 @@ pub(crate) fn may_wait(key: &str) -> Result<(), Error> {
     }
     let about = if key.is_empty() { String::new() } else { format!("`{key}`: ") };
     Err(Error::InvalidOptions(format!(
-        "{about}to wait here would stop a thread that runs async tasks: make the annotated function an \
-         `async fn` (or call `acquire` in place of `acquire_blocking`, and its like), or call it in \
-         `tokio::task::spawn_blocking`"
+        "{about}waiting here would block a thread that runs async tasks: make the annotated \
+         function an `async fn` (or call `acquire` instead of `acquire_blocking`, and so on), or \
+         call it in `tokio::task::spawn_blocking`"
     )))
 }
 

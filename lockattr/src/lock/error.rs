@@ -109,7 +109,7 @@ pub enum Error {
     /// [`LockManager::scope`](crate::LockManager::scope).
     #[error(
         "no lock manager is installed: call `LockManager::install` at start-up, or `install_as` \
-             with the name that `manager = \"…\"` asks for"
+         under the name in `manager = \"…\"`"
     )]
     NoManager,
     /// The key cannot be locked; the text says why.
@@ -170,12 +170,12 @@ impl Error {
 impl fmt::Display for LostReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Expired => "it ran out before it was renewed",
+            Self::Expired => "it expired before it was renewed",
             Self::Taken => "the store no longer has this process as its holder",
             Self::MaxHold => "it was held as long as `max_hold` allows",
             Self::ShutDown => "the lock manager is shutting down",
             Self::Released => "the hold around it was released",
-            Self::Forked => "this process was forked from the one that has it",
+            Self::Forked => "this process was forked from the holder",
         })
     }
 }
@@ -289,8 +289,9 @@ impl fmt::Display for Circle<'_> {
         }
         write!(
             f,
-            ", which waits for `{}`, held by this call chain: a deadlock; give back what is held and \
-             try again, and take these locks in one order everywhere, or together with `keys`",
+            ", which waits for `{}`, held by this call chain: a deadlock; release what is held \
+             and try again, and acquire these locks in one order everywhere, or together with \
+             `keys`",
             self.holds
         )
     }
@@ -302,7 +303,7 @@ impl fmt::Display for Unreachable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             "" => f.write_str("the store could not be reached"),
-            key => write!(f, "the store could not be asked about `{key}`"),
+            key => write!(f, "the request to the store for `{key}` failed"),
         }
     }
 }

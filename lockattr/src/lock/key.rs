@@ -36,7 +36,8 @@ impl LockKey {
         if key.len() > MAX_KEY_BYTES {
             let start: String = key.chars().take(40).collect();
             return Err(Error::InvalidKey(format!(
-                "the key `{start}…` has {} bytes, the most is {MAX_KEY_BYTES}: lock a digest of it",
+                "the key `{start}…` has {} bytes, and at most {MAX_KEY_BYTES} are allowed: lock a \
+                 digest of it",
                 key.len()
             )));
         }

@@ -232,9 +232,9 @@ pub(crate) fn check_ttl(ttl: Duration, longest: Duration) -> Result<(), Error> {
 fn check_longest(option: &str, time: Duration, longest: Duration) -> Result<(), Error> {
     if time > longest {
         return Err(invalid(format!(
-            "`{option}` is {time:?}, and this store takes leases of {longest:?} at most: set its \
-             `max_ttl`, for every process alike, or its `session_timeout`, where it has one, to twice \
-             as much"
+            "`{option}` is {time:?}, and this store allows leases of {longest:?} at most: set its \
+             `max_ttl` (the same in every process), or its `session_timeout` to twice as much, if \
+             it has one"
         )));
     }
     Ok(())

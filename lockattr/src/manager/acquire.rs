@@ -1,6 +1,6 @@
 //! The first acquisition of a lock, from the call to the store and back, in the order in which it
-//! runs: `acquire_new`, `acquire_unobserved`, `acquire_or_wait`, `acquire_from_store`, `PendingAcquire::{ask,
-//! send, granted}`.
+//! runs: `acquire_new`, `acquire_unobserved`, `acquire_or_wait`, `acquire_from_store`,
+//! `PendingAcquire::{attempt, send, granted}`.
 //!
 //! Other modules deal with other callers and processes: `local_queue.rs` and `contended.rs` with
 //! the wait queue of this process, `contended.rs` with the store's, `deadlock.rs` with deadlocks.
@@ -40,7 +40,8 @@ impl LockManager {
         report(observation, outcome.map(|guard| guard.at(options.site)))
     }
 
-    /// Takes a lock that this process has cached, or asks the store, until the manager shuts down.
+    /// Takes a lock that this process has cached, or acquires it from the store, until the manager
+    /// shuts down.
     async fn acquire_unobserved(
         &self,
         options: &ResolvedOptions,
@@ -48,8 +49,8 @@ impl LockManager {
         observation: &AcquireObservation,
     ) -> Result<LockGuard, Error> {
         let (core, watchdog) = (&self.shared.core, &self.shared.core.watchdog);
-        // First, because the watchdog also sends what an earlier runtime left: perhaps the release
-        // of this key.
+        // First, because the watchdog also sends the requests that an earlier runtime left behind:
+        // perhaps the release of this key.
         watchdog.start()?;
         let mut head = None;
         if let Some(name) = handed_off(options, &keys) {
@@ -71,7 +72,8 @@ impl LockManager {
         }
     }
 
-    /// Asks the store at once, unless callers of this process wait for these locks already.
+    /// Acquires from the store at once, unless callers of this process already wait for these
+    /// locks.
     async fn acquire_or_wait(
         &self,
         options: &ResolvedOptions,
@@ -99,7 +101,7 @@ impl LockManager {
         self.acquire_from_store(pending.companion(companion), keys, attempts, observation).await
     }
 
-    /// A claim for `keys` under a new owner token.
+    /// Makes a claim for `keys` under a new owner token.
     pub(super) fn pending_acquire<'a>(
         &'a self,
         options: &'a ResolvedOptions,
@@ -126,7 +128,7 @@ impl LockManager {
         Ok(pending)
     }
 
-    /// Asks the store. If another process holds the lock, the caller waits in the store's queue.
+    /// Sends a request to the store. If another process holds the lock, waits in the store's queue.
     async fn acquire_from_store(
         &self,
         mut pending: PendingAcquire<'_>,
@@ -143,7 +145,7 @@ impl LockManager {
 }
 
 impl PendingAcquire<'_> {
-    /// Asks the store, and waits in its queue if there is time for that.
+    /// Sends one request to the store, and joins the store's queue if there is time to wait.
     pub(super) async fn attempt(&mut self, attempts: &Attempts) -> Result<LockGuard, Refusal> {
         let mut request = self.request();
         let requested_at = Instant::now();
@@ -170,7 +172,7 @@ impl PendingAcquire<'_> {
         let was_unanswered = std::mem::replace(&mut self.unanswered, true);
         let (ttl, requested_at) = (self.options.ttl, Instant::now());
         let store = self.shared.core.store();
-        // Checked before the request is sent: a release sent later is also executed later.
+        // Checked before the request is sent, because the store executes a later release after it.
         let companion = self.companion.as_ref();
         let is_companion = companion.is_some_and(|it| self.shared.core.watchdog.holds(it.token()));
         let response = store.acquire(&request);
@@ -184,7 +186,7 @@ impl PendingAcquire<'_> {
         self.unanswered = was_unanswered || matches!(&response, Err(error) if !error.is_not_sent());
         match response {
             // The grant arrived after its own lease had expired. `must_undo` stays set: the next
-            // attempt takes the lock over, or the drop releases it.
+            // attempt acquires the lock again, or the drop releases it.
             Ok(AcquireOutcome::Acquired { .. })
                 if Instant::now() >= requested_at + validity(ttl) =>
             {
@@ -206,8 +208,8 @@ impl PendingAcquire<'_> {
         }
     }
 
-    /// Makes the guard of a lock that is held since `requested_at`, and notifies the waiters of this
-    /// process.
+    /// Makes the guard of a lock that was granted to a request sent at `requested_at`, and notifies
+    /// the waiters of this process.
     pub(super) async fn granted(
         &mut self,
         fencing: FencingToken,
@@ -230,7 +232,7 @@ impl PendingAcquire<'_> {
                 let ours = LastKnown::Ours(self.claim.clone());
                 match (&head, self.queue) {
                     (Some(head), _) => head.granted(contended, ours, Instant::now()),
-                    // It asked for all waiters, because the head does not respond.
+                    // This request was for all waiters, because the head does not respond.
                     (None, Some(queue)) => queue.learned(ours),
                     (None, None) => {}
                 }
@@ -247,8 +249,8 @@ impl PendingAcquire<'_> {
             self.claim.left_queue();
         }
         if woken {
-            // A woken task runs next on its own thread, and no other thread takes it from there: a
-            // body that computes from its first line would keep the watchdog from running.
+            // A woken task runs next on this thread, and no other thread takes it over: a body that
+            // computes from its first line would keep the watchdog from running.
             yield_now().await;
         }
         guard
@@ -263,7 +265,7 @@ fn handed_off<'a>(options: &ResolvedOptions, keys: &'a [LockKey]) -> Option<&'a 
     }
 }
 
-/// Takes the lock that this process has cached, if it fits.
+/// Takes the lock that this process has cached, if it suits `options`.
 pub(super) async fn take_cached_lock(
     options: &ResolvedOptions,
     head: Head,

@@ -1,5 +1,5 @@
-//! Acquires what a call asks for: a hold of its own call chain that it re-enters (`reenter.rs`), a
-//! new lock (`acquire.rs`), or several keys, some of each.
+//! Acquires the keys of a call: re-enters a hold of its own call chain (`reenter.rs`), acquires a
+//! new lock (`acquire.rs`), or both for several keys.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ impl LockManager {
         options: &ResolvedOptions,
         key: &str,
     ) -> Result<LockGuard, Error> {
-        // A call that needs no store is ready at once; a loop of such calls must let other tasks
+        // A call that sends no request is ready at once; a loop of such calls must let other tasks
         // run.
         consume_budget().await;
         // Before any allocation: a nested call costs next to nothing.

@@ -21,7 +21,7 @@ use crate::{Error, Holder, Lease, LockGuard, LockOptions};
 /// block.
 ///
 /// They use the machine's clock, even if a test has paused tokio's.
-#[expect(clippy::needless_pass_by_value, reason = "the async forms take their options so")]
+#[expect(clippy::needless_pass_by_value, reason = "as in the async methods")]
 impl LockManager {
     /// [Connects](Self::connect) to the store that `url` names, and waits for its answer.
     ///

@@ -84,7 +84,7 @@ impl<B: Future> Future for Run<B> {
             *this.output = Some(output);
         }
         let released = ready!(this.held.poll_release(context));
-        let output = this.output.take().expect("polled again after it was ready");
+        let output = this.output.take().expect("polled after completion");
         Poll::Ready(output.and_then(|output| released.map(|()| output)))
     }
 }

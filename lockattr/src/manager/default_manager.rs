@@ -70,7 +70,7 @@ pub(crate) fn install(manager: LockManager) -> Result<(), Error> {
 pub(crate) fn install_as(name: &str, manager: LockManager) -> Result<(), Error> {
     let mut named = NAMED.write().unwrap_or_else(PoisonError::into_inner);
     if named.get(name).is_some_and(LockManager::is_of_this_process) {
-        let sentence = format!("a manager is already installed as `{name}`: take another name");
+        let sentence = format!("a manager is already installed as `{name}`: choose another name");
         return Err(Error::InvalidOptions(sentence));
     }
     named.insert(name.into(), manager);

@@ -1,8 +1,8 @@
-//! Waiting inside the process: behind the caller that asks the store, until the lock is handed off,
-//! this caller becomes the head, or its wait budget ends.
+//! Waiting inside the process, behind the caller that sends the requests to the store: until the
+//! lock is handed off, this caller becomes the head, or its wait budget ends.
 //!
-//! So callers that ask for the same keys in the same way share one entry in the store's wait queue,
-//! and a crowd whose wait budgets end together sends no requests.
+//! So callers that request the same keys in the same mode share one entry in the store's wait
+//! queue, and a crowd whose wait budgets end together sends no requests.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -33,40 +33,40 @@ pub(super) struct LocalQueue<'a> {
     pub(super) hands_off: bool,
     /// Whether several callers of this process may hold the lock at once.
     pub(super) shares: bool,
-    /// How many waiters ask at once for each that gets in.
+    /// How many waiters send requests at once after one of them was granted the lock.
     probes: usize,
 }
 
 /// What a caller may do after it has waited in a queue of its process.
 pub(super) enum LocalOutcome {
     Granted(LockGuard),
-    /// Ask the store, and wait in the store's queue; as the companion of this claim, if that has
-    /// the lock.
+    /// Acquire from the store, and wait in the store's queue; as the companion of this claim, if
+    /// that has the lock.
     Head(Head, Option<Arc<Claim>>),
-    /// Ask the store once, independently of the head; the caller returns with this number.
+    /// Send one request, independently of the head; the caller rejoins the queue with this id.
     Probe(Option<u64>, Option<Arc<Claim>>),
-    /// The same for all waiters of this queue, because the head does not respond.
+    /// Send one for all waiters of this queue, because the head does not respond.
     ProbeForAll(u64, QueueProbe),
 }
 
-/// The entry of a caller that waits in it.
+/// A caller that waits in a queue.
 type Waiter = crate::queue::Waiter<ResolvedOptions, LockGuard, LastKnown>;
 
 /// What happens to a waiter whose wait budget has ended.
 enum AfterBudget {
     Received(Received<ResolvedOptions, LockGuard, LastKnown>),
-    /// It asks the store for all waiters.
+    /// It sends a request for all waiters.
     Probes(QueueProbe),
 }
 
-/// Marks that a waiter asks the store for all of its queue. If it gets no answer, another may ask.
+/// Marks that a waiter sends a request for its whole queue. If it gets no answer, another may.
 pub(super) struct QueueProbe {
     queues: Arc<WaitQueues>,
     name: Box<str>,
 }
 
-/// A waiting caller. If a writer gives up, readers here or elsewhere may share the lock with those
-/// inside.
+/// A waiting caller. If a writer gives up, readers here or elsewhere may share the lock with its
+/// present holders.
 struct WaitingWriter<'a> {
     queue: &'a LocalQueue<'a>,
     options: &'a ResolvedOptions,
@@ -93,7 +93,8 @@ impl Drop for QueueProbe {
 }
 
 impl LockManager {
-    /// The queue of this process for `keys`; `None` for a call that always asks the store directly.
+    /// The queue of this process for `keys`; `None` for a call that always acquires from the store
+    /// directly.
     pub(super) fn queue_for<'a>(
         &'a self,
         options: &ResolvedOptions,
@@ -108,8 +109,8 @@ impl LockManager {
         let probes = match options.sharing {
             Sharing::Exclusive | Sharing::Permits(1) => 0,
             Sharing::Permits(_) => 1,
-            // Each reader that gets in sends two more, so that a crowd is in after a few round
-            // trips, and a refusal costs at most two requests.
+            // Each reader that is granted the lock sends two more, so that a crowd is served after
+            // a few round trips, and a refusal costs at most two requests.
             Sharing::Shared => 2,
         };
         let store = watchdog.store();
@@ -120,15 +121,15 @@ impl LockManager {
             }
             [_] if !store.supports_companions() => return None,
             [key] => {
-                // Readers wait in the writers' queue if a writer can let them in.
+                // Readers wait in the writers' queue if a writer can let them in without the store.
                 let is_let_in = options.sharing == Sharing::Shared && store.supports_downgrade();
                 let (name, queues) =
                     (key.name().into(), if is_let_in { exclusive } else { shared });
                 LocalQueue { name, queues, watchdog, hands_off: false, shares: true, probes }
             }
             keys => {
-                // This queue hands nothing off, so two calls whose joined keys read alike would
-                // only wait for each other's requests.
+                // This queue hands nothing off, so two calls whose joined keys are equal by
+                // accident would only wait for each other's requests.
                 let names: Vec<_> = keys.iter().map(LockKey::name).collect();
                 let (name, queues) = (names.join("\n").into(), &self.shared.several);
                 LocalQueue { name, queues, watchdog, hands_off: false, shares: false, probes }
@@ -138,8 +139,8 @@ impl LockManager {
 }
 
 impl LocalQueue<'_> {
-    /// Joins the queue and waits there. `waiter_id` is that of a caller which asked the store from
-    /// this queue before.
+    /// Joins the queue and waits there. `waiter_id` is the id of a caller that left this queue to
+    /// send a request.
     pub(super) async fn wait(
         &self,
         options: &ResolvedOptions,
@@ -202,9 +203,9 @@ impl LocalQueue<'_> {
         }
     }
 
-    /// Ends the wait of a waiter whose wait budget has ended: it reports what the head learned
-    /// last, or learns within the time that any request gets. If the head does not respond, one of
-    /// the waiters asks for all.
+    /// Ends the wait of a waiter whose wait budget has ended: reports what the head learned last,
+    /// or learns within the time that any request gets. If the head does not respond, one of the
+    /// waiters sends a request for all.
     async fn after_budget(
         &self,
         waiter: &mut Waiter,
@@ -222,7 +223,7 @@ impl LocalQueue<'_> {
             tokio::select! {
                 biased;
                 received = waiter.received() => return Ok(AfterBudget::Received(received)),
-                // An answer is known, or the caller that asked for all is gone.
+                // An answer is known, or the caller that sent a request for all is gone.
                 _ = changed => {
                     if std::mem::take(&mut another_asks) {
                         grace = Instant::now();
@@ -243,12 +244,12 @@ impl LocalQueue<'_> {
         }
     }
 
-    /// Notifies the waiters of what a caller learned that asked beside a silent head.
+    /// Notifies the waiters of what a caller learned in parallel with a silent head.
     pub(super) fn learned(&self, known: LastKnown) {
         self.queues.learned(&self.name, known);
     }
 
-    /// Notifies the waiters that a caller which asked for them has the lock.
+    /// Notifies the waiters that a caller which sent a request for them has the lock.
     pub(super) fn learned_for_all(&self, known: LastKnown) {
         self.queues.learned_for_all(&self.name, known);
     }
@@ -260,7 +261,7 @@ impl LocalQueue<'_> {
             self.queues.share(&self.name, LastKnown::Ours(claim.clone()));
         }
         // A permit granted by a notification was the only free one: any other would have gone to
-        // the next in the queue.
+        // the next claim in the store's queue.
         let was_only_free = by == GrantedBy::Notification && claim.sharing() != Sharing::Shared;
         if self.probes > 0 && !was_only_free {
             let can_share = |options: &ResolvedOptions| options.sharing != Sharing::Exclusive;
@@ -273,7 +274,7 @@ impl LocalQueue<'_> {
         self.queues.was_granted(&self.name);
     }
 
-    /// The claim whose companion the waiter of this number is.
+    /// The claim whose companion the waiter with this id is.
     fn companion(&self, waiter_id: u64) -> Option<Arc<Claim>> {
         let known = self.queues.companion(&self.name, waiter_id).filter(|_| self.shares);
         known.and_then(companion)

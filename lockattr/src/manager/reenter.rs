@@ -140,7 +140,7 @@ impl LockManager {
                 None => rest.push(key),
             }
         }
-        // Branches that want the same holds wait at their gates in the same order.
+        // Branches that want the same holds must wait at their gates in the same order.
         entries.sort_by_key(|(outer, _)| Reverse(chain::within(outer)));
         (entries, rest)
     }
@@ -185,8 +185,8 @@ fn check_sharing(inner: Sharing, outer: Sharing, key: &str) -> Result<(), Error>
         (inner, outer) => (described(inner), described(outer)),
     };
     Err(Error::InvalidOptions(format!(
-        "this call chain holds `{key}` {outer}, and inside of that it can never be had {inner}: \
-         take it {inner} where the chain begins"
+        "this call chain holds `{key}` {outer}, so a nested call can never acquire it {inner}: \
+         acquire it {inner} where the chain begins"
     )))
 }
 

@@ -155,7 +155,7 @@ impl<W, T, K> WaitQueues<W, T, K> {
         match handoff {
             Handoff::Lock(lock) => Received::Lock(lock),
             Handoff::Head(id) => {
-                Received::Head(Head { queues: self.clone(), name, id, overdue: false })
+                Received::Head(Head { queues: self.clone(), name, id, left: false })
             }
         }
     }

@@ -117,7 +117,7 @@ impl TestLocks {
     /// Locks with the default settings: a TTL and a wait budget of ten seconds each.
     #[allow(clippy::new_without_default)] // Each call makes separate locks.
     pub fn new() -> Self {
-        Self::with(LockManager::builder()).expect("the defaults make sense")
+        Self::with(LockManager::builder()).expect("the default settings are valid")
     }
 
     /// Locks whose managers have these settings, which must contain neither a URL nor a store.

@@ -77,7 +77,7 @@ impl Network {
         }
         match fault {
             Fault::None => Ok(request()),
-            Fault::Cut => Err(StoreError::new("the test has cut it off")),
+            Fault::Cut => Err(StoreError::new("the test has cut the network")),
             Fault::Hanging => {
                 timeout(NO_ANSWER_AFTER, self.until_mended()).await.map_err(|_| no_response())?;
                 Ok(request())
@@ -118,5 +118,5 @@ impl Network {
 }
 
 fn no_response() -> StoreError {
-    StoreError::new("no answer within 1s, as the test wants it")
+    StoreError::new("no answer within 1s, simulated by the test")
 }

@@ -80,12 +80,12 @@ impl TestLocks {
         match acquired {
             Ok(()) => other,
             Err(Some(holder)) => panic!(
-                "`{}` cannot be held as somebody else: it is held by {holder}; `steal` it, or \
+                "`{}` cannot be held as another client: it is held by {holder}; `steal` it, or \
                  release it first",
                 other.key()
             ),
             Err(None) => panic!(
-                "`{}` cannot be held as somebody else: others stand in line for it",
+                "`{}` cannot be held as another client: callers wait in the queue for it",
                 other.key()
             ),
         }
@@ -128,7 +128,7 @@ impl TestLocks {
         let stolen_from = self.shared.store.directly(|locks| locks.steal(&other.claim, FOR_GOOD));
         assert!(
             !stolen_from.is_empty(),
-            "`{}` cannot be stolen: nobody has it; `hold` it, or wait with `until_held`",
+            "`{}` cannot be stolen: no caller holds it; `hold` it, or wait with `until_held`",
             other.key()
         );
         other.stolen_from = stolen_from.iter().map(|claim| claim.token()).collect();
@@ -163,7 +163,11 @@ impl TestLocks {
     pub fn expire(&self, key: impl AsRef<str>) {
         let key = self.key(key);
         let ended = self.shared.store.directly(|locks| locks.end(&key));
-        assert!(!ended.is_empty(), "`{key}` cannot expire: nobody has it; wait with `until_held`");
+        assert!(
+            !ended.is_empty(),
+            "`{key}` cannot expire: no caller holds it; wait with \
+             `until_held`"
+        );
         for watchdog in self.shared.watchdogs() {
             ended.iter().for_each(|claim| watchdog.expired(claim.token()));
         }

@@ -149,7 +149,11 @@ impl Watchdog {
             Ok(ReleaseOutcome::NotHeld) => {
                 if release.held {
                     observe::release("not_held");
-                    tracing::warn!(key, "the lock was no longer ours when it was released");
+                    tracing::warn!(
+                        key,
+                        "the lock was no longer held by this process when it was \
+                         released"
+                    );
                 }
             }
         }

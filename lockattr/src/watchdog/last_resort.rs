@@ -45,7 +45,8 @@ impl Watchdog {
             if let Err(error) = thread.spawn(move || watchdog.drive()) {
                 // Outside the queue's mutex: a subscriber of the event may take a lock.
                 drop(queue);
-                tracing::error!(%error, "no thread to release locks with");
+                tracing::error!(%error, "no thread could be started to release the remaining \
+                     locks: they are held until their leases expire");
                 return;
             }
             queue.last_resort = Some(LastResort { runtime: None, timed_out_before: false });
@@ -66,7 +67,8 @@ impl Watchdog {
         let runtime = match Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
             Err(error) => {
-                tracing::error!(%error, "no runtime to release locks on");
+                tracing::error!(%error, "no runtime could be started to release the remaining \
+                     locks: they are held until their leases expire");
                 self.queue().last_resort = None;
                 return self.settled();
             }

@@ -258,8 +258,9 @@ impl Watchdog {
 #[cold]
 fn forked() -> Error {
     Error::InvalidOptions(
-        "this lock manager was made before a `fork`, in another process, whose connections and \
-         threads it needs: connect one in this process, on a runtime that was started after the fork"
+        "this lock manager was made before a `fork`, and its connections and threads belong to \
+         the parent process: connect a manager in this process, on a runtime that was started \
+         after the fork"
             .into(),
     )
 }

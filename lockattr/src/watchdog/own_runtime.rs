@@ -71,7 +71,9 @@ impl Watchdog {
         match outcome {
             Ok(Ok(output)) => Ok(output),
             Ok(Err(panic)) => resume_unwind(panic),
-            Err(_) => Err(StoreError::new("the thread that asks it has ended").about(key)),
+            Err(_) => {
+                Err(StoreError::new("the thread that sends its requests has ended").about(key))
+            }
         }
     }
 
@@ -82,7 +84,9 @@ impl Watchdog {
             Some(handle) => handle.clone(),
             None => {
                 let handle = self.start_thread().map_err(|error| {
-                    StoreError::new("no thread to ask it on").not_sent().with_source(error)
+                    StoreError::new("no thread could be started to send the request")
+                        .not_sent()
+                        .with_source(error)
                 })?;
                 own.handle.insert(handle).clone()
             }

@@ -54,7 +54,7 @@ impl Watchdog {
     /// for them, and waits as long again for the store.
     pub(crate) async fn shut_down(self: &Arc<Self>, limit: Duration) {
         if let Err(error) = self.check_process() {
-            tracing::error!(%error, "nothing is shut down");
+            tracing::error!(%error, "the lock manager was not shut down");
             return;
         }
         self.close();
@@ -66,7 +66,7 @@ impl Watchdog {
         holds.iter().for_each(|hold| hold.lose(LostReason::ShutDown));
         self.stopped.iter().for_each(Notify::notify_waiters);
         if let Err(error) = self.start() {
-            tracing::error!(%error, "nothing can be waited for");
+            tracing::error!(%error, "the shutdown did not wait for bodies and releases");
             return;
         }
         let limit = limit.min(LONGEST_SHUTDOWN);

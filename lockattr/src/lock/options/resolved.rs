@@ -65,7 +65,7 @@ impl LockOptions {
             Some(OnLost::Cancel) => {
                 return Err(invalid(
                     "`on_lost` is `Cancel`, and nothing can stop code that runs on the calling \
-                     thread: take `Error` or `Ignore`, and ask `ensure_held()` in the body"
+                     thread: set `Error` or `Ignore`, and call `ensure_held()` in the body"
                         .into(),
                 ));
             }
@@ -82,8 +82,8 @@ impl LockOptions {
     ) -> Result<(), Error> {
         if least > MAX_HOLD_AT_LEAST {
             return Err(invalid(format!(
-                "`hold_at_least` is {least:?}, and a year is the longest: shorten it, or note in your own \
-                 data that the work is done"
+                "`hold_at_least` is {least:?}, and at most 366 days are allowed: shorten it, or \
+                 record in your own data that the work is done"
             )));
         }
         check_longest("hold_at_least", least, longest)?;

@@ -10,10 +10,11 @@ use crate::{Error, Lease, LockGuard, LockManager, OnLost};
 #[derive(Debug)]
 pub(crate) enum Start {
     Unlocked,
-    /// A hold of its call chain that it re-entered. If that hold is lost, it cannot be acquired
-    /// again from here.
+    /// A hold of the call's own chain that it re-entered. If that hold is lost, it cannot be
+    /// acquired again from here.
     Nested(LockGuard, OnLost),
-    /// A lock granted to it. Boxed, because a nested call would move the space for it around.
+    /// A lock that was granted to the call. Boxed, because a nested call would otherwise move the
+    /// space for it around.
     Granted(Box<Granted>),
 }
 
@@ -107,7 +108,8 @@ impl Granted {
         match self.manager.acquire_new(&options, keys).await {
             Ok(guard) => Ok(Self { guard: guard.with_reentered(reentered), ..self }),
             Err(error) => {
-                tracing::debug!(%error, "the lease ended before the body began, and there is no other");
+                tracing::debug!(%error, "the lease ended before the body began, and the lock \
+                     could not be acquired again");
                 Err(lost)
             }
         }
@@ -127,5 +129,5 @@ impl Granted {
 /// The lease of the body that calls this. Only the body can get it, because the lock may be
 /// acquired again before the body begins.
 pub fn lease() -> Lease {
-    chain::current().expect("only a body that runs under its lock asks for its lease")
+    chain::current().expect("`lease` is only called by a body that runs under its lock")
 }

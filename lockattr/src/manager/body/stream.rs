@@ -76,7 +76,7 @@ impl<M: FnOnce() -> S, S: Stream> Stream for LockedStream<M, S> {
                 *this.position = position;
                 make.take().map(|make| this.position.run(make))
             });
-            // It may have to wait for another lease.
+            // The stream may have to wait for another lease.
             *this.make = make;
             match ready!(made) {
                 Ok(stream) => this.stream.set(stream),
@@ -104,7 +104,7 @@ impl<M: FnOnce() -> S, S: Stream> Stream for LockedStream<M, S> {
 
 pin_project! {
     /// A stream that acquires its lock when it is first polled.
-    #[must_use = "the lock is taken and the stream begins when it is polled"]
+    #[must_use = "the lock is acquired and the stream begins when it is polled"]
     pub struct Opening<F, S: Stream> {
         #[pin]
         state: State<F, S>,
@@ -122,7 +122,7 @@ pin_project! {
 }
 
 impl<F, S: Stream> Opening<F, S> {
-    /// A stream that acquires the lock by `opens`.
+    /// A stream that runs `opens` to acquire the lock.
     pub(crate) fn new(opens: F, refuse: Refuse<S::Item>) -> Self {
         Self { state: State::Closed { opens }, refuse }
     }
