@@ -18,8 +18,7 @@ use crate::hold::chain::Frame;
 /// checks the hold around it as well.
 ///
 /// On `Err` the body has not begun. Its caller acquires the lock again within the call's wait
-/// budget
-/// (`body/granted.rs`), or returns the error.
+/// budget (`body/granted.rs`), or returns the error.
 pub(crate) fn enter<'a>(frame: &Frame, span: Option<&'a Span>) -> Result<Entered<'a>, Error> {
     // The span first: its subscriber belongs to the program and may take any time.
     let entered = enter_span(span);

@@ -59,7 +59,7 @@ impl Lease {
         self.frame.hold().claim().keys().iter().map(LockKey::as_str)
     }
 
-    /// The number of this acquisition, fixed when it was granted: the same in nested calls.
+    /// The fencing token of this acquisition, fixed when it was granted: the same in nested calls.
     pub fn fencing_token(&self) -> FencingToken {
         self.frame.hold().fencing()
     }
@@ -74,7 +74,7 @@ impl Lease {
         }
     }
 
-    /// Checks by the clock, without asking the store, that the lease is still valid: call it before
+    /// Checks by the clock, without a request to the store, that the lease is still valid: call it before
     /// every step that cannot be undone.
     ///
     /// # Errors
@@ -139,7 +139,7 @@ impl Lease {
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`] if the lease has ended, [`Error::Store`] if the store could not be asked
+    /// [`Error::Lost`] if the lease has ended, [`Error::Store`] if the store could not be reached
     /// (the lease then stays as it was), [`Error::InvalidOptions`] if `ttl` is not between 10 ms
     /// and 30 days, or is longer than the store allows.
     ///

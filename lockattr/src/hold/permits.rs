@@ -1,6 +1,6 @@
 //! The permits that this process has. While it has all permits of a key, no process that names the
-//! same number of permits is granted one. So the next number is the last number given here plus
-//! one, and no request to the store is needed.
+//! same number of permits is granted one. So the next fencing token is the last token given here
+//! plus one, and needs no request to the store.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,8 +11,8 @@ use crate::FencingToken;
 use crate::lease::LeaseState;
 use crate::store::Sharing;
 
-/// With more permits than this, the process does not check whether it has all: it requests each
-/// number.
+/// With more permits than this, the process does not check whether it has all, and requests each
+/// token.
 const MAX_TRACKED: usize = 64;
 
 /// The permits of this process, by lock name.
@@ -20,14 +20,14 @@ const MAX_TRACKED: usize = 64;
 pub(crate) struct Permits(Mutex<HashMap<Box<str>, KeyPermits>>);
 
 struct KeyPermits {
-    /// The current hold of each lease, by the watchdog's number of the lease.
+    /// The current hold of each lease, by the watchdog's id of the lease.
     leases: Vec<(u64, Arc<LeaseState>)>,
-    /// The greatest number given here since the process got the first of these leases.
+    /// The greatest token given here since the process got the first of these leases.
     last_token: FencingToken,
 }
 
 impl Permits {
-    /// Records that this hold has the lease of this number, which is a permit.
+    /// Records the lease with this id, which is a permit, and its current hold.
     pub(crate) fn add(&self, id: u64, hold: &Arc<LeaseState>) {
         let mut locks = self.locks();
         let (name, last_token) = (hold.claim().key().name(), hold.fencing());
@@ -43,7 +43,7 @@ impl Permits {
         }
     }
 
-    /// Records that the lease goes back to the store. Called before the store is notified: from
+    /// Records that the lease is released to the store. Called before the request is sent: from
     /// then on another process may be granted the permit.
     pub(crate) fn remove(&self, id: u64, name: &str) {
         let mut locks = self.locks();
@@ -55,14 +55,13 @@ impl Permits {
         }
     }
 
-    /// Whether the [next](Self::next) number is known.
+    /// Whether the [next](Self::next) token is known.
     pub(crate) fn knows_next(&self, name: &str, sharing: Sharing, now: Instant) -> bool {
         let locks = self.locks();
         locks.get(name).is_some_and(|lock| lock.next(sharing, now).is_some())
     }
 
-    /// The next number, if all of these permits are here and one is left of the numbers that the
-    /// store reserved.
+    /// The next token, if this process has all permits and the store reserved one more token.
     pub(crate) fn next(&self, name: &str, sharing: Sharing, now: Instant) -> Option<FencingToken> {
         let mut locks = self.locks();
         let lock = locks.get_mut(name)?;
@@ -118,7 +117,7 @@ mod tests {
         }))
     }
 
-    /// Red without: any of the conditions in `is_all_of`; `remove`; the greatest number in `add`.
+    /// Red without: any of the conditions in `is_all_of`; `remove`; the greatest token in `add`.
     #[tokio::test(start_paused = true)]
     async fn only_while_all_permits_are_here_and_held_the_next_number_is_known() {
         let (permits, now) = (Permits::default(), Instant::now());

@@ -12,7 +12,7 @@ use crate::platform::process::Process;
 use crate::store::{Claim, Sharing};
 use crate::{Error, FencingToken, LostReason};
 
-/// What an answered acquisition provides for a hold.
+/// A granted acquisition, from which a hold is made.
 #[derive(Debug)]
 pub(crate) struct GrantedLease {
     pub(crate) claim: Arc<Claim>,
@@ -78,8 +78,8 @@ impl LeaseState {
         }
     }
 
-    /// The next hold of the same lease. It begins now and is renewed, although the store was not
-    /// asked for it.
+    /// The next hold of the same lease. It begins now and is renewed, without a request to the
+    /// store.
     pub(crate) fn handed_off(
         &self,
         fencing: FencingToken,
@@ -185,8 +185,8 @@ impl LeaseState {
         let _ended = self.check(Instant::now());
     }
 
-    /// Whether the store should keep the lock: also while a shutdown waits for the holder, which
-    /// was notified and may need some time.
+    /// Whether the store should keep the lease: also while a shutdown waits for the holder, which
+    /// was signalled and may need some time.
     pub(crate) fn is_live(&self, now: Instant) -> bool {
         let phase = self.phase.load(Ordering::Acquire);
         (phase == HELD || phase == SHUT_DOWN) && now < self.valid_until()
@@ -289,14 +289,14 @@ impl LeaseState {
         self.lease().ttl.fetch_max(nanos(ttl), Ordering::AcqRel);
     }
 
-    /// The store is about to be asked, at `requested_at`, for a lease of `ttl`.
+    /// Records a request that is about to be sent, at `requested_at`, for a lease of `ttl`.
     pub(crate) fn note_request(&self, requested_at: Instant, ttl: Duration) {
         let lease = self.lease();
         let lasts = requested_at.saturating_duration_since(lease.requested_at) + ttl;
         lease.may_last.fetch_max(nanos(lasts), Ordering::AcqRel);
     }
 
-    /// When the lease has ended in the store, if no further command reaches it.
+    /// When the lease has certainly ended in the store, if no further command arrives there.
     pub(crate) fn expires_in_store_at(&self) -> Instant {
         let ttl = self.ttl();
         let may_last = Duration::from_nanos(self.may_last.load(Ordering::Acquire));

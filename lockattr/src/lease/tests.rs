@@ -75,7 +75,8 @@ fn a_hold_tells_the_first_reason_of_its_end() {
         hold.lose(reason);
         hold.lose(later);
         assert_eq!(hold.check(requested_at), Err(reason));
-        // The store keeps it for a holder that a shutdown has only notified.
+        // After a shutdown, the lease goes on until the holder, which was only signalled, releases
+        // it.
         assert_eq!(hold.is_live(requested_at), reason == LostReason::ShutDown);
         assert!(!hold.is_live(requested_at + VALID));
     }
@@ -101,7 +102,7 @@ fn max_hold_caps_each_renewal_and_then_ends_the_hold() {
     assert_eq!(hold.check(requested_at + VALID), Err(LostReason::MaxHold));
 }
 
-/// Red without: `/ 3` in `renew_at`, or its look at `renew`.
+/// Red without: `/ 3` in `renew_at`, or its check of `renew`.
 #[test]
 fn a_lease_wants_to_be_renewed_after_a_third_of_it() {
     let (hold, requested_at) = hold();

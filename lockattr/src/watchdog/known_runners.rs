@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::runtime;
 
-/// What identifies a thread's memory.
+/// Identifies what a thread remembers.
 pub(super) struct KnownRunners {
     /// Identifies the watchdog.
     id: u64,
-    /// How many tasks have left. It invalidates older memories.
+    /// How many tasks have ended. A change invalidates what threads remember.
     left: Arc<AtomicU64>,
 }
 
-/// The watchdog and runtime that had a task, and how many tasks had left at that time.
+/// The watchdog and the runtime that had a task, and how many tasks had ended at that time.
 type Memory = (u64, runtime::Id, u64);
 
 thread_local! {
@@ -28,9 +28,9 @@ impl KnownRunners {
         Self { id: NEXT_ID.fetch_add(1, Ordering::Relaxed), left }
     }
 
-    /// Whether there is a task on `runtime`, as this thread remembers or `check` returns.
+    /// Whether there is a task on `runtime`, from this thread's memory or from `check`.
     pub(super) fn on(&self, runtime: runtime::Id, check: impl FnOnce() -> bool) -> bool {
-        // Read before the check, so that a task that leaves after it is noticed the next time.
+        // Read before the check, so that a task that ends after it is noticed the next time.
         let memory = (self.id, runtime, self.left.load(Ordering::SeqCst));
         if LAST.try_with(Cell::get) == Ok(Some(memory)) {
             return true;

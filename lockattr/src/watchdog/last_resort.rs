@@ -1,4 +1,4 @@
-//! Sends the remaining releases when no runtime is left to send them: a thread that lives as long
+//! Sends the remaining releases when no runtime is left to send them: on a thread that runs as long
 //! as there are any.
 //!
 //! A runtime that ends drops its tasks, the watchdog's among them, and with them the guards that
@@ -22,7 +22,7 @@ const MAX_DROP_DELAY: Duration = Duration::from_secs(1);
 /// The tasks of a runtime are dropped one by one, so the thread waits a little for the next guard.
 const IDLE_BEFORE_EXIT: Duration = Duration::from_millis(50);
 
-/// The state of the thread, while it lives.
+/// The state of the thread, while it runs.
 pub(super) struct LastResort {
     /// The runtime that the thread has created for itself.
     pub(super) runtime: Option<runtime::Id>,

@@ -1,7 +1,7 @@
-//! Leases that the task has not seen yet. Most are released before its next check, and so never enter the
-//! queue, for whose mutex all locks of a manager would contend.
+//! Leases that the task has not seen yet. Most are released before its next check, and so never
+//! enter the queue, for whose mutex all locks of a manager would contend.
 //!
-//! Each thread stores leases in a shard of its own. Code that uses the queue's leases moves them there
+//! Each thread stores leases in its own shard. Code that uses the queue's leases moves them there
 //! first.
 
 use std::collections::HashMap;
@@ -21,10 +21,10 @@ pub(super) struct NewLeases {
     /// One bit for each shard that was used since all leases were taken: few threads use theirs.
     used: AtomicU64,
     made: Instant,
-    /// In nanoseconds after `made`. Only an earlier timer has to wake the tasks; every timer does while a
-    /// task checks the queue, or there is no task.
+    /// In nanoseconds after `made`. Only an earlier timer has to wake the tasks. While a task
+    /// checks the queue, or if there is no task, every timer does.
     asleep_until: AtomicU64,
-    /// Nothing more is granted.
+    /// Whether nothing more is granted.
     shut_down: AtomicBool,
 }
 
@@ -53,8 +53,8 @@ impl NewLeases {
         }
     }
 
-    /// Watches a hold acquired at `requested_at` for `ttl`; after a shutdown, signals it at once. Returns the
-    /// lease's number, and whether the tasks are to be woken for it.
+    /// Watches a hold acquired at `requested_at` for `ttl`; after a shutdown, signals it at once.
+    /// Returns the lease's id, and whether the tasks have to be woken for it.
     pub(super) fn watch(
         &self,
         hold: &Arc<LeaseState>,
@@ -81,8 +81,8 @@ impl NewLeases {
         (id, self.after_made(timer) < self.asleep_until.load(Ordering::SeqCst))
     }
 
-    /// Replaces the hold of a lease by the next one; `false` if the tasks have seen the lease, or it is not
-    /// renewed yet.
+    /// Replaces the hold of a lease by the next one. `false` if the tasks have seen the lease, or
+    /// the lease is not renewed yet.
     pub(super) fn hand_off(&self, id: u64, hold: &Arc<LeaseState>) -> bool {
         let mut shard = self.shard_of(id);
         let lease = shard.leases.get_mut(&id).filter(|lease| lease.renew_at.is_some());
@@ -114,18 +114,18 @@ impl NewLeases {
         all
     }
 
-    /// A task checks what is due. From here on, each new lease wakes it.
+    /// A task begins to check what is due: from here on, each new lease wakes it.
     pub(super) fn begin_check(&self) {
         self.asleep_until.store(u64::MAX, Ordering::SeqCst);
     }
 
-    /// The task has seen all leases stored before its check, and sleeps until then.
+    /// The task has seen all leases stored before its check, and sleeps until `until`.
     pub(super) fn set_asleep_until(&self, until: Option<Instant>) {
         let until = until.map_or(u64::MAX, |until| self.after_made(until));
         self.asleep_until.store(until, Ordering::SeqCst);
     }
 
-    /// Nothing more is granted: holds watched from here on are signalled at once.
+    /// Stops granting: holds watched from here on are signalled at once.
     pub(super) fn shut_down(&self) {
         self.shut_down.store(true, Ordering::SeqCst);
     }
@@ -138,7 +138,7 @@ impl NewLeases {
     /// mutex.
     fn mark_used(&self, shard_index: usize) {
         let bit = 1 << shard_index;
-        // Usually it is set, and then no thread takes the cache line from the others.
+        // Usually the bit is set already, and reading it leaves the cache line shared.
         if self.used.load(Ordering::SeqCst) & bit == 0 {
             self.used.fetch_or(bit, Ordering::SeqCst);
         }

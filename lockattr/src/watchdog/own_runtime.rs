@@ -1,8 +1,8 @@
-//! The manager's own runtime, for blocking callers: one thread. The first blocking call starts it, and it
-//! ends once its manager is gone and nothing is held or pending any more.
+//! The manager's own runtime, for blocking callers: one thread. The first blocking call starts it.
+//! It ends once its manager is gone and nothing is held or pending any more.
 //!
-//! The body under the lock runs on the calling thread. Only requests to the store and renewals run here,
-//! so they go on however long the body computes.
+//! The body under the lock runs on the calling thread. Only requests to the store and renewals run
+//! here, so they continue however long the body computes.
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::mpsc::sync_channel;
@@ -62,7 +62,7 @@ impl Watchdog {
         let (sender, receiver) = sync_channel(1);
         handle.spawn(async move {
             let outcome = AssertUnwindSafe(future).catch_unwind().await;
-            // The receiver exists until the answer has come.
+            // The receiver exists until it has the outcome.
             sender.send(outcome).ok();
         });
         let outcome = receiver.recv();
@@ -77,7 +77,7 @@ impl Watchdog {
         }
     }
 
-    /// The runtime. It does not end before `waiting` is decremented.
+    /// Returns the runtime, which does not end before `waiting` is decremented.
     fn own_runtime(self: &Arc<Self>) -> Result<Handle, StoreError> {
         let mut own = self.own_runtime.own();
         let handle = match &own.handle {

@@ -13,7 +13,7 @@ use crate::store::ReleaseRequest;
 /// The longest pause before a release is tried again: another process may wait for the lock.
 const MAX_RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// A lock to release as soon as the store can be asked.
+/// A lock to release as soon as a request can be sent.
 #[derive(Clone, Debug)]
 pub(super) struct PendingRelease {
     pub(super) lock: ReleaseRequest,
@@ -23,7 +23,8 @@ pub(super) struct PendingRelease {
     pub(super) until: Instant,
     /// When to stop retrying: later than `until` if the claim may be in a queue.
     pub(super) give_up_at: Instant,
-    /// Whether the process believed to hold it. Then it warns if the store answers otherwise.
+    /// Whether the process believed that it held the lock. If so, it warns if the store answers
+    /// otherwise.
     pub(super) held: bool,
 }
 
@@ -47,13 +48,13 @@ impl PendingRelease {
 
 #[derive(Default)]
 pub(super) struct Releases {
-    /// Those not sent yet, by the earliest time at which to send them.
+    /// Releases that are not sent yet, by the earliest time at which to send them.
     waiting: BTreeMap<(Instant, u64), PendingRelease>,
-    /// Those that a caller sent and left behind, with the runtime on which it did.
+    /// Releases that a caller sent and left behind, with the runtime on which it did.
     adopted: Vec<(runtime::Id, UnderWay)>,
-    /// The number of all: the above, and those that a task has in flight.
+    /// The number of all releases: the above, and those that a task has in flight.
     unsettled: usize,
-    /// Send all that wait now, whatever their time.
+    /// Whether to send all waiting releases now, whatever their time.
     retry_now: bool,
     last_id: u64,
 }
@@ -94,7 +95,7 @@ impl Releases {
         Some(release)
     }
 
-    /// A caller is about to send a release itself.
+    /// Counts a release that a caller is about to send itself.
     pub(super) fn sent_by_caller(&mut self) {
         self.unsettled += 1;
     }
@@ -110,7 +111,7 @@ impl Releases {
         on_it.map(|(_, under_way)| under_way).collect()
     }
 
-    /// A release was answered, or is given up.
+    /// Counts a release that was answered, or is given up.
     pub(super) fn settled(&mut self) {
         self.unsettled -= 1;
     }

@@ -79,8 +79,8 @@ impl Runner {
             due.rechecks.iter().for_each(|name| self.watchdog.recheck(name));
             under_way.extend(due.adopted);
             if !due.renewals.is_empty() {
-                // Else the lease of a lock that its waiter never picks up would be renewed without
-                // end.
+                // Otherwise, the lease of a lock that its waiter never picks up would be renewed
+                // without end.
                 self.watchdog.queues.reclaim_unclaimed();
                 under_way.push(send_renewals(self.watchdog.clone(), due.renewals));
             }
@@ -125,7 +125,7 @@ impl Drop for Runner {
             return;
         }
         let unanswered = self.watchdog.queue().leave(self.runtime, &self.wake);
-        // Their drop puts the releases back into the queue.
+        // Dropping them puts the releases back into the queue.
         drop(unanswered);
         if self.watchdog.queue().is_driven_by_none() {
             self.watchdog.queues.release_cached();

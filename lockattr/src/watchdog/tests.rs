@@ -20,7 +20,7 @@ impl Queues for NoQueues {
     fn release_cached(&self) {}
 }
 
-/// A watched hold, and its lease's number.
+/// A watched hold, and its lease's id.
 fn watched(watchdog: &Watchdog) -> (Arc<LeaseState>, u64) {
     let claim = Arc::new(Claim::new(LockKey::new("lock:", "a").unwrap(), ""));
     let (fencing, requested_at) = (FencingToken::from_counter(7), Instant::now());

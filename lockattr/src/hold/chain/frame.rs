@@ -50,8 +50,8 @@ impl Frame {
         Self::new(FrameKind::Lock { hold, core, site: OnceLock::new() }, 1, sharing)
     }
 
-    /// The hold, and what watches it. Nested entries look it up: if each had its own `Arc`, every
-    /// nested call would write to a shared reference count.
+    /// The hold, and what watches it. Nested entries follow the chain to it: if each had its own
+    /// `Arc`, every nested call would write to a shared reference count.
     fn lock(&self) -> (&Arc<LeaseState>, &Arc<Core>) {
         let mut entry = self;
         loop {
@@ -75,14 +75,14 @@ impl Frame {
         self.siblings.get_or_init(|| others.collect());
     }
 
-    /// Sets the kind of lock that an acquisition asked for; only the first call counts.
+    /// Sets the site that the call named; only the first call counts.
     pub(crate) fn set_site(&self, location: Site) {
         if let FrameKind::Lock { site, .. } = &self.kind {
             site.get_or_init(|| location);
         }
     }
 
-    /// The kind of lock that was asked for, if the options named it.
+    /// The site of the lock, if the options named it.
     pub(crate) fn site(&self) -> Option<Site> {
         match &self.kind {
             FrameKind::Lock { site, .. } => site.get().copied(),
@@ -145,7 +145,7 @@ impl Frame {
     }
 
     /// Counts one user less. The last one opens the gate of the entry around for its next child,
-    /// and is one user less there too.
+    /// and counts as one user less there too.
     fn remove_inside(&self) {
         let mut entry = self;
         while let FrameKind::Entry { around, inside, .. } = &entry.kind

@@ -22,23 +22,22 @@ pub(super) enum Destination {
     NextWaiter(Head),
     /// Nowhere while other readers still hold it: the last of them owns the lease.
     Readers(Arc<ReaderGroup>),
-    /// A permit: to a waiter of this process, under the next number of the counter. The process
-    /// knows that number while it has all permits; otherwise the release [requests
+    /// A permit: to a waiter of this process, under the next fencing token. The process knows that
+    /// token while it has all permits; otherwise the release [requests
     /// it](HeldLease::request_next_token) first.
     Permit(Option<ReservedToken>),
 }
 
-/// The fencing number under which a permit is handed off.
+/// The fencing token under which a permit is handed off.
 pub(super) struct ReservedToken {
     fencing: FencingToken,
-    /// Only a waiter with a smaller queue number may get it: one that waited before the fencing
-    /// number was requested.
+    /// Only a waiter with a smaller id may get it: one that waited before the token was requested.
     before: u64,
 }
 
 impl HeldLease {
     /// Hands the lock to the next waiter of this process, or caches it for the next call. Returns
-    /// what has to go back to the store.
+    /// what has to be released to the store.
     pub(super) fn pass_on(self: Box<Self>, now: Instant) -> Option<Box<Self>> {
         let held = self.pass_on_lock(now)?;
         if matches!(held.claim().sharing(), Sharing::Permits(_)) {
@@ -64,7 +63,7 @@ impl HeldLease {
                     };
                     let guard = held.permit_guard(waiter.wants(), &token, now);
                     let Err(guard) = waiter.hand_off(guard) else { return None };
-                    // That waiter is gone. A requested number is used up with it.
+                    // That waiter is gone. A requested token is used up with it.
                     held = guard.into_held()?;
                 }
                 Destination::NextWaiter(head) => match head
@@ -90,8 +89,8 @@ impl HeldLease {
         }
     }
 
-    /// Requests a number from the store if a waiter of this process can have this permit. The
-    /// holder has to stop first, so that the number is greater than those of all earlier grants.
+    /// Requests a token from the store if a waiter of this process can have this permit. The holder
+    /// has to stop first, so that the token is greater than those of all earlier grants.
     pub(super) async fn request_next_token(&mut self) {
         let now = Instant::now();
         if !self.is_held(now) || self.remaining_hold(now).is_some() || self.knows_next_token(now) {
@@ -102,7 +101,7 @@ impl HeldLease {
         let Some(before) = core.shared_queues().may_bypass_head(key.name(), now, fits) else {
             return;
         };
-        // Without a number, the permit goes back to the store.
+        // Without a token, the permit is released to the store.
         if let Ok(Some(fencing)) = core.store().next_token(&key).await {
             self.destination = Destination::Permit(Some(ReservedToken { fencing, before }));
         }
@@ -113,13 +112,13 @@ impl HeldLease {
         core.permits().knows_next(claim.key().name(), claim.sharing(), now)
     }
 
-    /// The next number of the counter, if this process has all permits.
+    /// The next token, if this process has all permits.
     fn local_token(&self, now: Instant) -> Option<ReservedToken> {
         let (claim, core) = (self.claim(), self.frame.core());
         let (name, fits) =
             (claim.key().name(), |options: &ResolvedOptions| self.fits_permit(options, now));
-        // Select the waiters before taking the number: a caller that comes later may follow a
-        // greater number of another process.
+        // The waiters are selected before the token is taken: a caller that arrives later may
+        // follow a greater token of another process.
         let before = core.shared_queues().may_bypass_head(name, now, fits)?;
         let fencing = core.permits().next(name, claim.sharing(), now)?;
         Some(ReservedToken { fencing, before })
@@ -188,7 +187,7 @@ impl HeldLease {
         options.sharing == Sharing::Exclusive && self.lasts_for(options, now)
     }
 
-    /// Whether these options [suit](Self::suits) and a number is left for the next hold.
+    /// Whether the lease [suits](Self::suits) these options, and a token is left for the next hold.
     pub(super) fn lasts_for(&self, options: &ResolvedOptions, now: Instant) -> bool {
         self.suits(options, now) && self.last_token.handed_off().is_some()
     }
@@ -206,7 +205,7 @@ impl HeldLease {
         head: Head,
         now: Instant,
     ) -> LockGuard {
-        // It fits, so a number is left.
+        // It fits, so a token is left.
         let fencing = self.last_token.handed_off().unwrap_or(self.last_token);
         self.next_hold(fencing, options.ttl, options.max_hold, now)
             .guard(options, Destination::NextWaiter(head))

@@ -1,5 +1,5 @@
-//! What a guard owns: the lock, which goes back to the store once, or [on](super::destination) to
-//! the next waiter.
+//! What a guard owns: the lock, which is released to the store once, or [handed
+//! off](super::destination) to the next waiter.
 
 use std::mem;
 use std::sync::Arc;
@@ -24,14 +24,14 @@ use crate::{Error, FencingToken, Lease, LostReason};
 pub(super) struct OwnedLease(pub(super) Option<Box<HeldLease>>);
 
 pub(super) struct HeldLease {
-    /// The watchdog's number of the lease.
+    /// The watchdog's id of the lease.
     pub(super) id: u64,
     pub(super) frame: Arc<Frame>,
     /// Where the lock goes when its holder releases it.
     pub(super) destination: Destination,
-    /// The greatest number given under this lease.
+    /// The greatest fencing token given under this lease.
     pub(super) last_token: FencingToken,
-    /// The least time that the lock stays held after its body began, whichever caller releases it.
+    /// The least time that the lock stays held after its body began, whichever process releases it.
     pub(super) at_least: Option<Duration>,
 }
 
@@ -81,8 +81,8 @@ impl OwnedLease {
         }
     }
 
-    /// The same, but returns when the store's client has the release: whether the client waits for
-    /// the answer.
+    /// The same, but returns when the store's client has the release. Returns whether the client
+    /// waits for the answer.
     pub(super) async fn release_in_background(&mut self) -> bool {
         self.leave_to_parent();
         let now = Instant::now();
@@ -97,7 +97,7 @@ impl OwnedLease {
         is_pending
     }
 
-    /// Ends the release. Only now the watchdog forgets the hold: a shutdown waits until then.
+    /// Ends the release. Only now does the watchdog forget the hold: a shutdown waits until then.
     fn settle(&mut self) {
         if let Some(held) = self.0.take() {
             held.frame.core().watchdog.forget(held.id);
@@ -172,8 +172,9 @@ impl HeldLease {
 }
 
 impl LockGuard {
-    /// The guard of a lock just granted, and whether the watchdog was woken for it. With `head`,
-    /// the lock can be handed to other callers of this process; without it, a permit can be.
+    /// Makes the guard of a lock just granted. Returns it, and whether the watchdog was woken for
+    /// it. With `head`, the lock can be handed to other callers of this process; without it, only a
+    /// permit can be.
     pub(crate) fn granted(
         granted: GrantedLease,
         hold_at_least: Option<Duration>,
@@ -197,9 +198,9 @@ impl LockGuard {
         (held.into_guard(), woken)
     }
 
-    /// Hands a cached lock to a caller with these options. A lock that does not fit is released.
-    /// The release is sent before the request to the store, or a caller that asks only once would
-    /// find the lock held.
+    /// Hands a cached lock to a caller with these options, or releases it if it does not fit. The
+    /// release is sent before the request to the store: otherwise a caller that sends only one
+    /// request would find the lock held.
     pub(crate) async fn take_cached_lock(
         self,
         options: &ResolvedOptions,
@@ -221,7 +222,8 @@ impl LockGuard {
         }
     }
 
-    /// The lock itself, which a waiter did not accept. `None` if other readers hold it too.
+    /// The lock itself, of a guard that a waiter did not accept. `None` if other readers hold it
+    /// too.
     pub(super) fn into_held(self) -> Option<Box<HeldLease>> {
         match self.ownership {
             Ownership::Lock(_, mut owned) => owned.0.take()?.leave(),

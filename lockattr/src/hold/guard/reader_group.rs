@@ -2,7 +2,7 @@
 //! in.
 //!
 //! The process held the lock exclusively, and the store has granted it to no caller since. So the
-//! next number of this lease is greater than every number given for this lock. A reader is let in
+//! next token of this lease is greater than every token given for this lock. A reader is let in
 //! if no writer waits before it. While another process waits, the hand-off limits bound how many
 //! readers get in. The last reader to leave owns the lease, and hands it off or releases it.
 //!
@@ -40,11 +40,11 @@ pub(crate) struct ReaderGroup {
     lease: Arc<LeaseState>,
     began: Instant,
     core: Arc<Core>,
-    /// The watchdog's number of the lease.
+    /// The watchdog's id of the lease.
     id: u64,
     head_view: SharedHead,
     tokens: TokenSequence,
-    /// The number of readers inside. Once it is zero, no reader gets in any more.
+    /// The number of readers inside. Once it is zero, no reader is admitted any more.
     inside: AtomicUsize,
     /// The lease itself, for the last reader to leave.
     held: Mutex<Option<Box<HeldLease>>>,
@@ -70,7 +70,7 @@ impl ReaderGroup {
             inside: AtomicUsize::new(1),
             held: Mutex::default(),
         });
-        // It fits, so a number is left.
+        // It fits, so a token is left.
         let fencing = readers.tokens.next().unwrap_or(last_token);
         let guard = readers.reader_guard(fencing, now);
         // From here on other readers may leave; none is the last, because the first one is inside.
@@ -138,14 +138,14 @@ impl ReaderGroup {
         self.head_view.any_waits(|options| options.sharing == Sharing::Exclusive)
     }
 
-    /// Makes the lease a shared one. The caller must be inside. Later callers ask the store.
+    /// Makes the lease a shared one. The caller must be inside. Later callers acquire from the store.
     fn share(&self) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let destination = held.as_mut().map(|held| std::mem::take(&mut held.destination));
         drop(held);
         if let Some(Destination::NextWaiter(head)) = destination {
             // Give up the head first. Once the lock is shared, another process may get a greater
-            // number than a reader that gets in here.
+            // token than a reader that gets in here.
             drop(head);
             self.lease.claim().share();
             self.core.watchdog.renew_now(self.id);

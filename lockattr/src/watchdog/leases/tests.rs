@@ -16,7 +16,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const TTL: Duration = Duration::from_secs(30);
 const INSTANT: Duration = Duration::from_nanos(1);
 
-/// Watches a hold asked for at `requested_at`; its number, which is one more than the last.
+/// Watches a hold requested at `requested_at`. Returns its id, which is one more than the last.
 fn watch(leases: &mut Leases, requested_at: Instant, ttl: Duration, renew: bool) -> u64 {
     let claim = Arc::new(Claim::new(LockKey::new("lock:", "a").unwrap(), ""));
     let fencing = FencingToken::from_counter(7);
@@ -27,13 +27,13 @@ fn watch(leases: &mut Leases, requested_at: Instant, ttl: Duration, renew: bool)
     id
 }
 
-/// The numbers of the leases to renew, and how many have ended.
+/// The ids of the leases to renew, and how many have ended.
 fn due(leases: &mut Leases, now: Instant) -> (Vec<u64>, usize) {
     let (due, expired) = leases.due(now);
     (due.into_iter().map(|(id, _)| id).collect(), expired.len())
 }
 
-/// Red without: any of the searches by number or by token.
+/// Red without: any of the searches by id or by token.
 #[test]
 fn each_lease_is_found_by_its_number_and_by_its_token_until_it_is_forgotten() {
     let (mut leases, now) = (Leases::default(), Instant::now());
@@ -84,7 +84,7 @@ fn a_renewal_comes_along_if_it_is_due_within_a_tenth_of_its_time() {
     assert_eq!(due(&mut leases, due_at + SECOND / 5), (vec![short], 0), "and nobody else's");
 }
 
-/// Red without: the parts of `again`, or what `renewed` and `renew_again` set.
+/// Red without: the parts of `retry_at`, or what `renewed` and `renew_again` set.
 #[test]
 fn a_renewal_is_tried_again_by_a_part_of_the_time_that_is_left() {
     let (mut leases, now) = (Leases::default(), Instant::now());
@@ -105,7 +105,7 @@ fn a_renewal_is_tried_again_by_a_part_of_the_time_that_is_left() {
     assert_eq!(due(&mut leases, sent + TTL / 3), (vec![id], 0));
 }
 
-/// Red without: the check in `due` whether it is kept.
+/// Red without: the check of `is_live` in `due`.
 #[test]
 fn a_lease_whose_deadline_has_passed_is_over_and_asked_for_no_more() {
     let (mut leases, now) = (Leases::default(), Instant::now());

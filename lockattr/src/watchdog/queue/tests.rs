@@ -38,7 +38,7 @@ fn hold(requested_at: Instant) -> Arc<LeaseState> {
     }))
 }
 
-/// Watches a hold; the lease's number.
+/// Watches a hold. Returns the lease's id.
 fn watch(queue: &mut Queue, hold: Arc<LeaseState>, requested_at: Instant) -> u64 {
     let (id, renew_at) = (7, hold.renew_at(requested_at, TTL));
     queue.leases.watch(Lease { id, hold, renew_at });

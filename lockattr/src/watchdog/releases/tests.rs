@@ -30,8 +30,8 @@ fn some_runtime() -> runtime::Id {
     runtime.block_on(async { Handle::current().id() })
 }
 
-/// Red without: the counting in `add` and `settled`, or the number that keeps two of one instant
-/// apart.
+/// Red without: the counting in `add` and `settled`, or the id that distinguishes two releases of
+/// one instant.
 #[test]
 fn each_lock_is_sent_once_and_owed_until_it_is_settled() {
     let (mut releases, now) = (Releases::default(), Instant::now());
