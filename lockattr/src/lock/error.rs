@@ -15,7 +15,7 @@ use crate::lock::holder::rounded;
 /// | variant | what to do |
 /// |---|---|
 /// | [`Contended`](Self::Contended) | try later; `holder` names the holder |
-/// | [`Deadlock`](Self::Deadlock) | release what is held, and try again; take the locks in one order |
+/// | [`Deadlock`](Self::Deadlock) | release what is held, and try again; acquire locks in one order |
 /// | [`Lost`](Self::Lost) | stop, and check what the work has done so far |
 /// | [`Store`](Self::Store) | check the store |
 /// | [`ShutDown`](Self::ShutDown) | nothing: the process is on its way out |
@@ -52,7 +52,7 @@ pub enum Error {
     Contended {
         /// The key or keys of the call.
         key: String,
-        /// How often the lock was asked for.
+        /// How many attempts were made.
         attempts: u32,
         /// How long the call waited.
         waited: Duration,
@@ -80,7 +80,7 @@ pub enum Error {
         /// How it ended.
         reason: LostReason,
     },
-    /// The store could not be asked, so the holder is unknown: check the store.
+    /// The store could not be reached, so the holder is unknown: check the store.
     #[error("{}: {source}", Unreachable(key))]
     Store {
         /// The key or keys of the call; empty if the store was contacted for no key, as by
@@ -89,7 +89,7 @@ pub enum Error {
         /// What the store, or the connection to it, answered.
         source: StoreError,
     },
-    /// A nested call asked for a key that its own call chain holds, with `reentrant = false`.
+    /// A nested call requested a key that its own call chain holds, with `reentrant = false`.
     #[error(
         "`{key}` is already held by this call chain, and `reentrant = false` forbids entering it again"
     )]
@@ -140,10 +140,10 @@ pub enum Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LostReason {
-    /// It expired: no renewal succeeded in time, or the process was suspended, or it was not to be
-    /// renewed.
+    /// It expired: no renewal succeeded in time, the process was suspended, or the lease was not
+    /// renewed by choice.
     Expired,
-    /// The store reports another holder or none: the lock was deleted, flushed, or taken.
+    /// The store reports another holder or none: the lock was deleted, flushed, or force-released.
     Taken,
     /// It was held as long as `max_hold` allows.
     MaxHold,

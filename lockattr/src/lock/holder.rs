@@ -45,7 +45,7 @@ pub struct Holder {
     ///
     /// [`LockOptions::function`]: crate::LockOptions::function
     pub function: Option<String>,
-    /// When it asked for the lock, by its own clock.
+    /// When it requested the lock, by its own clock.
     pub since: Option<SystemTime>,
     /// How long the lease still runs without a renewal; `None` if it never ends.
     pub remaining: Option<Duration>,

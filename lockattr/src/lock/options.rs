@@ -91,7 +91,7 @@ impl LockOptions {
     /// Retries after the first attempt: `retry(10)` makes at most eleven attempts.
     ///
     /// Every store of this crate keeps a wait queue: the call waits in it for as long as the
-    /// attempts would take, and is granted the lock in FIFO order. It asks again now and then, in
+    /// attempts would take, and is granted the lock in FIFO order. It also retries now and then, in
     /// case a notification was lost.
     ///
     /// `retry` × [`retry_delay`](Self::retry_delay) may be shorter than the TTL, but such a call
@@ -109,7 +109,7 @@ impl LockOptions {
     }
 
     /// The longest time to wait for the lock. With [`retry`](Self::retry) too, the bound that is
-    /// reached first counts. Zero asks once. A store that does not answer gets at least a quarter
+    /// reached first counts. Zero makes one attempt. A store that does not answer gets at least a quarter
     /// of a second.
     pub const fn wait(mut self, wait: Duration) -> Self {
         self.wait = Some(wait);

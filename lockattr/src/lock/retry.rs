@@ -1,4 +1,4 @@
-//! How long an acquisition keeps asking: pure, without a clock of its own.
+//! How long an acquisition keeps trying: pure, without a clock of its own.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// How long the only request of a call without a wait may take; most stores give up earlier.
 const RESPONSE_TIME: Duration = Duration::from_secs(5);
 
-/// How long an acquisition keeps asking.
+/// How long an acquisition keeps trying.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WaitBudget {
     /// Retries after the first attempt; `None` for no such bound.
@@ -103,7 +103,7 @@ impl Attempts {
         *self.wait_deadline.insert(ends)
     }
 
-    /// When a queued claim asks again if it receives no notification within `soon`; `None` if its
+    /// When a queued claim retries if it receives no notification within `soon`; `None` if its
     /// wait budget is used up.
     pub(crate) fn recheck_at(
         &mut self,
@@ -125,7 +125,7 @@ impl Attempts {
             Some(max_attempts) => self.made.min(max_attempts),
             None => self.made,
         }
-        // A call that waited behind another caller of its process asked through that caller.
+        // A call that waited behind another caller of its process had an attempt through that one.
         .max(1)
     }
 
@@ -134,8 +134,8 @@ impl Attempts {
     }
 
     /// How long an attempt that starts now may take: until the deadline, but at least `floor`, or
-    /// an attempt near the deadline could not be answered. A call with `wait` zero asks once, and
-    /// allows the store the time that any answer may take.
+    /// an attempt near the deadline could not be answered. A call with `wait` zero
+    /// makes one attempt, and allows the store the time that any answer may take.
     pub(crate) fn response_deadline(&self, now: Instant, floor: Duration) -> Option<Instant> {
         self.deadline.map(|deadline| match deadline > self.started {
             true => deadline.max(now + floor),

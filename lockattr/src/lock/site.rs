@@ -1,4 +1,4 @@
-//! The kind of lock that is asked for, and where in the code: the same for all keys of one
+//! A site: the kind of lock, and where in the code it is acquired. The same for all keys of one
 //! template.
 
 use std::fmt;

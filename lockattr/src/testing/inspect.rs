@@ -218,7 +218,7 @@ async fn until<T>(
     let limit = Instant::now() + LONG_ENOUGH;
     loop {
         let mut change = pin!(changed.notified());
-        // Listen first, then look, so that no change in between is missed.
+        // Register first, check second, so that no change in between is missed.
         change.as_mut().enable();
         if let Some(found) = find() {
             return Some(found);

@@ -40,7 +40,7 @@
 //! # async fn main() {
 //! let locks = TestLocks::new();
 //!
-//! // Another node has it, and gives it back in time.
+//! // Another node has it, and releases it in time.
 //! locks.hold("product:42").release_after(Duration::from_secs(2));
 //! assert!(locks.scope(deduct(42)).await.is_ok());
 //!

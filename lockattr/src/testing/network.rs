@@ -17,11 +17,11 @@ const NO_ANSWER_AFTER: Duration = Duration::from_secs(1);
 pub(super) enum Fault {
     #[default]
     None,
-    /// They are refused.
+    /// Requests are refused.
     Cut,
-    /// They do not arrive.
+    /// Requests do not arrive.
     Hanging,
-    /// They take effect, and their answers are lost.
+    /// Requests take effect, and their answers are lost.
     AnswersLost,
 }
 
@@ -102,7 +102,7 @@ impl Network {
     async fn until_mended(&self) {
         loop {
             let mut mended = pin!(self.mended.notified());
-            // Listen first, then look, so that no change in between is missed.
+            // Register first, check second, so that no change in between is missed.
             mended.as_mut().enable();
             if self.state().fault != Fault::Hanging {
                 return;

@@ -35,7 +35,7 @@ pub(super) struct Entry {
 }
 
 impl Record {
-    /// Begins an entry, and returns its number.
+    /// Begins an entry, and returns its index.
     pub(super) fn begin(&self, entry: Entry) -> usize {
         let mut log = self.log();
         log.entries.push(entry);

@@ -151,7 +151,7 @@ impl ResolvedOptions {
         (!wait_budget.is_once()).then(|| Self { wait_budget, ..self.clone() })
     }
 
-    /// The same, but a call with nothing left may still ask once.
+    /// The same, but a call whose wait budget is used up may still make one attempt.
     pub(crate) fn after_waiting(&self, waited: Duration) -> Self {
         let once = || Self { wait_budget: self.wait_budget.once(), ..self.clone() };
         self.remaining_after(waited).unwrap_or_else(once)
