@@ -9,13 +9,13 @@ use super::{Entry, is_busy};
 use crate::Error;
 use crate::manager::body::{LockedStream, Opening};
 
-/// A stream that `opens` under its lock when it is first polled.
-pub fn stream<F, S>(opens: F, refuse: fn(Error) -> Option<S::Item>) -> Opening<F, S>
+/// A stream that `opening` under its lock when it is first polled.
+pub fn stream<F, S>(opening: F, refuse: fn(Error) -> Option<S::Item>) -> Opening<F, S>
 where
     F: Future<Output = Result<S, Error>>,
     S: Stream,
 {
-    Opening::new(opens, refuse)
+    Opening::new(opening, refuse)
 }
 
 impl Entry {

@@ -242,7 +242,7 @@ impl LockGuard {
     }
 
     /// Whether the lock belongs to the process from which this one was forked.
-    pub(crate) fn is_left_to_parent(&self) -> bool {
+    pub(crate) fn belongs_to_parent(&self) -> bool {
         !self.lease().frame().hold().is_of_this_process()
     }
 

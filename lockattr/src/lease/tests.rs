@@ -170,8 +170,8 @@ fn a_process_that_is_handed_a_lease_has_what_is_left_of_it() {
 /// Red without: `signal_end`, or the `notify_waiters` of `lose`.
 #[test]
 fn a_deadline_is_signalled_to_a_waiter_where_no_timer_fires() {
-    struct Told(AtomicBool);
-    impl Wake for Told {
+    struct Woken(AtomicBool);
+    impl Wake for Woken {
         fn wake(self: Arc<Self>) {
             self.0.store(true, Ordering::Release);
         }
@@ -179,16 +179,16 @@ fn a_deadline_is_signalled_to_a_waiter_where_no_timer_fires() {
     let undriven = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let _inside = undriven.enter();
     let hold = Arc::new(hold().0);
-    let told = Arc::new(Told(AtomicBool::new(false)));
-    let waker = Waker::from(told.clone());
+    let woken = Arc::new(Woken(AtomicBool::new(false)));
+    let waker = Waker::from(woken.clone());
     let mut ended = Box::pin(hold.clone().ended());
     assert!(ended.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
     // The first poll advances the clock; no second one is needed.
     assert!(advance(VALID).now_or_never().is_none());
     assert_eq!(Instant::now(), hold.valid_until());
-    assert!(!told.0.load(Ordering::Acquire), "nobody drives that timer");
+    assert!(!woken.0.load(Ordering::Acquire), "nobody drives that timer");
     hold.signal_end();
-    assert!(told.0.load(Ordering::Acquire));
+    assert!(woken.0.load(Ordering::Acquire));
     let end = ended.as_mut().poll(&mut Context::from_waker(&waker));
     assert_eq!(end, Poll::Ready(LostReason::Expired));
 }

@@ -109,8 +109,8 @@ impl LockOptions {
     }
 
     /// The longest time to wait for the lock. With [`retry`](Self::retry) too, the bound that is
-    /// reached first counts. Zero makes one attempt. A store that does not answer gets at least a quarter
-    /// of a second.
+    /// reached first counts. Zero makes one attempt. A store that does not answer gets at least a
+    /// quarter of a second.
     pub const fn wait(mut self, wait: Duration) -> Self {
         self.wait = Some(wait);
         self

@@ -130,16 +130,16 @@ impl LockManager {
         number: i64,
     ) -> Result<FencingToken, Error> {
         let wait_budget = LockOptions::new().resolve(&self.shared.settings)?.wait_budget;
-        let asked = Instant::now();
+        let began = Instant::now();
         let wait = match wait_budget.is_once() {
             true => Duration::ZERO,
             // As long as the retries of a queued caller elsewhere would take.
             false => {
-                whole(wait_budget.start(asked).wait_deadline(asked, random_fraction()) - asked)
+                whole(wait_budget.start(began).wait_deadline(began, random_fraction()) - began)
             }
         };
         let contended = || {
-            let (key, waited) = (key.as_str().to_owned(), asked.elapsed());
+            let (key, waited) = (key.as_str().to_owned(), began.elapsed());
             Error::Contended { key, attempts: 1, waited, holder: None }
         };
         let statement = store.statement(&key, Some(wait));
@@ -147,7 +147,7 @@ impl LockManager {
             Ok(TOO_STRICT) => return Err(too_strict(&key)),
             Ok(TAKEN) => return Err(contended()),
             Ok(pid) => pid,
-            Err(_) if !wait.is_zero() && asked.elapsed() >= wait => return Err(contended()),
+            Err(_) if !wait.is_zero() && began.elapsed() >= wait => return Err(contended()),
             Err(error) => return Err(failed(&key, error)),
         };
         let seen = store.sees(number, pid).await.map_err(|error| error.about(key.as_str()))?;

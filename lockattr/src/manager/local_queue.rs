@@ -214,7 +214,7 @@ impl LocalQueue<'_> {
         attempts: &Attempts,
     ) -> Result<AfterBudget, Error> {
         let mut grace = deadline + MIN_RESPONSE_TIME;
-        let mut another_asks = false;
+        let mut another_probes = false;
         loop {
             let changed = match waiter.known() {
                 Ok(known) => return Err(known.error(key, attempts)),
@@ -225,7 +225,7 @@ impl LocalQueue<'_> {
                 received = waiter.received() => return Ok(AfterBudget::Received(received)),
                 // An answer is known, or the caller that sent a request for all is gone.
                 _ = changed => {
-                    if std::mem::take(&mut another_asks) {
+                    if std::mem::take(&mut another_probes) {
                         grace = Instant::now();
                     }
                 }
@@ -234,7 +234,7 @@ impl LocalQueue<'_> {
                         let (queues, name) = (self.queues.clone(), (&*self.name).into());
                         return Ok(AfterBudget::Probes(QueueProbe { queues, name }));
                     }
-                    if std::mem::replace(&mut another_asks, true) {
+                    if std::mem::replace(&mut another_probes, true) {
                         return Err(too_late().about(key));
                     }
                     // Its request gets as much time as any other.

@@ -190,9 +190,9 @@ mod tests {
     }
 
     /// The inversions reported after these locks were acquired, each pair as outer and inner.
-    fn inversions_of(taken: &[[&'static str; 2]]) -> Vec<String> {
+    fn inversions_of(nested: &[[&'static str; 2]]) -> Vec<String> {
         let order = LockOrder::default();
-        for [outer, inner] in taken {
+        for [outer, inner] in nested {
             order.record(site(inner), [site(outer)]);
         }
         order.inversions().iter().map(ToString::to_string).collect()

@@ -27,8 +27,8 @@ pub(super) async fn wait_for_handoff(
     let mut pause = PICK_UP_TIMEOUT;
     let (mut signs, mut since) = (None, Instant::now());
     loop {
-        if let Ok(came) = timeout(pause, waiter.received()).await {
-            return came;
+        if let Ok(received) = timeout(pause, waiter.received()).await {
+            return received;
         }
         queues.skip_lost_head(name, &lost);
         match queues.signs(name) {
@@ -39,8 +39,8 @@ pub(super) async fn wait_for_handoff(
         pause = match queues.check_unclaimed(name, Instant::now()) {
             Unclaimed::Nothing => (2 * pause).min(MAX_CHECK_PAUSE),
             Unclaimed::ForNow => PICK_UP_TIMEOUT,
-            Unclaimed::TooLong(came) => {
-                drop(came);
+            Unclaimed::TooLong(received) => {
+                drop(received);
                 PICK_UP_TIMEOUT
             }
         };

@@ -45,7 +45,7 @@ fn release(guard: LockGuard, options: &ResolvedOptions) -> Result<(), Error> {
     let watchdog = guard.frame().core().watchdog.clone();
     let released = match options.release {
         // Neither a nested call nor a fork of the holder sends a request to the store.
-        _ if guard.is_nested() || guard.is_left_to_parent() => guard.ensure_held(),
+        _ if guard.is_nested() || guard.belongs_to_parent() => guard.ensure_held(),
         Release::Await => watchdog.block_on(&key, guard.release()).and_then(identity),
         Release::Background => {
             watchdog.block_on(&key, guard.release_until_sent()).and_then(identity)

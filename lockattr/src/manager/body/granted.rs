@@ -88,9 +88,9 @@ impl Granted {
     /// is final: the wait budget is used up, the manager is shut down, or the hold of an outer call
     /// ended.
     pub(super) fn options_for_retry(&self) -> Option<ResolvedOptions> {
-        let ended_outside = self.guard.is_nested() || self.guard.is_shut_down();
-        let ended_beside = !self.guard.reentered_are_held();
-        if ended_outside || ended_beside {
+        let outer_ended = self.guard.is_nested() || self.guard.is_shut_down();
+        let reentered_ended = !self.guard.reentered_are_held();
+        if outer_ended || reentered_ended {
             return None;
         }
         self.options.remaining_after(self.began.elapsed())

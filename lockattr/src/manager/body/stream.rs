@@ -24,7 +24,7 @@ pin_project! {
         #[pin]
         stream: Option<S>,
         position: ChainPosition,
-        held: BodyState,
+        state: BodyState,
         cancelled: Option<Error>,
         refuse: Refuse<S::Item>,
     }
@@ -60,8 +60,8 @@ impl<S> Drop for Last<'_, S> {
 impl<M: FnOnce() -> S, S: Stream> LockedStream<M, S> {
     /// Makes the stream at its first poll, at the position in the call chain of that poll.
     pub(crate) fn new(start: Start, make: M, refuse: Refuse<S::Item>) -> Self {
-        let (held, position, make) = (start.into(), ChainPosition::here(), Some(make));
-        Self { make, stream: None, position, held, cancelled: None, refuse }
+        let (state, position, make) = (start.into(), ChainPosition::here(), Some(make));
+        Self { make, stream: None, position, state, cancelled: None, refuse }
     }
 }
 
@@ -72,7 +72,7 @@ impl<M: FnOnce() -> S, S: Stream> Stream for LockedStream<M, S> {
         let mut this = self.project();
         if let Some(make) = this.make.take() {
             let mut make = Some(make);
-            let made = this.held.poll_enter(context, |position, _| {
+            let made = this.state.poll_enter(context, |position, _| {
                 *this.position = position;
                 make.take().map(|make| this.position.run(make))
             });
@@ -88,15 +88,15 @@ impl<M: FnOnce() -> S, S: Stream> Stream for LockedStream<M, S> {
         }
         if let Some(stream) = this.stream.as_mut().as_pin_mut() {
             let next = |context: &mut Context<'_>| this.position.run(|| stream.poll_next(context));
-            match ready!(this.held.poll_body(context, next)) {
+            match ready!(this.state.poll_body(context, next)) {
                 Ok(Some(item)) => return Poll::Ready(Some(item)),
                 Ok(None) => {}
                 Err(lost) => *this.cancelled = Some(lost),
             }
             drop_inside(this.position, this.stream.as_mut());
         }
-        let released = ready!(this.held.poll_release(context));
-        *this.held = BodyState::Unlocked;
+        let released = ready!(this.state.poll_release(context));
+        *this.state = BodyState::Unlocked;
         let outcome = this.cancelled.take().map_or(released, Err);
         Poll::Ready(outcome.err().and_then(this.refuse))
     }
@@ -115,16 +115,16 @@ pin_project! {
 pin_project! {
     #[project = StateProj]
     enum State<F, S> {
-        Closed { #[pin] opens: F },
+        Closed { #[pin] opening: F },
         Open { #[pin] stream: S },
         Over,
     }
 }
 
 impl<F, S: Stream> Opening<F, S> {
-    /// A stream that runs `opens` to acquire the lock.
-    pub(crate) fn new(opens: F, refuse: Refuse<S::Item>) -> Self {
-        Self { state: State::Closed { opens }, refuse }
+    /// A stream that runs `opening` to acquire the lock.
+    pub(crate) fn new(opening: F, refuse: Refuse<S::Item>) -> Self {
+        Self { state: State::Closed { opening }, refuse }
     }
 }
 
@@ -139,7 +139,7 @@ where
         let mut this = self.project();
         loop {
             match this.state.as_mut().project() {
-                StateProj::Closed { opens } => match ready!(opens.poll(context)) {
+                StateProj::Closed { opening } => match ready!(opening.poll(context)) {
                     Ok(stream) => this.state.set(State::Open { stream }),
                     Err(error) => {
                         this.state.set(State::Over);

@@ -155,11 +155,11 @@ fn a_kept_lock_is_looked_after_in_time_unless_the_manager_is_closing() {
 fn every_release_that_is_put_down_wakes_the_tasks() {
     let (mut queue, runtime, now) = (Queue::default(), some_runtime(), Instant::now());
     let wake = queue.enter(runtime).unwrap();
-    let ways: [fn(&mut Queue, PendingRelease, Instant); 3] =
+    let paths: [fn(&mut Queue, PendingRelease, Instant); 3] =
         [Queue::release, Queue::put_back, |queue, release, now| {
             assert!(queue.release_again(release, now).is_none(), "there is time left");
         }];
-    for put_down in ways {
+    for put_down in paths {
         put_down(&mut queue, release(now + TTL), now);
         assert!(was_woken(&wake));
         assert_eq!(queue.due(runtime, now + SECOND, None).releases.len(), 1);
