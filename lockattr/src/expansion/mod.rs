@@ -30,7 +30,7 @@ use crate::{Error, LockManager, LockOptions};
 pub use linkme;
 pub use lockattr_macros::assert_held;
 
-/// One call of an annotated function: what its attribute says, evaluated.
+/// One call of an annotated function: the options of its attribute, evaluated.
 #[derive(Debug)]
 pub struct Call {
     /// `None` if a value in it could not be printed.

@@ -14,8 +14,8 @@ use crate::hold::chain::Frame;
 /// says: an annotated `async fn` and `with_lock` (`body.rs`), an annotated plain function and
 /// `with_lock_blocking` (`body/blocking.rs`), an annotated stream when it is made and when it is
 /// first polled (`body/stream.rs`), the scope of a guard (`hold/scope.rs`), and the code of a
-/// caller that receives a guard (`body/granted.rs`). A nested call has a frame of its own, which
-/// checks the hold around it as well.
+/// caller that receives a guard (`body/granted.rs`). A nested call has its own frame, which
+/// also checks the hold around it.
 ///
 /// On `Err` the body has not begun. Its caller acquires the lock again within the call's wait
 /// budget (`body/granted.rs`), or returns the error.

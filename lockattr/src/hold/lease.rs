@@ -53,7 +53,7 @@ impl Lease {
         self.frame.hold().claim().key().as_str()
     }
 
-    /// All keys of this hold in order, if the call asked for several. Keys that the call chain held
+    /// All keys of this hold in order, if the call named several. Keys that the call chain held
     /// before and that were re-entered belong to the holds around it.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.frame.hold().claim().keys().iter().map(LockKey::as_str)

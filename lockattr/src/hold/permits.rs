@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(permits.next("lock:b", two, now), None);
         permits.add(2, &hold(2, 30, now + TTL));
         assert!(permits.knows_next("lock:a", two, now));
-        assert_eq!(next(two, now + TTL), None, "one lease is over");
+        assert_eq!(next(two, now + TTL), None, "one lease has ended");
         permits.add(1, &hold(2, 25, now + TTL));
         assert_eq!(next(two, now + TTL), FencingToken::from_counter(30).handed_off());
         permits.remove(1, "lock:a");

@@ -54,7 +54,7 @@ fn a_lease_is_ours_until_its_deadline_and_not_at_it() {
     assert!(hold.is_live(last) && hold.ensure_held(last).is_ok());
     assert!(!hold.is_live(requested_at + VALID));
     assert_eq!(hold.check(requested_at + VALID), Err(LostReason::Expired));
-    assert_eq!(hold.check(last), Err(LostReason::Expired), "it never comes back");
+    assert_eq!(hold.check(last), Err(LostReason::Expired), "an ended lease stays ended");
     let error = hold.ensure_held(last).unwrap_err();
     assert!(matches!(error, Error::Lost { key, reason: LostReason::Expired } if key == "a"));
 }
@@ -143,7 +143,7 @@ fn the_store_has_let_go_when_the_longest_lease_it_was_asked_for_is_over() {
     let sent = requested_at + Duration::from_secs(3);
     hold.note_request(sent, TTL * 4);
     assert_eq!(hold.expires_in_store_at(), sent + TTL * 4 + TTL);
-    assert_eq!(hold.valid_until(), requested_at + VALID, "nobody has answered");
+    assert_eq!(hold.valid_until(), requested_at + VALID, "no renewal was answered");
 }
 
 /// Red without: `saturating_duration_since(now)` in `handed_off`, or its receiver.
@@ -186,7 +186,7 @@ fn a_deadline_is_signalled_to_a_waiter_where_no_timer_fires() {
     // The first poll advances the clock; no second one is needed.
     assert!(advance(VALID).now_or_never().is_none());
     assert_eq!(Instant::now(), hold.valid_until());
-    assert!(!woken.0.load(Ordering::Acquire), "nobody drives that timer");
+    assert!(!woken.0.load(Ordering::Acquire), "no runtime drives that timer");
     hold.signal_end();
     assert!(woken.0.load(Ordering::Acquire));
     let end = ended.as_mut().poll(&mut Context::from_waker(&waker));

@@ -14,7 +14,7 @@ pub(crate) const HANDOFF_BITS: u32 = 10;
 /// may be wrong by years, and a counter never goes back.
 pub(crate) const FARTHEST_HINT: u64 = 3_600_000_000;
 
-/// 2024-01-01T00:00:00Z in seconds since 1970: where the counters of all stores begin.
+/// 2024-01-01T00:00:00Z in seconds since 1970: the start of the counters of all stores.
 const EPOCH: Duration = Duration::from_secs(1_704_067_200);
 
 /// The fencing token of one acquisition: greater than that of every earlier acquisition of the same

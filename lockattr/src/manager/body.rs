@@ -52,7 +52,7 @@ enum BodyState {
         release: Release,
         /// Whether the body was polled. A nested call is in this state before its first poll.
         begun: bool,
-        /// Wakes the body to be cancelled; made when the body first has to wait.
+        /// Wakes a body that has to be cancelled; made when the body first has to wait.
         ended: Option<Boxed<Error>>,
     },
     Releasing {

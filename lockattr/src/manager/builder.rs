@@ -106,7 +106,7 @@ impl LockManagerBuilder {
     /// wants it.
     ///
     /// For keys that one process locks repeatedly. While it is cached, the lock counts as held,
-    /// also for [`holder`](LockManager::holder), and a caller elsewhere that asks only once is
+    /// also for [`holder`](LockManager::holder), and a caller elsewhere that makes only one attempt is
     /// refused.
     pub fn linger(mut self, time: Duration) -> Self {
         self.settings.linger = time;
@@ -136,7 +136,7 @@ impl LockManagerBuilder {
     /// opposite order, the two can deadlock. The check reports this the first time both orders are
     /// seen, even if no deadlock happens: as one warning event with all code locations, and as one
     /// of [`LockManager::inversions`]. It covers only calls that [wait](crate::LockOptions::wait):
-    /// a call that asks once cannot take part in a deadlock.
+    /// a call that makes one attempt cannot take part in a deadlock.
     /// [lockdep](https://docs.kernel.org/locking/lockdep-design.html) does the same in Linux.
     pub fn check_lock_order(mut self, enabled: bool) -> Self {
         self.settings.check_lock_order = enabled;
@@ -149,7 +149,7 @@ impl LockManagerBuilder {
     /// A waiting call then publishes in the store what it waits for, and follows what the others
     /// wait for. One call of a deadlock gets [`Error::Deadlock`] within a second, which names the
     /// others; without detection, all of them would wait until their wait budgets end. A call that
-    /// does not wait, or is not inside a hold, costs nothing; one that waits inside a hold for more
+    /// does not wait, or is not inside a hold, costs nothing; a call that waits inside a hold for more
     /// than 100 ms costs a few commands. Enable it in all managers of the fleet. Permits are
     /// excluded: a waiter for one of several is not stuck while another may be released.
     pub fn detect_deadlocks(mut self, enabled: bool) -> Self {

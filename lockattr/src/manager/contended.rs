@@ -74,8 +74,8 @@ impl LockManager {
         }
     }
 
-    /// Releases the locks on `keys` that this process has cached, before the store is asked for
-    /// them.
+    /// Releases the locks on `keys` that this process has cached, before a request for them
+    /// is sent to the store.
     pub(super) async fn release_cached(&self, keys: &[LockKey]) {
         for key in keys {
             for cached in self.shared.core.queues().take_cached(Some(key.name())) {

@@ -69,7 +69,7 @@ struct Note {
     left: Option<Instant>,
 }
 
-/// A lock on the path, and its holder, which waits as well.
+/// A lock on the path, and its holder, which also waits.
 #[derive(Clone)]
 struct Step {
     key: String,

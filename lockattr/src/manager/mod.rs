@@ -279,7 +279,7 @@ impl LockManager {
     ///
     /// # Errors
     ///
-    /// [`Error::Contended`] if another holder still had it after the last attempt, or if the answer
+    /// [`Error::Contended`] if another holder still had the lock after the last attempt, or if the answer
     /// was late and the store answered other requests meanwhile; [`Error::Store`] if the store
     /// could not be reached then; and [`Error::Lost`], [`Error::Reentered`], [`Error::ShutDown`],
     /// [`Error::InvalidKey`], [`Error::InvalidOptions`] as documented there.

@@ -394,7 +394,7 @@ impl<W, T, K> WaitQueues<W, T, K> {
         probes.into_iter().for_each(QueuedWaiter::notify);
     }
 
-    /// Replaces a head whose lock is lost according to `lost`. The first waiter then asks the store.
+    /// Replaces a head whose lock is lost according to `lost`. The first waiter becomes the head.
     pub(crate) fn skip_lost_head(&self, name: &str, lost: impl Fn(&K) -> bool) {
         let waiter = {
             let mut by_name = self.by_name(name);

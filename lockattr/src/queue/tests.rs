@@ -182,7 +182,7 @@ fn while_another_process_waits_a_lock_is_handed_off_so_often_and_so_long() {
     assert_eq!(next_waiter(&first, now + SECOND * 10), Err(true), "the time limit is reached");
     assert_eq!(next_waiter(&first, now), Ok(6));
     assert_eq!(next_waiter(&first, now), Err(true), "the count limit is reached");
-    // After another request the store served the other processes; some of them still wait.
+    // Before the second grant, the store served other processes, some of which still wait.
     first.granted(false, (), now + SECOND * 10);
     assert_eq!(next_waiter(&first, now + SECOND * 19), Ok(7));
     assert_eq!(next_waiter(&first, now + SECOND * 20), Err(true));

@@ -20,7 +20,7 @@ pub(crate) struct Frame {
     kind: FrameKind,
     /// 1 for the acquisition, 2 for a call nested in it, and so on.
     pub(crate) depth: u32,
-    /// What this entry asked for, which may be less than what the hold covers.
+    /// The mode of this entry, which may be weaker than that of the hold.
     pub(crate) sharing: Sharing,
     gate: Gate,
     /// With several keys, the entries into the holds that this call chain already had.
@@ -164,13 +164,13 @@ impl Frame {
         }
     }
 
-    /// The holds that the call asked for: this entry's and its siblings'.
+    /// The holds of the call: this entry's and its siblings'.
     fn holds(&self) -> impl Iterator<Item = &Arc<LeaseState>> {
         let siblings = self.siblings.get().into_iter().flatten();
         std::iter::once(self.hold()).chain(siblings.map(|entry| entry.hold()))
     }
 
-    /// Returns an error unless every lock that the call asked for is held.
+    /// Returns an error unless every lock of the call is held.
     pub(crate) fn ensure_held(&self, now: Instant) -> Result<(), Error> {
         match self.siblings.get() {
             None => self.hold().ensure_held(now)?,
@@ -182,13 +182,13 @@ impl Frame {
         }
     }
 
-    /// The earliest end of the leases that the call asked for, if none is renewed.
+    /// The earliest end of the leases of the call, if none is renewed.
     pub(crate) fn valid_until(&self) -> Instant {
         let ends = self.holds().map(|hold| hold.valid_until());
         ends.min().unwrap_or_else(|| self.hold().valid_until())
     }
 
-    /// Waits until one of the holds that the call asked for ends.
+    /// Waits until one of the holds of the call ends.
     pub(crate) async fn ended(self: Arc<Self>) -> Error {
         let ended = async |hold: Arc<LeaseState>| hold.lost(hold.clone().ended().await);
         if self.siblings.get().is_none() {

@@ -1,4 +1,4 @@
-//! Where a released lock goes: to the next waiter of this process, or back to the store.
+//! The destination of a released lock: the next waiter of this process, or the store.
 
 use std::sync::Arc;
 

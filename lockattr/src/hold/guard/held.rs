@@ -27,7 +27,7 @@ pub(super) struct HeldLease {
     /// The watchdog's id of the lease.
     pub(super) id: u64,
     pub(super) frame: Arc<Frame>,
-    /// Where the lock goes when its holder releases it.
+    /// What happens to the lock when its holder releases it.
     pub(super) destination: Destination,
     /// The greatest fencing token given under this lease.
     pub(super) last_token: FencingToken,

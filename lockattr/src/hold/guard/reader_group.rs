@@ -51,7 +51,7 @@ pub(crate) struct ReaderGroup {
 }
 
 impl ReaderGroup {
-    /// Makes the lock one of readers, the first of which wants it with these options.
+    /// Turns a lease into one for readers. `options` are those of the first reader.
     pub(super) fn begin(
         held: Box<HeldLease>,
         options: &ResolvedOptions,
@@ -111,8 +111,8 @@ impl ReaderGroup {
         }
     }
 
-    /// Checks again when the lease was exclusive for long enough; `false` if no writer can come any
-    /// more.
+    /// Checks again when the lease was exclusive for long enough; `false` if the manager is
+    /// closing.
     fn recheck_later(&self) -> bool {
         let name = self.lease.claim().key().name();
         self.core.watchdog.recheck_readers_at(name, self.began + MAX_EXCLUSIVE)

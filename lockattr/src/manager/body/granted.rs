@@ -24,7 +24,7 @@ impl From<Granted> for Start {
     }
 }
 
-/// A lock that was granted for a body, and what the call asked for.
+/// A lock that was granted for a body, and the options of the call.
 #[derive(Debug)]
 pub(crate) struct Granted {
     pub(super) guard: LockGuard,

@@ -75,13 +75,13 @@ fn a_renewal_comes_along_if_it_is_due_within_a_tenth_of_its_time() {
     let first = watch(&mut leases, now, TTL, true);
     let near = watch(&mut leases, now + SECOND, TTL, true);
     watch(&mut leases, now + SECOND + INSTANT, TTL, true);
-    // A tenth of a second is the short lease's own tenth, so it may not come along, although the
-    // other may.
+    // A renewal of the short lease may be early by a tenth of a second: `short` is not, and
+    // `short_near` is.
     let short = watch(&mut leases, due_at - SECOND * 4 / 5, SECOND * 3, true);
     let short_near = watch(&mut leases, due_at - SECOND * 9 / 10, SECOND * 3, true);
     assert_eq!(due(&mut leases, due_at), (vec![first, short_near, near], 0));
-    assert_eq!(leases.next(), Some(due_at + SECOND / 5), "the short one's own time");
-    assert_eq!(due(&mut leases, due_at + SECOND / 5), (vec![short], 0), "and nobody else's");
+    assert_eq!(leases.next(), Some(due_at + SECOND / 5), "the short lease's own time");
+    assert_eq!(due(&mut leases, due_at + SECOND / 5), (vec![short], 0), "and no other lease");
 }
 
 /// Red without: the parts of `retry_at`, or what `renewed` and `renew_again` set.
@@ -92,10 +92,14 @@ fn a_renewal_is_tried_again_by_a_part_of_the_time_that_is_left() {
     let deadline = leases.hold(id).unwrap().valid_until();
     let sent = now + TTL / 3;
     assert_eq!(due(&mut leases, sent), (vec![id], 0));
-    assert_eq!(leases.next(), Some(sent + (deadline - sent) / 3), "beside itself, if it hangs");
+    assert_eq!(
+        leases.next(),
+        Some(sent + (deadline - sent) / 3),
+        "a retry in case the renewal hangs"
+    );
     leases.renew_again(id, sent + SECOND);
     let again = sent + SECOND + (deadline - sent - SECOND) / 10;
-    assert_eq!(leases.next(), Some(again), "refused, it need not be waited for");
+    assert_eq!(leases.next(), Some(again), "a renewal that failed is retried earlier");
     leases.renew_again(id, deadline - SECOND / 10);
     assert_eq!(leases.next(), Some(deadline - SECOND / 10 + MIN_RETRY_PAUSE));
     leases.renew_again(id, deadline - INSTANT);
@@ -134,7 +138,7 @@ fn a_lease_that_was_not_renewed_is_so_at_once_when_it_is_handed_off() {
     }
     assert_eq!(due(&mut leases, now + SECOND), (vec![fixed], 0));
     let hold = leases.hold(fixed).unwrap();
-    assert!(!leases.hand_off(fixed + 1, &hold, now), "nobody has that number");
+    assert!(!leases.hand_off(fixed + 1, &hold, now), "no lease has that id");
 }
 
 /// Red without: the check of `is_urgent` in `set_renewal`, or its reset in `due`.

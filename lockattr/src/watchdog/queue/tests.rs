@@ -60,9 +60,9 @@ fn a_task_that_may_leave_is_gone_at_once() {
     let (mut queue, runtime) = (Queue::default(), some_runtime());
     assert!(queue.is_driven_by_none());
     assert!(queue.enter(runtime).is_some());
-    assert!(queue.enter(runtime).is_none(), "one is enough");
+    assert!(queue.enter(runtime).is_none(), "a second task is refused");
     assert!(queue.is_driven_by(runtime) && !queue.is_driven_by_none());
-    assert!(!queue.leave_if_done(runtime), "guards may still come");
+    assert!(!queue.leave_if_done(runtime), "the manager is not closing");
     queue.closing = true;
     assert!(queue.leave_if_done(runtime));
     assert!(queue.is_driven_by_none());
@@ -108,7 +108,7 @@ fn a_task_that_leaves_gives_up_what_it_had_and_wakes_the_others() {
     assert!(queue.adopt(here, Box::pin(async {})).is_none());
     assert_eq!(queue.leave(here, &mine).len(), 1);
     assert!(was_woken(&other));
-    assert!(queue.adopt(here, Box::pin(async {})).is_some(), "it has gone");
+    assert!(queue.adopt(here, Box::pin(async {})).is_some(), "the task has ended");
 }
 
 /// Red without: `adopt` or `notify_one` in `Queue::adopt`.
@@ -175,11 +175,11 @@ fn every_release_that_is_put_down_wakes_the_tasks() {
 #[test]
 fn the_last_resort_is_needed_where_something_is_owed_that_no_task_sees_to() {
     let (mut queue, runtime, thread) = (Queue::default(), some_runtime(), some_runtime());
-    assert!(!queue.needs_last_resort(), "nothing is owed");
+    assert!(!queue.needs_last_resort(), "no release is pending");
     queue.releases.sent_by_caller();
     assert!(queue.needs_last_resort());
     let wake = queue.enter(runtime).unwrap();
-    assert!(!queue.needs_last_resort(), "a task sees to it");
+    assert!(!queue.needs_last_resort(), "a task sends it");
     queue.last_resort = Some(LastResort { runtime: Some(thread), timed_out_before: false });
     let _of_thread = queue.enter(thread);
     assert!(!queue.needs_last_resort());

@@ -123,7 +123,7 @@ fn a_hurry_makes_all_due_that_wait_and_none_that_come_later() {
     let (mut releases, now) = (Releases::default(), Instant::now());
     releases.retry_now();
     releases.add(release("a", now + LATER), now + LATER);
-    assert!(releases.due(now).is_empty(), "it came after the hurry");
+    assert!(releases.due(now).is_empty(), "it was added after `retry_now`");
     releases.retry_now();
     assert_eq!(keys(&releases.due(now)), ["a"]);
     releases.add(release("b", now + LATER), now + LATER);
