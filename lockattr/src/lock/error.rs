@@ -140,10 +140,10 @@ pub enum Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LostReason {
-    /// It expired: no renewal succeeded in time, the process was suspended, or the lease was not
-    /// renewed by choice.
+    /// It expired: no renewal succeeded in time, the process was suspended, or `renew` was
+    /// off.
     Expired,
-    /// The store reports another holder or none: the lock was deleted, flushed, or force-released.
+    /// The store reports another holder or none: the lock was deleted, flushed, or taken by force.
     Taken,
     /// It was held as long as `max_hold` allows.
     MaxHold,

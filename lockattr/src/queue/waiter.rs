@@ -100,7 +100,7 @@ impl<W: Clone, T, K> Waiter<W, T, K> {
             }
         };
         let head = queues.head(&mut by_name, &self.name);
-        // The mutex is unlocked first: releasing the cached lock locks it. This waiter may want
+        // The mutex is unlocked first: dropping the cached lock may lock it. This waiter may want
         // other options than the cached lock has.
         drop(by_name);
         drop(cached);
