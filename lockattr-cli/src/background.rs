@@ -7,7 +7,7 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 /// Runs `act` without a stop by the terminal of this thread, or of a process that it starts and
 /// that does not unblock signals: a write succeeds, and a read is an error.
 pub(crate) fn unstopped<T>(act: impl FnOnce() -> T) -> T {
-    // For a terminal, blocked is as good as ignored, and child processes inherit it.
+    // A terminal treats blocked signals like ignored ones, and child processes inherit the mask.
     let mut stops = SigSet::empty();
     stops.add(Signal::SIGTTIN);
     stops.add(Signal::SIGTTOU);

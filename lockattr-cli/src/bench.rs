@@ -19,12 +19,12 @@ use report::Report;
 use worker::Bench as Shared;
 
 const AFTER: &str = "\
-Each task takes a key and gives it back, over and over; with fewer keys than tasks they wait for each \
-other, and the lock goes from hand to hand inside this process. To see hand-offs between processes, \
-look at `lockattr watch` while the services run.
+Each task acquires and releases keys in a loop. With fewer keys than tasks, the tasks wait for each \
+other, and the locks are handed off inside this process. To see hand-offs between processes, use \
+`lockattr watch` while the services run.
 
-The keys begin with `lockattr-bench:`, behind the prefix, and no two runs have the same. Nothing of \
-them is left afterwards, not after Ctrl-C either, which ends it early.
+After the prefix, the keys begin with `lockattr-bench:`; no two runs use the same keys. Nothing of them \
+is left in the store afterwards, even after Ctrl-C, which ends the run early.
 
 Exit codes: 0 measured; 2 the store did not answer.
 
@@ -33,20 +33,20 @@ Examples:
   lockattr bench --tasks 64 --keys 1 --seconds 10
   lockattr bench --json | jq .per_second";
 
-/// Acquire and release in a loop, and tell how fast that is
+/// Acquire and release in a loop, and measure how fast that is
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct Bench {
-    /// How many work at the same time
+    /// How many tasks run at the same time
     #[arg(long, default_value_t = 16, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     tasks: u32,
     /// How many keys they share
     #[arg(long, default_value_t = 16, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     keys: u32,
-    /// For how long
+    /// How long to run
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     seconds: u64,
-    /// One JSON object
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
@@ -64,13 +64,13 @@ impl Bench {
             () = shared.failed() => {}
         }
         shared.stop();
-        let seen = join_all(tasks).await;
+        let results = join_all(tasks).await;
         let took = began.elapsed();
         // By then the remaining waiters have left the queue, and failed releases were tried again.
         store::leave(manager, &mut signals).await;
         let mut report = Report::new(self.tasks, self.keys);
-        for seen in seen {
-            report.add(&seen.map_err(|error| Failure::new(exit::ERROR, error.to_string()))??);
+        for result in results {
+            report.add(&result.map_err(|error| Failure::new(exit::ERROR, error.to_string()))??);
         }
         report.took = took;
         let mut output = Output::new();

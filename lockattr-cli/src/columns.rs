@@ -18,7 +18,7 @@ const WAITING: usize = 5;
 const FENCE: usize = 6;
 const HEADS: [&str; COUNT] = ["KEY", "HOLDER", "FUNCTION", "AGE", "REMAINING", "WAITING", "FENCE"];
 /// The text of an unknown value.
-const NOT_KNOWN: &str = "-";
+const UNKNOWN: &str = "-";
 /// The columns to cut first if a line is too long, with their least widths.
 const SHRINK: [(usize, usize); 3] = [(FUNCTION, 12), (HOLDER, 20), (KEY, 16)];
 /// The columns to leave out if that is not enough.
@@ -28,7 +28,7 @@ pub(crate) struct Cells([String; COUNT]);
 
 impl Cells {
     pub(crate) fn new(row: &Row, now: SystemTime) -> Self {
-        let or_dash = |text: Option<String>| text.unwrap_or_else(|| NOT_KNOWN.into());
+        let or_dash = |text: Option<String>| text.unwrap_or_else(|| UNKNOWN.into());
         let mut holder = row.holder.brief();
         if row.holders > 1 {
             holder.push_str(&format!(" (+{})", row.holders - 1));
@@ -38,7 +38,7 @@ impl Cells {
             holder,
             or_dash(row.holder.function.clone()),
             or_dash(row.since.map(|since| brief(age(since, now)))),
-            row.remaining.map_or_else(|| "for ever".into(), brief),
+            row.remaining.map_or_else(|| "forever".into(), brief),
             row.waiting.to_string(),
             or_dash(row.fencing_token.map(|token| token.to_string())),
         ];
@@ -59,15 +59,15 @@ impl Columns {
             }
         }
         // Some stores keep no fencing token with the lock.
-        if rows.iter().all(|Cells(cells)| cells[FENCE] == NOT_KNOWN) {
+        if rows.iter().all(|Cells(cells)| cells[FENCE] == UNKNOWN) {
             widths[FENCE] = None;
         }
         let mut columns = Self(widths);
         let Some(width) = width else { return columns };
-        for (column, least) in SHRINK {
+        for (column, min) in SHRINK {
             let over = columns.total().saturating_sub(width);
             if let Some(wide) = &mut columns.0[column] {
-                *wide = (*wide).min(least.max(wide.saturating_sub(over)));
+                *wide = (*wide).min(min.max(wide.saturating_sub(over)));
             }
         }
         for column in LEAVE_OUT {
@@ -124,18 +124,18 @@ fn cut(text: &str, wide: usize, column: usize) -> String {
         FUNCTION => (0, room),
         _ => (room - room / 2, room / 2),
     };
-    let tail: String = taken(text.chars().rev(), tail).chars().rev().collect();
-    [&taken(text.chars(), head), "…", &tail].concat()
+    let tail: String = fitting(text.chars().rev(), tail).chars().rev().collect();
+    [&fitting(text.chars(), head), "…", &tail].concat()
 }
 
 /// As many characters as fit.
-fn taken(chars: impl Iterator<Item = char>, room: usize) -> String {
-    let mut left = room;
+fn fitting(chars: impl Iterator<Item = char>, room: usize) -> String {
+    let mut remaining = room;
     chars
         .take_while(|char| {
             let wide = char.width().unwrap_or_default();
-            let fits = wide <= left;
-            left = left.saturating_sub(wide);
+            let fits = wide <= remaining;
+            remaining = remaining.saturating_sub(wide);
             fits
         })
         .collect()
@@ -189,7 +189,7 @@ mod tests {
             KEY                                           HOLDER                               FUNCTION                    AGE  REMAINING  WAITING                FENCE
             nightly                                       reports@batch-1:9 (+2)               report.sh                 3m12s       8.2s       12  9223372036854775807
             product:0190c8a2-5a43-7d11-9e4e-6f2a8bb9f042  inventory@web-3.example.org:1234567  inventory::stock::deduct  2m12s       8.2s        0                    -
-            a�[2Jb                                        -                                    -                             -   for ever        0                    -
+            a�[2Jb                                        -                                    -                             -    forever        0                    -
             库存:42                                       x                                    -                             -       8.2s        0                    -
         "#]],
         );
@@ -203,7 +203,7 @@ mod tests {
             KEY                                   HOLDER                FUNCTION        AGE  REMAINING  WAITING                FENCE
             nightly                               reports@ba…-1:9 (+2)  report.sh     3m12s       8.2s       12  9223372036854775807
             product:0190c8a2-5…9e4e-6f2a8bb9f042  inventory@…g:1234567  …ock::deduct  2m12s       8.2s        0                    -
-            a�[2Jb                                -                     -                 -   for ever        0                    -
+            a�[2Jb                                -                     -                 -    forever        0                    -
             库存:42                               x                     -                 -       8.2s        0                    -
         "#]],
         );
@@ -213,7 +213,7 @@ mod tests {
             KEY                              HOLDER                  AGE  REMAINING  WAITING
             nightly                          reports@ba…-1:9 (+2)  3m12s       8.2s       12
             product:0190c8a…4e-6f2a8bb9f042  inventory@…g:1234567  2m12s       8.2s        0
-            a�[2Jb                           -                         -   for ever        0
+            a�[2Jb                           -                         -    forever        0
             库存:42                          x                         -       8.2s        0
         "#]],
         );
@@ -223,7 +223,7 @@ mod tests {
             KEY                   REMAINING  WAITING
             nightly                    8.2s       12
             product:01…a8bb9f042       8.2s        0
-            a�[2Jb                 for ever        0
+            a�[2Jb                  forever        0
             库存:42                    8.2s        0
         "#]],
         );

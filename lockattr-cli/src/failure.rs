@@ -12,12 +12,12 @@ use crate::exit;
 #[derive(Debug)]
 pub(crate) struct Failure {
     code: u8,
-    sentence: Option<String>,
+    message: Option<String>,
 }
 
 impl Failure {
-    pub(crate) fn new(code: u8, sentence: impl Into<String>) -> Self {
-        Self { code, sentence: Some(sentence.into()) }
+    pub(crate) fn new(code: u8, message: impl Into<String>) -> Self {
+        Self { code, message: Some(message.into()) }
     }
 
     /// A failure with the exit code of `run`.
@@ -29,18 +29,18 @@ impl Failure {
         Self::new(code, error.to_string())
     }
 
-    pub(crate) fn told(self) -> ExitCode {
-        if let Some(sentence) = self.sentence {
-            tell(&sentence);
+    pub(crate) fn report(self) -> ExitCode {
+        if let Some(message) = self.message {
+            report(&message);
         }
         ExitCode::from(self.code)
     }
 }
 
-pub(crate) fn tell(sentence: &str) {
+pub(crate) fn report(message: &str) {
     use io::Write;
     // Not `eprintln!`, which panics if the pipe has no reader.
-    unstopped(|| writeln!(io::stderr(), "lockattr: {sentence}")).ok();
+    unstopped(|| writeln!(io::stderr(), "lockattr: {message}")).ok();
 }
 
 impl From<Error> for Failure {
@@ -53,7 +53,7 @@ impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         // The reader has closed the pipe, as in `lockattr ls | head`.
         if error.kind() == ErrorKind::BrokenPipe {
-            return Self { code: exit::OK, sentence: None };
+            return Self { code: exit::OK, message: None };
         }
         Self::new(exit::ERROR, error.to_string())
     }

@@ -14,15 +14,16 @@ use crate::row::Row;
 use crate::sort::Sort;
 
 const AFTER: &str = "\
-Columns: KEY; HOLDER as service@host:process, with (+2) where two more share the lock; FUNCTION that \
-asked; AGE of the hold by the holder's clock; REMAINING of the lease if nobody renews it; WAITING, as \
-processes in the lock's queue; FENCE, the fencing token, on stores that keep it with the lock.
+Columns: KEY; HOLDER as service@host:process, with (+2) if two more share the lock; FUNCTION that \
+acquired it; AGE of the hold by the holder's clock; REMAINING time of the lease without a renewal; \
+WAITING, the number of processes in the lock's queue; FENCE, the fencing token, if the store keeps it \
+with the lock.
 
 With --json each line is an object: key, holder {service, host, process, function}, holders, shared, \
-since (RFC 3339), remaining_ms (null: for ever), waiting, fencing_token (as text: it has more than 53 \
-bits). What is not known is null.
+since (RFC 3339), remaining_ms (null: the lease never ends), waiting, fencing_token (as text: it has \
+more than 53 bits). Unknown values are null.
 
-Exit codes: 0 listed, none as well; 2 the store did not answer, or cannot list its locks.
+Exit codes: 0 listed, even if no lock is held; 2 the store did not answer, or cannot list its locks.
 
 Examples:
   lockattr ls 'product:*'
@@ -33,12 +34,12 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct Ls {
-    /// Keys to list: with `*` or `?` the whole key has to match, else a part of it
+    /// Keys to list: with `*` or `?` the whole key has to match, otherwise a part of it
     pattern: Option<Pattern>,
-    /// What stands first
+    /// The column to sort by
     #[arg(long, value_enum, default_value_t, value_name = "COLUMN")]
     sort: Sort,
-    /// One JSON object for each lock, a line each
+    /// Print one JSON object for each lock, on its own line
     #[arg(long)]
     json: bool,
 }
@@ -72,6 +73,6 @@ pub(crate) async fn matching(
     pattern: Option<&Pattern>,
 ) -> Result<Vec<Row>, lockattr::Error> {
     let held = manager.held_locks().await?;
-    let wanted = held.into_iter().filter(|lock| pattern.is_none_or(|it| it.matches(&lock.key)));
-    Ok(wanted.map(Row::from).collect())
+    let selected = held.into_iter().filter(|lock| pattern.is_none_or(|it| it.matches(&lock.key)));
+    Ok(selected.map(Row::from).collect())
 }

@@ -1,4 +1,4 @@
-//! The command `lockattr`: lists, takes and releases locks from a terminal.
+//! The command `lockattr`: lists, acquires and releases locks from a terminal.
 #![allow(clippy::print_stderr, reason = "a program for the terminal")]
 
 mod background;
@@ -28,25 +28,25 @@ use store::StoreUrl;
 /// The text of `--help` below the options.
 const EXAMPLES: &str = "\
 Examples:
-  export LOCKATTR_URL=redis://127.0.0.1/?prefix=shop:   any store, as the services have it
-  lockattr ls                                           what is held, and by whom
-  lockattr who product:42                               one lock, in words
-  lockattr watch 'order:*'                              a view that refreshes
-  lockattr release --force product:42                   take a lock from who has it
-  lockattr run nightly -- ./report.sh                   a command on one machine only
-  lockattr bench --seconds 5                            how fast this store is from here
+  export LOCKATTR_URL=redis://127.0.0.1/?prefix=shop:   any store, as the services name it
+  lockattr ls                                           list the held locks and their holders
+  lockattr who product:42                               show one lock
+  lockattr watch 'order:*'                              a live view
+  lockattr release --force product:42                   take a lock from its holder
+  lockattr run nightly -- ./report.sh                   run a command on one machine only
+  lockattr bench --seconds 5                            measure this store from here
 
-`lockattr help COMMAND` tells more, exit codes included.";
+`lockattr help COMMAND` explains a command and its exit codes.";
 
-/// See, take and release distributed locks.
+/// List, acquire and release distributed locks.
 #[derive(Debug, Parser)]
 #[command(name = "lockattr", version, max_term_width = 100, after_help = EXAMPLES)]
 struct Arguments {
-    /// The store, and what its services set in the URL, like `redis://127.0.0.1/?prefix=shop:`
+    /// The store, with the settings of its services in the URL, like `redis://127.0.0.1/?prefix=shop:`
     ///
     /// Any of memory://, redis://, rediss://, redis+unix://, redis+sentinel://, redis+cluster://,
     /// redlock://, postgres://, mysql://, zookeeper:// and etcd://. Other users of this machine can
-    /// read the arguments of a program: a URL with a password belongs into the variable.
+    /// read the arguments of a program: set a URL with a password in the variable.
     #[arg(long, global = true, env = "LOCKATTR_URL", hide_env_values = true, value_name = "URL")]
     url: Option<StoreUrl>,
     #[command(subcommand)]
@@ -61,7 +61,7 @@ enum Command {
     Release(release::Release),
     Run(run::Run),
     Bench(bench::Bench),
-    /// Stands by the command of a `lockattr run`, and ends it if that is killed.
+    /// Watches a `lockattr run`, and ends its command if it is killed.
     #[command(hide = true)]
     Leash(run::Leash),
 }
@@ -69,10 +69,10 @@ enum Command {
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(told) => {
+        Err(error) => {
             // Requested help is no error. If it cannot be printed, there is no way to report that.
-            let code = if told.use_stderr() { exit::ERROR } else { exit::OK };
-            told.print().ok();
+            let code = if error.use_stderr() { exit::ERROR } else { exit::OK };
+            error.print().ok();
             return ExitCode::from(code);
         }
     };
@@ -84,7 +84,7 @@ fn main() -> ExitCode {
     });
     match done {
         Ok(code) => ExitCode::from(code),
-        Err(failure) => failure.told(),
+        Err(failure) => failure.report(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where answers go: a terminal of some width, or a pipe that takes every line as it is.
+//! Standard output: a terminal with a width, or a pipe that gets every line whole.
 
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 

@@ -43,10 +43,10 @@ mod tests {
     use super::Pattern;
 
     #[track_caller]
-    fn check(pattern: &str, matched: &[&str], passed_over: &[&str]) {
+    fn check(pattern: &str, matched: &[&str], others: &[&str]) {
         let pattern = Pattern::new(pattern);
         assert!(matched.iter().all(|key| pattern.matches(key)), "{pattern:?}");
-        assert!(!passed_over.iter().any(|key| pattern.matches(key)), "{pattern:?}");
+        assert!(!others.iter().any(|key| pattern.matches(key)), "{pattern:?}");
     }
 
     #[test]

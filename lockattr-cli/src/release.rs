@@ -1,23 +1,23 @@
-//! `lockattr release`: a lock taken from its holder.
+//! `lockattr release`: takes a lock from its holder.
 
 use clap::Args;
 use lockattr::LockManager;
 
 use crate::exit;
-use crate::failure::{Failure, tell};
+use crate::failure::{Failure, report};
 use crate::output::Output;
-use crate::who::sentence;
+use crate::who::description;
 
 const AFTER: &str = "\
-The holder is not asked. It goes on until its next renewal tells it that it lost the lease, a third of \
-the TTL later at most, while the next in line has the lock already: both work for that long, unless \
-what they write to checks fencing tokens. A shared lock is taken from all who share it, and a holder of \
+The holder is not notified. It continues until its next renewal reports the loss, after a third of the \
+TTL at most, while the next waiter already has the lock: both run for that long, unless the resource \
+that they write to checks fencing tokens. A shared lock is taken from all its holders, and a holder of \
 several keys loses all of them.
 
-Without --force nothing is done: it says who has the lock, and what to write.
+Without --force nothing is changed: the command only prints the holder, and what to write.
 
-Exit codes: 0 somebody had it; 1 nobody had it; 2 without --force, or the store did not answer or \
-cannot do it.
+Exit codes: 0 the lock was held; 1 it was free; 2 without --force, or the store did not answer or \
+cannot release by force.
 
 Example:
   lockattr who nightly
@@ -29,7 +29,7 @@ Example:
 pub(crate) struct Release {
     /// The key, as the services write it, without the prefix
     key: String,
-    /// Yes, take it
+    /// Required to take the lock
     #[arg(long)]
     force: bool,
 }
@@ -38,23 +38,23 @@ impl Release {
     pub(crate) async fn execute(self, manager: &LockManager) -> Result<u8, Failure> {
         let Self { key, force } = self;
         let holder = manager.holder(&key).await?;
-        let told = sentence(&key, holder.as_ref());
+        let status = description(&key, holder.as_ref());
         if !force {
-            tell(&told);
+            report(&status);
             if holder.is_some() {
-                tell(&format!("to take it from there, write `lockattr release --force {key}`"));
+                report(&format!("to release it by force, write `lockattr release --force {key}`"));
             }
             return Ok(exit::ERROR);
         }
-        let had = manager.force_release(&key).await?;
+        let was_held = manager.force_release(&key).await?;
         let mut output = Output::new();
         match holder {
-            _ if !had => output.line(&sentence(&key, None))?,
+            _ if !was_held => output.line(&description(&key, None))?,
             Some(holder) => output.line(&format!("taken: `{key}` was held by {holder}"))?,
-            // Another process took it in between.
+            // Another process acquired it in between.
             None => output.line(&format!("taken: `{key}`"))?,
         }
         output.finish()?;
-        Ok(if had { exit::OK } else { exit::FREE })
+        Ok(if was_held { exit::OK } else { exit::FREE })
     }
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use clap::Args;
 use lockattr::{Error, LockGuard, LockManager, LockOptions};
 
-use crate::failure::{Failure, tell};
+use crate::failure::{Failure, report};
 use crate::store::{self, StoreUrl};
 use crate::{exit, span};
 use group::Group;
@@ -25,40 +25,42 @@ pub(crate) use signals::Signals;
 use supervision::End;
 
 /// The pause between two checks for remaining processes.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 const AFTER: &str = "\
-The lock is taken first, renewed while COMMAND runs, and given back when it has ended. COMMAND has our \
-stdin, stdout and stderr, a process group of its own, and two more variables: LOCKATTR_KEY and \
-LOCKATTR_FENCING_TOKEN, a number greater than that of every run before, for what COMMAND writes to.
+The lock is acquired before COMMAND starts, renewed while it runs, and released when it has ended. \
+COMMAND inherits stdin, stdout and stderr, and runs in its own process group with two more environment \
+variables: LOCKATTR_KEY, and LOCKATTR_FENCING_TOKEN, a number greater than in every earlier run, which \
+COMMAND can send along with its writes.
 
-Lost: if the lease is lost (the store was away for too long, somebody took the lock, --max-hold), the \
-whole group gets SIGTERM, and SIGKILL after --kill-after, grandchildren as well; and so does COMMAND \
-where it makes itself a group of its own, as `timeout` does, with all who are in that. If `lockattr run` \
-is itself killed with SIGKILL, they end in the same way, and the lock is free after the TTL.
+Lost: if the lease is lost (the store was down for too long, an operator took the lock, --max-hold), \
+the whole process group gets SIGTERM, and SIGKILL after --kill-after, grandchildren included. So does \
+the group of a COMMAND that creates its own, as `timeout` does. If `lockattr run` itself is killed with \
+SIGKILL, they end in the same way, and the lock is free after the TTL.
 
-Out of reach: what COMMAND starts and puts into another group or session (`timeout` or `setsid` in a \
-script, daemons, the jobs of an interactive shell), and what runs as another user (`sudo`). That runs on \
-without the lock. `timeout --foreground` stays in the group.
+Out of reach: processes that COMMAND puts into another group or session (`timeout` or `setsid` in a \
+script, daemons, the jobs of an interactive shell), and processes of another user (`sudo`). They \
+continue without the lock. `timeout --foreground` stays in the group.
 
 Signals: SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to the same processes; the \
-lock is given back once COMMAND has ended. It is not suspended by Ctrl-Z, as a lease does not wait.
+lock is released once COMMAND has ended. Ctrl-Z does not suspend it, because the lease would expire.
 
-Terminal: COMMAND has the keyboard while it runs, unless stdout or stderr is a pipe: in `lockattr run … \
-| less` it is that program's. There, and in the background, reading from the terminal is an error to \
-COMMAND, and does not stop it.
+Terminal: COMMAND reads from the keyboard while it runs, unless stdout or stderr is a pipe: in \
+`lockattr run … | less`, the keyboard belongs to `less`. There, and in the background, reading from the \
+terminal is an error for COMMAND, and does not stop it.
 
-Background: what COMMAND leaves running when it ends is told on stderr and no longer under the lock.
+Background: processes that COMMAND leaves running when it ends are reported on stderr, and continue \
+without the lock.
 
-Busy: exit code 75, and one line that says who has it: 0 would tell `&&` that the command ran. Where \
-others are expected to have it, as in a crontab on many machines, `--busy-exit 0` skips the run without \
-a word, so that there is no mail.
+Busy: exit code 75, and one line that names the holder; with 0, `&&` would take the command for run. \
+If another machine is expected to hold the lock, as in a crontab on many machines, `--busy-exit 0` \
+skips the run without output, so that cron sends no mail.
 
 Exit codes:
-  those of COMMAND, and 128 + N if signal N ended it
-    2  what was written cannot be done
-   69  the store could not be asked: COMMAND did not run
-   75  somebody else has the lock: COMMAND did not run (--busy-exit)
+  that of COMMAND, and 128 + N if signal N ended it
+    2  the arguments are invalid
+   69  the store could not be reached: COMMAND did not run
+   75  another holder has the lock: COMMAND did not run (--busy-exit)
    76  the lease was lost: COMMAND was ended, or not started
   126  COMMAND could not be started
   127  COMMAND was not found
@@ -74,25 +76,25 @@ Examples, the last for a crontab:
 pub(crate) struct Run {
     /// The key, as the services write it, without the prefix
     key: String,
-    /// The command, and what it is given
+    /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
-    /// How long others are kept out if this machine dies [default: that of the URL, or 10s]
+    /// How long other holders are excluded if this machine crashes [default: that of the URL, or 10s]
     #[arg(long, value_parser = span::parse, value_name = "TIME")]
     ttl: Option<Duration>,
-    /// How long to wait while somebody else has the lock
+    /// How long to wait while another holder has the lock
     #[arg(long, value_parser = span::parse, default_value = "0s", value_name = "TIME")]
     wait: Duration,
     /// Longest time that COMMAND may run; then the lease is lost
     #[arg(long, value_parser = span::parse, value_name = "TIME")]
     max_hold: Option<Duration>,
-    /// After a shorter COMMAND, keep the lock until this has passed: for clocks that differ
+    /// After a shorter COMMAND, keep the lock held until this has passed: for clocks that differ
     #[arg(long, value_parser = span::parse, value_name = "TIME")]
     hold_at_least: Option<Duration>,
-    /// From SIGTERM to SIGKILL, once the lease is lost
+    /// The time from SIGTERM to SIGKILL once the lease is lost
     #[arg(long, value_parser = span::parse, default_value = "10s", value_name = "TIME")]
     kill_after: Duration,
-    /// The exit code if somebody else has the lock; 0 says nothing about it either
+    /// The exit code if another holder has the lock; with 0, nothing is printed either
     #[arg(long, default_value_t = exit::BUSY, value_name = "N")]
     busy_exit: u8,
 }
@@ -107,7 +109,7 @@ impl Run {
         };
         let manager = manager.map_err(|error| Failure::of_run(&error))?;
         let done = self.with(&manager, &mut signals).await;
-        // Tries again what got no answer, and leaves the store's wait queue.
+        // Retries releases without an answer, and leaves the store's wait queue.
         store::leave(&manager, &mut signals).await;
         done
     }
@@ -132,7 +134,7 @@ impl Run {
     fn options(&self) -> LockOptions {
         let program = Path::new(&self.command[0]).file_name().unwrap_or(&self.command[0]);
         let program = program.to_string_lossy().into_owned();
-        // Leaked once in the life of this process.
+        // Leaked only once in this process.
         let mut options = LockOptions::new().wait(self.wait).function(program.leak());
         if let Some(ttl) = self.ttl {
             options = options.ttl(ttl);
@@ -155,7 +157,10 @@ impl Run {
                 Err(Failure::new(exit::LOST, error.to_string()))
             }
             (Ok(End::Exited(status)), Err(error)) => {
-                tell(&format!("the command has ended, its lock will end by itself: {error}"));
+                report(&format!(
+                    "the command has ended, and its lock is held until its lease \
+                     expires: {error}"
+                ));
                 Ok(code(status))
             }
             (Ok(End::Exited(status)), Ok(())) => Ok(code(status)),
@@ -165,7 +170,7 @@ impl Run {
 
     /// Runs the command until it and all processes that have to end with it have ended.
     async fn supervised(&self, guard: &LockGuard, signals: &mut Signals) -> Result<End, Failure> {
-        let group = Group::start(self.outlives_us_by(guard)).await?;
+        let group = Group::start(self.orphan_kill_after(guard)).await?;
         let variables = [
             ("LOCKATTR_KEY", guard.key().to_owned()),
             ("LOCKATTR_FENCING_TOKEN", u64::from(guard.fencing_token()).to_string()),
@@ -175,7 +180,7 @@ impl Run {
 
     /// The time from SIGTERM to SIGKILL if this process dies. Then no process renews the lease, and
     /// the last renewal was at least a third of the TTL ago.
-    fn outlives_us_by(&self, guard: &LockGuard) -> Duration {
+    fn orphan_kill_after(&self, guard: &LockGuard) -> Duration {
         self.kill_after.min(guard.remaining() / 2)
     }
 }

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 use crate::row::Row;
 
-/// What stands first.
+/// The column to sort by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Sort {
     /// By name
@@ -16,9 +16,9 @@ pub(crate) enum Sort {
     Holder,
     /// Held longest first
     Age,
-    /// Those whose leases end next first
+    /// The lease that ends next first
     Remaining,
-    /// Those that most wait for first
+    /// Most waiters first
     Waiting,
 }
 

@@ -30,7 +30,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     }
     match humantime::parse_duration(text) {
         Ok(span) if span <= LONGEST => Ok(span),
-        Ok(_) => Err("a hundred years are the most".to_owned()),
+        Ok(_) => Err("at most a hundred years are allowed".to_owned()),
         Err(_) => Err("write it like `30s`, `1m30s` or `500ms`".to_owned()),
     }
 }

@@ -51,13 +51,13 @@ pub(crate) fn build(url: Option<StoreUrl>) -> Result<LockManager, Error> {
 }
 
 /// The longest delay at the end because of a store that does not answer.
-const LEAVES_WITHIN: Duration = Duration::from_secs(10);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Releases locks that may have been granted without an answer, and leaves the wait queues. A
 /// signal ends the wait.
 pub(crate) async fn leave(manager: &LockManager, signals: &mut Signals) {
     tokio::select! {
-        _ = timeout(LEAVES_WITHIN, manager.shutdown()) => {}
+        _ = timeout(SHUTDOWN_TIMEOUT, manager.shutdown()) => {}
         _ = signals.next() => {}
     }
 }
@@ -66,7 +66,7 @@ fn named(url: Option<StoreUrl>) -> Result<StoreUrl, Error> {
     // An empty variable counts as unset.
     url.filter(|url| !url.0.is_empty()).ok_or_else(|| {
         Error::InvalidOptions(
-            "no store is named: set the environment variable `LOCKATTR_URL`, or write `--url`, like \
+            "no store is set: set the environment variable `LOCKATTR_URL`, or write `--url`, like \
              `--url redis://127.0.0.1/`"
                 .into(),
         )

@@ -19,36 +19,37 @@ use crate::{exit, span};
 
 const AFTER: &str = "\
 In a terminal, a view that refreshes. Keys: q or Ctrl-C ends it; up, down, PgUp, PgDn, Home and End \
-move; s sorts by the next column, r the other way round; / filters, by the same rule as PATTERN, Enter \
-keeps the filter and Esc drops it.
+move; s sorts by the next column, r reverses the order; / filters, by the same rule as PATTERN, Enter keeps \
+the filter and Esc removes it.
 
-Without a terminal, or with --json, a line for each change: held (what was there at the beginning), \
-taken, handed_over, released. With --json each is an object: at, event, what `ls --json` says of the \
-lock (of a released one, as it was seen last), and previous, the holder before a hand-over.
+Without a terminal, or with --json, one line for each change: held (already held at the beginning), \
+taken, handed off, released. With --json each is an object: at, event (held, taken, handed_over, \
+released), the fields of `ls --json` (of a released lock, as last seen), and previous, the holder \
+before a hand-off.
 
-The store is asked each --every, so what is shorter than that is not seen.
+The store is queried at intervals of --every, so shorter holds are not seen.
 
 Exit codes: 0 ended by q or Ctrl-C; 2 the store did not answer at the beginning, or cannot list its \
-locks. If it stops answering later, the view says so and goes on.
+locks. If it stops answering later, the view shows the error and retries.
 
 Examples:
   lockattr watch
   lockattr watch --every 200ms 'order:*'
   lockattr watch --json | jq -r 'select(.event == \"handed_over\") | .key'";
 
-/// Watch what is held, as it changes
+/// Watch the held locks as they change
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct Watch {
-    /// Keys to watch: with `*` or `?` the whole key has to match, else a part of it
+    /// Keys to watch: with `*` or `?` the whole key has to match, otherwise a part of it
     pattern: Option<Pattern>,
-    /// From one look to the next
+    /// The time between two queries
     #[arg(long, value_parser = every, default_value = "1s", value_name = "TIME")]
     every: Duration,
-    /// What stands first
+    /// The column to sort by
     #[arg(long, value_enum, default_value_t, value_name = "COLUMN")]
     sort: Sort,
-    /// A line for each change, as JSON
+    /// Print one JSON object for each change, on its own line
     #[arg(long)]
     json: bool,
 }
@@ -68,5 +69,9 @@ impl Watch {
 /// Reads the interval, which has a minimum to limit the load on the store.
 fn every(text: &str) -> Result<Duration, String> {
     let every = span::parse(text)?;
-    if every < Duration::from_millis(50) { Err("50ms is the least".into()) } else { Ok(every) }
+    if every < Duration::from_millis(50) {
+        Err("at least 50ms are required".into())
+    } else {
+        Ok(every)
+    }
 }

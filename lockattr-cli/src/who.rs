@@ -1,4 +1,4 @@
-//! `lockattr who`: one lock, in words.
+//! `lockattr who`: shows one lock and its holder.
 
 use std::time::{Duration, SystemTime};
 
@@ -15,19 +15,19 @@ const AFTER: &str = "\
 Exit codes: 0 held; 1 free; 2 the store did not answer.
 
 With --json, one object: key, held, holder {service, host, process, function}, since (RFC 3339), \
-remaining_ms (null: for ever, if held).
+remaining_ms (null if held: the lease never ends).
 
 Examples:
   lockattr who product:42
   lockattr who nightly >/dev/null && echo 'still running'";
 
-/// Tell who holds a lock
+/// Show the holder of a lock
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct Who {
     /// The key, as the services write it, without the prefix
     key: String,
-    /// One JSON object
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
@@ -39,7 +39,7 @@ impl Who {
         if self.json {
             output.json(&Answer::new(&self.key, holder.clone()))?;
         } else {
-            output.line(&sentence(&self.key, holder.as_ref()))?;
+            output.line(&description(&self.key, holder.as_ref()))?;
         }
         output.finish()?;
         Ok(if holder.is_some() { exit::OK } else { exit::FREE })
@@ -47,7 +47,7 @@ impl Who {
 }
 
 /// One lock in words, on a single line whatever the key contains.
-pub(crate) fn sentence(key: &str, holder: Option<&Holder>) -> String {
+pub(crate) fn description(key: &str, holder: Option<&Holder>) -> String {
     let key = key.replace(char::is_control, "\u{fffd}");
     match holder {
         Some(holder) => format!("`{key}` is held by {holder}"),
@@ -89,8 +89,8 @@ mod tests {
         let ends = Some(Duration::from_millis(7_000));
         let holder = Holder::from_value("service=orders host=web-3 pid=17 function=f", ends);
         expect!["`product:42` is held by orders on web-3 (process 17) in f, its lease ends in 7s"]
-            .assert_eq(&sentence("product:42", Some(&holder)));
-        expect!["`product:42` is free"].assert_eq(&sentence("product:42", None));
+            .assert_eq(&description("product:42", Some(&holder)));
+        expect!["`product:42` is free"].assert_eq(&description("product:42", None));
 
         let json = |holder| serde_json::to_string(&Answer::new("product:42", holder)).unwrap();
         expect![[r#"{"key":"product:42","held":true,"holder":{"service":"orders","host":"web-3","process":17,"function":"f"},"since":null,"remaining_ms":7000}"#]]

@@ -1,4 +1,4 @@
-//! The command as its users have it: real servers, real processes, a real terminal.
+//! The command as its users run it: real servers, real processes, a real terminal.
 
 mod bench;
 mod operators;

@@ -72,11 +72,11 @@ async fn a_lock_is_taken_by_force_and_not_without() {
     let orders = service(&server, "orders").await;
     let guard = orders.acquire("product:42", at_once()).await.unwrap();
 
-    let asked = said(&url, &["release", "product:42"]).await;
-    assert_eq!((asked.code, asked.out.as_str()), (Some(2), ""));
-    let told: Vec<_> = asked.err.lines().collect();
-    assert!(told[0].starts_with("lockattr: `product:42` is held by orders on "), "{asked:?}");
-    assert!(told[1].ends_with("write `lockattr release --force product:42`"), "{asked:?}");
+    let refused = said(&url, &["release", "product:42"]).await;
+    assert_eq!((refused.code, refused.out.as_str()), (Some(2), ""));
+    let lines: Vec<_> = refused.err.lines().collect();
+    assert!(lines[0].starts_with("lockattr: `product:42` is held by orders on "), "{refused:?}");
+    assert!(lines[1].ends_with("write `lockattr release --force product:42`"), "{refused:?}");
     guard.ensure_held().unwrap();
     assert!(orders.holder("product:42").await.unwrap().is_some());
 
@@ -107,8 +107,11 @@ async fn no_password_is_notified_to_anybody() {
     for url in [server.url(), wrong, "redis://:gehe1m@h/?tll=3s".into(), "nonsense:gehe1m".into()] {
         for words in [&["ls"][..], &["who", "a"], &["run", "a", "--", "true"], &["--help"]] {
             let said = said(&url, words).await;
-            let told = format!("{said:?}");
-            assert!(!told.contains("s3cr3t") && !told.contains("gehe1m"), "{words:?}: {told}");
+            let output = format!("{said:?}");
+            assert!(
+                !output.contains("s3cr3t") && !output.contains("gehe1m"),
+                "{words:?}: {output}"
+            );
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What the docs show, seen in a real terminal: each is a test, and `cargo xtask recordings` keeps what
-//! it saw as a picture in `docs/recordings/`.
+//! The recordings of the docs, made in a real terminal: each is a test, and `cargo xtask recordings`
+//! saves its screen as a picture in `docs/recordings/`.
 
 use std::path::Path;
 use std::time::Duration;
@@ -21,7 +21,7 @@ fn record(terminal: &Terminal, name: &str, title: &str) {
     }
 }
 
-/// Ten thousand locks of five services, on some of which one more waits.
+/// Ten thousand locks of five services, some of which have waiters.
 struct Fleet {
     _guards: Vec<LockGuard>,
     managers: Vec<LockManager>,
@@ -42,29 +42,29 @@ impl Fleet {
         for (name, kind, function) in SERVICES {
             let manager = service(server, name).await;
             let options = || LockOptions::new().function(function);
-            let asked = (0..each)
+            let acquisitions = (0..each)
                 .map(|number| manager.acquire(format!("{kind}:{}", 40_000 + number), options()));
-            guards.extend(try_join_all(asked).await.unwrap());
+            guards.extend(try_join_all(acquisitions).await.unwrap());
             managers.push(manager);
         }
-        // Of the others, some wait for some.
+        // Other services wait for some of the locks.
         let mut expected = 0;
-        for (place, (_, kind, _)) in SERVICES.into_iter().enumerate() {
+        for (index, (_, kind, _)) in SERVICES.into_iter().enumerate() {
             for number in 0..8 {
                 for (other, manager) in managers.iter().enumerate() {
-                    if other == place || other > (place + number) % 5 {
+                    if other == index || other > (index + number) % 5 {
                         continue;
                     }
                     expected += 1;
                     let (manager, key) = (manager.clone(), format!("{kind}:{}", 40_100 + number));
                     tokio::spawn(async move {
-                        let patience = LockOptions::new().wait(Duration::from_secs(600));
-                        manager.acquire(key, patience).await.ok()
+                        let options = LockOptions::new().wait(Duration::from_secs(600));
+                        manager.acquire(key, options).await.ok()
                     });
                 }
             }
         }
-        eventually(SOON, "some wait", async || {
+        eventually(SOON, "callers wait", async || {
             let held = managers[0].held_locks().await.unwrap();
             held.iter().map(|lock| lock.waiting).sum::<u64>() == expected
         })
@@ -106,14 +106,14 @@ async fn ten_thousand_locks_are_watched_in_a_terminal() {
     terminal.shows("4 of 10,000").await;
     record(&terminal, "watch.svg", "lockattr watch, with 10,000 locks held");
 
-    // It is what is held now, and not what was held at the beginning.
+    // The view shows what is held now, and not what was held at the beginning.
     fleet.managers[4].force_release("report:40007").await.unwrap();
     terminal.shows("9,999 held · ").await;
     terminal.types("/report:4000?").await;
     terminal.shows("9 with report:4000?").await;
     terminal.types("\r").await;
     terminal.types("q").await;
-    // The screen is as it was.
+    // The screen is restored.
     terminal.shows("\n$ lockattr watch\n$").await;
     assert!(!terminal.screen().alternate_screen() && !terminal.screen().hide_cursor());
 }
@@ -128,7 +128,7 @@ async fn a_run_that_loses_its_lease_kills_its_command_group_and_all() {
     let ends_the_list = |line: &str| line.split(' ').all(|word| word.parse::<u32>().is_ok());
     terminal.until(|text| text.lines().skip(3).any(ends_the_list)).await;
     let text = terminal.text();
-    let two = Two::told(text.lines().skip(3).find(|line| ends_the_list(line)).unwrap());
+    let two = Two::parse(text.lines().skip(3).find(|line| ends_the_list(line)).unwrap());
     assert!(two.are_there());
 
     let other = service(&server, "operators").await;

@@ -1,4 +1,4 @@
-//! `lockattr run`: who runs, who does not, and with which exit code.
+//! `lockattr run`: which commands run, and with which exit codes.
 
 use lockattr_tests::{assert_nothing_left, eventually};
 
@@ -66,7 +66,7 @@ async fn a_waiter_runs_when_the_first_has_ended() {
     let manager = service(&server, "orders").await;
     let guard = manager.acquire("nightly", at_once()).await.unwrap();
     let mut second = running(&url, &["--wait", "1m", "nightly"], "echo up");
-    in_line(&manager).await;
+    until_queued(&manager).await;
     guard.release().await.unwrap();
     assert_eq!(second.line().await, "up");
     assert!(second.finish().await.success());
@@ -79,7 +79,7 @@ async fn a_process_that_is_notified_to_end_while_it_waits_leaves_the_queue() {
     let manager = service(&server, "orders").await;
     let guard = manager.acquire("nightly", at_once()).await.unwrap();
     let mut second = running(&url, &["--wait", "1m", "nightly"], "echo up");
-    in_line(&manager).await;
+    until_queued(&manager).await;
     second.interrupt_signal();
     assert_eq!(second.finish().await.code(), Some(130));
     assert_eq!(manager.held_locks().await.unwrap()[0].waiting, 0);
@@ -87,8 +87,8 @@ async fn a_process_that_is_notified_to_end_while_it_waits_leaves_the_queue() {
     assert_nothing_left(&server).await;
 }
 
-async fn in_line(manager: &lockattr::LockManager) {
-    eventually(SOON, "the second stands in line", async || {
+async fn until_queued(manager: &lockattr::LockManager) {
+    eventually(SOON, "the second run is queued", async || {
         manager.held_locks().await.unwrap().first().is_some_and(|lock| lock.waiting == 1)
     })
     .await;
@@ -139,8 +139,8 @@ async fn what_the_command_leaves_behind_is_notified() {
     let pid = nix::unistd::Pid::from_raw(said.out.trim_end().parse().unwrap());
     let kept_running = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
     assert_eq!((said.code, kept_running), (Some(0), Ok(())));
-    let told = "lockattr: the command left processes behind that run on without `nightly`\n";
-    assert_eq!(said.err, told);
+    let message = "lockattr: the command left processes behind, which continue without the lock on `nightly`\n";
+    assert_eq!(said.err, message);
     assert_nothing_left(&server).await;
 }
 

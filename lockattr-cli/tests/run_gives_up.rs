@@ -1,4 +1,4 @@
-//! `lockattr run` that does not come to run its command: what it leaves in the store, which is nothing.
+//! `lockattr run` that does not start its command leaves nothing in the store.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use tokio::time::timeout;
 
 use crate::support::{SOON, at_once, lockattr, said};
 
-/// How long it tries by itself.
-const LEAVES_WITHIN: Duration = Duration::from_secs(10);
+/// The timeout of the program itself.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[tokio::test]
 async fn a_process_that_waited_in_vain_has_left_the_queue() {
@@ -73,21 +73,19 @@ async fn a_process_that_is_notified_twice_to_end_does_not_wait_for_a_store_that_
         "ttl=1h&response_timeout=1h&shutdown_timeout=1h",
     );
     let mut node = Node::run(lockattr(&url, &["run", "--wait", "1h", "nightly", "--", "true"]));
-    eventually(SOON, "it stands in line", async || {
-        manager.held_locks().await.unwrap()[0].waiting == 1
-    })
-    .await;
+    eventually(SOON, "it is queued", async || manager.held_locks().await.unwrap()[0].waiting == 1)
+        .await;
     proxy.always("release", Fault::HoldRequest);
     node.interrupt_signal();
-    eventually(SOON, "it leaves the line", async || proxy.seen("release") > 0).await;
+    eventually(SOON, "it leaves the queue", async || proxy.seen("release") > 0).await;
     node.interrupt_signal();
-    let ended = timeout(LEAVES_WITHIN / 2, node.finish()).await.expect("its end");
+    let ended = timeout(SHUTDOWN_TIMEOUT / 2, node.finish()).await.expect("its end");
     assert_eq!(ended.code(), Some(130));
     proxy.pass();
     guard.release().await.unwrap();
 }
 
-/// Its command ignores SIGTERM, so that it would tell that it was started.
+/// The command ignores SIGTERM, so its output would show that it was started.
 #[tokio::test]
 async fn a_run_that_stood_still_past_its_lease_does_not_start_the_command() {
     let server = RedisServer::start().await;
@@ -106,15 +104,16 @@ async fn a_run_that_stood_still_past_its_lease_does_not_start_the_command() {
         command.args([&key, "--", "echo", "ran"]).env("LOCKATTR_URL", server.url_with("ttl=300ms"));
         let mut node = Node::run(command);
         let name = format!("lock:{key}");
-        // Asked again and again: it is held for some milliseconds only, if nothing stops the run.
+        // Polled, because the lock is held for only some milliseconds if nothing stops the run.
         let held = async { while cli.value(&name).await.is_none() {} };
         if timeout(Duration::from_secs(2), held).await.is_err() {
             node.finish().await;
             continue;
         }
         node.stop_signal();
-        // Between the grant and the command there is only the start of the leash: a few milliseconds. Before
-        // that it may not have heard of its grant, and acquires the lock again when it goes on.
+        // Between the grant and the command, only the leash is started, which takes a few milliseconds.
+        // Earlier, the process may not have received its grant, and acquires the lock again when it
+        // continues.
         let children = children(node.id()).await;
         let in_between =
             !children.is_empty() && children.iter().all(|child| child.contains("leash"));

@@ -1,5 +1,4 @@
-//! `lockattr run` without its lease, or without itself: what becomes of the command and of what that
-//! has started.
+//! `lockattr run` that loses its lease, or is killed: the command and its children end.
 
 use std::process::Stdio;
 
@@ -9,11 +8,11 @@ use tokio::time::timeout;
 
 use crate::support::{SOON, Two, lockattr, running, server};
 
-/// A command and its child, which tell their numbers.
+/// A command and its child; it prints both process IDs.
 const TWO: &str = "sleep 1000 & echo $$ $!; wait";
-/// The same, and neither ends when it is asked to.
+/// The same, and neither ends on SIGTERM.
 const STUBBORN: &str = "trap '' TERM; sleep 1000 & echo $$ $!; while :; do sleep 0.05; done";
-/// The command ends when it is asked to, and its child does not.
+/// The command ends on SIGTERM, and its child does not.
 const STUBBORN_CHILD: &str = "(trap '' TERM; exec sleep 1000) & echo $$ $!; wait";
 
 #[tokio::test]
@@ -31,15 +30,15 @@ async fn a_lease_that_is_taken_away_ends_the_command_and_its_children() {
         let mut line = String::new();
         let mut lines = BufReader::new(child.stdout.take().unwrap());
         lines.read_line(&mut line).await.unwrap();
-        let two = Two::told(line.trim_end());
+        let two = Two::parse(line.trim_end());
         assert!(two.are_there());
 
         assert_eq!(server.cli().await.query::<u32>(&["DEL", "lock:nightly"]).await, 1);
         let output = timeout(SOON, child.wait_with_output()).await.expect("its end").unwrap();
         assert_eq!(output.status.code(), Some(76));
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(told.lines().count(), 1, "{told}");
-        assert!(told.starts_with("lockattr: the lease on `nightly` was lost: "), "{told}");
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(message.lines().count(), 1, "{message}");
+        assert!(message.starts_with("lockattr: the lease on `nightly` was lost: "), "{message}");
         two.end().await;
         assert_nothing_left(&server).await;
     }
@@ -49,7 +48,7 @@ async fn a_lease_that_is_taken_away_ends_the_command_and_its_children() {
 async fn a_store_that_is_away_for_too_long_ends_the_command() {
     let (server, url) = server().await;
     let mut node = running(&url, &["nightly"], TWO);
-    let two = Two::told(&node.line().await);
+    let two = Two::parse(&node.line().await);
     server.kill();
     assert_eq!(node.finish().await.code(), Some(76));
     two.end().await;
@@ -59,7 +58,7 @@ async fn a_store_that_is_away_for_too_long_ends_the_command() {
 async fn a_command_that_runs_for_longer_than_it_may_is_ended() {
     let (server, url) = server().await;
     let mut node = running(&url, &["--max-hold", "700ms", "nightly"], TWO);
-    let two = Two::told(&node.line().await);
+    let two = Two::parse(&node.line().await);
     assert_eq!(node.finish().await.code(), Some(76));
     two.end().await;
     assert_nothing_left(&server).await;
@@ -70,15 +69,15 @@ async fn a_run_that_is_killed_takes_its_command_along() {
     for script in [TWO, STUBBORN, STUBBORN_CHILD] {
         let (server, url) = server().await;
         let mut node = running(&url, &["--kill-after", "1m", "nightly"], script);
-        let two = Two::told(&node.line().await);
+        let two = Two::parse(&node.line().await);
         node.kill();
         two.end().await;
-        // By its end, after the TTL.
+        // The lease expires after the TTL.
         assert_nothing_left(&server).await;
     }
 }
 
-/// The leash is not one that anybody else can wear.
+/// `leash` refuses to run outside of `lockattr run`.
 #[tokio::test]
 async fn a_leash_outside_of_a_run_ends_no_process() {
     let mut sh = std::process::Command::new("sh");

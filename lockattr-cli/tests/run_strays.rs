@@ -1,4 +1,4 @@
-//! `lockattr run` and a command that makes itself a process group of its own, as `timeout` does, or a
+//! `lockattr run` and a command that creates its own process group, as `timeout` does, or its own
 //! session, as `setsid` does.
 
 use std::process::Command;
@@ -11,13 +11,13 @@ use tokio::time::timeout;
 use crate::support::{SOON, Two, lockattr, send, server};
 use crate::terminal::Terminal;
 
-/// What puts the command into a group of its own.
+/// Programs that put the command into another group.
 const LEAVES: [&[&str]; 2] = [&["timeout", "1000"], &["setsid"]];
-/// A command and its child, which tell their numbers.
+/// A command and its child; it prints both process IDs.
 const TWO: &str = "sleep 1000 & echo $$ $!; wait";
-/// The same, and neither ends when it is asked to.
+/// The same, and neither ends on SIGTERM.
 const STUBBORN: &str = "trap '' TERM; sleep 1000 & echo $$ $!; while :; do sleep 0.05; done";
-/// The command ends when it is asked to, and its child does not.
+/// The command ends on SIGTERM, and its child does not.
 const STUBBORN_CHILD: &str = "(trap '' TERM; exec sleep 1000) & echo $$ $!; wait";
 
 /// `lockattr run WORD… nightly -- timeout 1000 sh -c SCRIPT`.
@@ -34,7 +34,7 @@ async fn a_lease_that_is_taken_away_ends_a_command_that_has_left_its_group() {
             let (server, url) = server().await;
             let words = ["--kill-after", kill_after];
             let mut node = Node::run(straying(&url, &words, leaves, script));
-            let two = Two::told(&node.line().await);
+            let two = Two::parse(&node.line().await);
             assert_eq!(server.cli().await.query::<u32>(&["DEL", "lock:nightly"]).await, 1);
             assert_eq!(node.finish().await.code(), Some(76), "{leaves:?}");
             two.end().await;
@@ -49,19 +49,22 @@ async fn a_run_that_is_killed_takes_a_command_along_that_has_left_its_group() {
         for script in [TWO, STUBBORN, STUBBORN_CHILD] {
             let (server, url) = server().await;
             let run = straying(&url, &["--kill-after", "1m"], leaves, script);
-            let mut told = Command::new("sh");
-            told.args(["-c", "exec \"$@\" 2>&1", "sh"]).arg(run.get_program()).args(run.get_args());
+            let mut merged = Command::new("sh");
+            merged
+                .args(["-c", "exec \"$@\" 2>&1", "sh"])
+                .arg(run.get_program())
+                .args(run.get_args());
             let mut node = Node::run({
-                told.env("LOCKATTR_URL", &url);
-                told
+                merged.env("LOCKATTR_URL", &url);
+                merged
             });
-            let two = Two::told(&node.line().await);
-            // It answers once it has told the leash whom it has started.
+            let two = Two::parse(&node.line().await);
+            // This reply comes after the leash has received the process ID of the command.
             send(&node, Signal::SIGTSTP);
             assert!(node.line().await.contains("not suspended"));
             node.kill();
             two.end().await;
-            // By its end, after the TTL.
+            // The lease expires after the TTL.
             assert_nothing_left(&server).await;
         }
     }
@@ -76,7 +79,7 @@ async fn a_signal_is_passed_on_once_to_a_command_that_has_left_its_group() {
         ("USR1", Signal::SIGUSR1),
     ] {
         let (server, url) = server().await;
-        // It waits for the second one, which must not come; and no longer than for its run.
+        // It waits for a second signal, which must not arrive, and no longer than its run lasts.
         let script = format!(
             "n=0; trap 'n=$((n+1)); echo asked $n' {name}; echo up; \
              while [ $n = 0 ] && kill -0 $PPID; do sleep 0.02 & wait; done; sleep 0.2; exit 3"
@@ -95,7 +98,7 @@ async fn a_signal_is_passed_on_once_to_a_command_that_has_left_its_group() {
 async fn ctrl_c_is_for_a_command_that_has_left_its_group_as_well() {
     let (server, url) = server().await;
     let mut terminal = Terminal::shell(&url).await;
-    // The shell starts nothing after it is heard: while it forks, it may miss a signal itself.
+    // The shell starts no process after its output: a shell that forks may miss a signal.
     let script = "lockattr run nightly -- timeout 1000 sh -c 'echo $((6*7)); while :; do :; done'; echo $?\r";
     terminal.types(script).await;
     terminal.shows("\n42").await;
@@ -113,8 +116,8 @@ async fn what_a_command_leaves_behind_in_a_group_of_its_own_is_notified() {
     let pid = String::from_utf8(output.stdout).unwrap().trim_end().parse().unwrap();
     let kept_running = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), Signal::SIGKILL);
     assert_eq!((output.status.code(), kept_running), (Some(0), Ok(())));
-    let told = "lockattr: the command left processes behind that run on without `nightly`\n";
-    assert_eq!(String::from_utf8(output.stderr).unwrap(), told);
+    let message = "lockattr: the command left processes behind, which continue without the lock on `nightly`\n";
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), message);
     assert_nothing_left(&server).await;
 }
 
@@ -133,8 +136,8 @@ async fn a_process_that_ends_for_want_of_a_lease_hears_signals_still() {
     assert_nothing_left(&server).await;
 }
 
-/// A command that has ended and is kept from being seen to, as by a debugger, stands for all that
-/// SIGKILL does not end: one that sleeps in a file system that is away, or runs as somebody else.
+/// A command that has ended and that a debugger keeps from being reaped represents all processes that
+/// SIGKILL does not end: one that hangs in a file system, or runs as another user.
 #[tokio::test]
 async fn a_command_that_nothing_ends_is_not_waited_for() {
     let (server, url) = server().await;
@@ -148,30 +151,30 @@ async fn a_command_that_nothing_ends_is_not_waited_for() {
     assert_nothing_left(&server).await;
 }
 
-/// A thread that learns of the end of a process, and tells no process.
+/// A thread that traces a process, and so receives its exit status instead of the parent.
 struct Debugger {
-    goes: Option<std::sync::mpsc::Sender<()>>,
+    stop: Option<std::sync::mpsc::Sender<()>>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
 impl Debugger {
     fn of(pid: i32) -> Self {
-        let (goes, gone) = std::sync::mpsc::channel::<()>();
+        let (stop, stopped) = std::sync::mpsc::channel::<()>();
         let (seized, is_seized) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
             let pid = nix::unistd::Pid::from_raw(pid);
             let options = nix::sys::ptrace::Options::empty();
             seized.send(nix::sys::ptrace::seize(pid, options)).unwrap();
-            gone.recv().ok();
+            stopped.recv().ok();
         });
         is_seized.recv_timeout(Duration::from_secs(10)).unwrap().expect("a process to trace");
-        Self { goes: Some(goes), thread: Some(thread) }
+        Self { stop: Some(stop), thread: Some(thread) }
     }
 }
 
 impl Drop for Debugger {
     fn drop(&mut self) {
-        drop(self.goes.take());
+        drop(self.stop.take());
         self.thread.take().map(std::thread::JoinHandle::join);
     }
 }

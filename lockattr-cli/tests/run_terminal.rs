@@ -1,4 +1,4 @@
-//! `lockattr run` in a terminal that it shares, or whose output goes elsewhere; and what is stopped.
+//! `lockattr run` in a terminal that it shares, with redirected output, and with stopped processes.
 
 use lockattr_tests::{assert_nothing_left, eventually};
 use nix::sys::signal::{Signal, kill};
@@ -33,7 +33,7 @@ async fn a_command_whose_output_goes_to_a_file_reads_from_the_terminal() {
     }
 }
 
-/// Its shell gives what it starts a mask of its own.
+/// The shell sets the signal mask of the processes that it starts.
 #[tokio::test]
 async fn a_command_that_shares_the_terminal_reads_nothing_and_goes_on() {
     let (server, url) = server().await;
@@ -53,7 +53,7 @@ async fn a_command_that_stands_still_is_ended_by_a_signal() {
         let (server, url) = server().await;
         let mut node = running(&url, &["nightly"], "echo $$; kill -STOP $$; sleep 1000");
         let pid = node.line().await.parse().unwrap();
-        eventually(SOON, "the command stands still", async || state(pid) == Some('T')).await;
+        eventually(SOON, "the command is stopped", async || state(pid) == Some('T')).await;
         send(&node, signal);
         assert_eq!(node.finish().await.code(), Some(128 + signal as i32));
         assert_nothing_left(&server).await;
@@ -67,11 +67,11 @@ async fn the_leash_is_not_stopped_with_a_command_that_reads_in_the_background() 
         let script = format!("echo $$; kill -{signal} 0; echo on");
         let mut node = running(&url, &["nightly"], &script);
         let pid = node.line().await.parse::<u32>().unwrap();
-        eventually(SOON, "the command stands still", async || state(pid) == Some('T')).await;
+        eventually(SOON, "the command is stopped", async || state(pid) == Some('T')).await;
         let command = Pid::from_raw(pid.try_into().unwrap());
         let leash = getpgid(Some(command)).unwrap();
         assert_ne!(leash, command);
-        // As by Ctrl-Z: it is the leash that lets all of them go on.
+        // As by Ctrl-Z: the leash continues the whole group.
         kill(leash, Signal::SIGTSTP).unwrap();
         assert_eq!(node.line().await, "on");
         assert_eq!(node.finish().await.code(), Some(0));

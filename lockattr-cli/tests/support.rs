@@ -1,4 +1,4 @@
-//! The program, started; what it said; whether a process is there.
+//! Starts the program, reads its output, and checks whether a process exists.
 
 use std::process::Command;
 use std::time::Duration;
@@ -11,19 +11,19 @@ use nix::unistd::{Pid, getpgid};
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_lockattr");
 
-/// What is to come has come by then, on a machine that is busy as well.
+/// The longest wait for an expected event, also on a busy machine.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 
 /// `lockattr WORD…` with this store in the environment.
 pub(crate) fn lockattr(url: &str, words: &[&str]) -> Command {
-    // A process that runs the tests may ignore signals, as `nohup` does and shells for what they start in the
-    // background, and what ignores them cannot be ended by them.
+    // The process that runs the tests may ignore signals, as under `nohup` or in the background of a
+    // shell, and its children would inherit that.
     let mut command = Command::new("env");
     command.args(["--default-signal", PROGRAM]).env("LOCKATTR_URL", url).args(words);
     command
 }
 
-/// What it said, and how it ended.
+/// The output of the program, and its exit code.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) code: Option<i32>,
@@ -38,14 +38,14 @@ pub(crate) async fn said(url: &str, words: &[&str]) -> Said {
     Said { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }
 
-/// `lockattr run WORD… -- sh -c SCRIPT`, which goes on.
+/// Starts `lockattr run WORD… -- sh -c SCRIPT`.
 pub(crate) fn running(url: &str, words: &[&str], script: &str) -> Node {
     let mut command = lockattr(url, &["run"]);
     command.args(words).args(["--", "sh", "-c", script]);
     Node::run(command)
 }
 
-/// Whether a process is gone: ended, also where no process has asked for its end yet.
+/// Whether a process has ended, even if it was not reaped yet.
 fn is_gone(pid: u32) -> bool {
     let number = Pid::from_raw(pid.try_into().expect("a process id"));
     if kill(number, None) == Err(Errno::ESRCH) {
@@ -54,10 +54,10 @@ fn is_gone(pid: u32) -> bool {
     state(pid) == Some('Z')
 }
 
-/// What it does, in the letter that the system has for it: `T` for one that stands still.
+/// The state of a process as the letter of the system: `T` for a stopped one.
 pub(crate) fn state(pid: u32) -> Option<char> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name before it may hold anything.
+    // The name before it may contain anything.
     stat.rsplit(") ").next()?.chars().next()
 }
 
@@ -65,13 +65,13 @@ pub(crate) fn send(node: &Node, signal: Signal) {
     kill(Pid::from_raw(node.id().try_into().expect("a process id")), signal).expect("it is there");
 }
 
-/// The numbers of a command and of its child, which tell them in a line; a test that fails leaves
-/// neither behind.
+/// The process IDs of a command and its child, parsed from a line of output. A test that fails leaves
+/// neither running.
 #[derive(Debug)]
 pub(crate) struct Two([u32; 2]);
 
 impl Two {
-    pub(crate) fn told(line: &str) -> Self {
+    pub(crate) fn parse(line: &str) -> Self {
         let numbers = line.split(' ').map(|word| word.parse().expect("a number"));
         Self(numbers.collect::<Vec<u32>>().try_into().expect("two of them"))
     }
@@ -90,7 +90,7 @@ impl Drop for Two {
     fn drop(&mut self) {
         for pid in self.0.into_iter().filter(|pid| !is_gone(*pid)) {
             let pid = Pid::from_raw(pid.try_into().expect("a process id"));
-            // With its leash, if that is what has failed.
+            // With its leash, in case the leash failed.
             getpgid(Some(pid)).and_then(|group| killpg(group, Signal::SIGKILL)).ok();
         }
     }
@@ -103,7 +103,7 @@ pub(crate) async fn server() -> (RedisServer, String) {
     (server, url)
 }
 
-/// A manager of some service, for locks that are seen by the program.
+/// A manager of a service, for locks that the program can list.
 pub(crate) async fn service(server: &RedisServer, name: &str) -> LockManager {
     let builder = LockManager::builder().url(server.url()).service(name);
     builder.ttl(Duration::from_secs(60)).connect().await.unwrap()

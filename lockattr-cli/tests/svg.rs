@@ -1,10 +1,10 @@
-//! A screen as a picture.
+//! Draws a screen as an SVG picture.
 
 use std::fmt::Write;
 
 use vt100::{Cell, Color, Screen};
 
-/// Of one character of the font below, in its units.
+/// The width of one character of the font below.
 const ACROSS: f32 = 7.85;
 const DOWN: u16 = 18;
 const MARGIN: u16 = 14;
@@ -56,7 +56,7 @@ fn line(svg: &mut String, screen: &Screen, row: u16, columns: u16) {
     }
 }
 
-/// Characters that look alike.
+/// Draws consecutive characters of the same style.
 fn run(svg: &mut String, text: &str, look: &Look, row: u16, start: u16, count: u16) {
     let (left, wide) = (f32::from(start) * ACROSS + f32::from(MARGIN), f32::from(count) * ACROSS);
     let top = row * DOWN + BAR;
@@ -71,7 +71,7 @@ fn run(svg: &mut String, text: &str, look: &Look, row: u16, start: u16, count: u
     }
     let weight = if look.bold { r#" font-weight="bold""# } else { "" };
     let ink = look.ink.as_ref().map(|ink| format!(r#" fill="{ink}""#)).unwrap_or_default();
-    // The font may be another where it is checked: the columns stand where they stood.
+    // `textLength` keeps the columns in place if the viewer uses another font.
     let _infallible = writeln!(
         svg,
         r#"<text x="{left:.1}" y="{}" textLength="{wide:.1}"{ink}{weight}>{}</text>"#,

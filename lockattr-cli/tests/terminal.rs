@@ -1,4 +1,4 @@
-//! A terminal: a pseudo-terminal of the system, and what stands on its screen.
+//! A terminal: a pseudo-terminal of the system, and the content of its screen.
 
 use std::num::NonZeroU16;
 use std::path::Path;
@@ -13,10 +13,11 @@ use crate::support::PROGRAM;
 
 pub(crate) const WIDTH: u16 = 110;
 pub(crate) const HEIGHT: u16 = 26;
-/// What does not come by then does not come.
-const COMES_WITHIN: Duration = Duration::from_secs(30);
+/// The longest wait for a text on the screen.
+const SCREEN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A background job inherits an ignored SIGINT, and so would all that the terminal runs: Ctrl-C would do nothing.
+/// A background job inherits an ignored SIGINT, and so would every program in the terminal: Ctrl-C would
+/// have no effect.
 #[cfg(target_os = "linux")]
 fn interactive_shell() -> Command {
     Command::new("env").args(["--default-signal=INT,QUIT", "sh", "-i"])
@@ -27,7 +28,7 @@ fn interactive_shell() -> Command {
     Command::new("sh").arg("-i")
 }
 
-/// Ends what runs in it when it is dropped.
+/// A shell in a terminal. Dropping it ends the programs that run in it.
 pub(crate) struct Terminal {
     pty: Pty,
     seen: vt100::Parser,
@@ -35,7 +36,7 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// A shell whose `lockattr` is ours, and its store this one.
+    /// Starts a shell with this build of `lockattr`, and with this store.
     pub(crate) async fn shell(url: &str) -> Self {
         let (pty, pts) = pty_process::open().expect("a pseudo-terminal");
         pty.resize(Size::new(HEIGHT, WIDTH)).expect("a size");
@@ -57,43 +58,45 @@ impl Terminal {
         terminal
     }
 
-    /// As if from the keyboard.
+    /// Types the keys.
     pub(crate) async fn types(&mut self, keys: &str) {
         self.pty.write_all(keys.as_bytes()).await.expect("a terminal that takes keys");
     }
 
-    /// Waits until this stands on the screen; lines are without the space at their ends.
+    /// Waits until this text is on the screen; lines have no trailing spaces.
     #[track_caller]
     pub(crate) fn shows(&mut self, text: &str) -> impl Future<Output = ()> {
-        let asked = std::panic::Location::caller();
+        let location = std::panic::Location::caller();
         async move {
-            if timeout(COMES_WITHIN, self.read_until(|screen| screen.contains(text))).await.is_err()
+            if timeout(SCREEN_TIMEOUT, self.read_until(|screen| screen.contains(text)))
+                .await
+                .is_err()
             {
-                panic!("{asked}: no {text:?} on the screen:\n{}", self.text());
+                panic!("{location}: no {text:?} on the screen:\n{}", self.text());
             }
         }
     }
 
-    /// Waits until the last line is the shell's question for the next command.
+    /// Waits until the last line is the shell's prompt.
     #[track_caller]
     pub(crate) fn prompts(&mut self) -> impl Future<Output = ()> {
         self.until(|screen| screen.ends_with("\n$ ") || screen.ends_with("\n$"))
     }
 
-    /// Waits until the screen is so.
+    /// Waits until the screen satisfies `is_shown`.
     #[track_caller]
-    pub(crate) fn until(&mut self, there: impl Fn(&str) -> bool) -> impl Future<Output = ()> {
-        let asked = std::panic::Location::caller();
+    pub(crate) fn until(&mut self, is_shown: impl Fn(&str) -> bool) -> impl Future<Output = ()> {
+        let location = std::panic::Location::caller();
         async move {
-            if timeout(COMES_WITHIN, self.read_until(there)).await.is_err() {
-                panic!("{asked}: not on the screen:\n{}", self.text());
+            if timeout(SCREEN_TIMEOUT, self.read_until(is_shown)).await.is_err() {
+                panic!("{location}: not on the screen:\n{}", self.text());
             }
         }
     }
 
-    async fn read_until(&mut self, there: impl Fn(&str) -> bool) {
+    async fn read_until(&mut self, is_shown: impl Fn(&str) -> bool) {
         let mut bytes = vec![0; 64 * 1024];
-        while !there(&self.text()) {
+        while !is_shown(&self.text()) {
             let count = self.pty.read(&mut bytes).await.expect("a terminal that shows something");
             self.seen.process(&bytes[..count]);
         }

@@ -1,4 +1,4 @@
-//! `lockattr watch` in a pipe: a line for each change.
+//! `lockattr watch` in a pipe: one line for each change.
 
 use lockattr_tests::{Node, assert_nothing_left};
 use nix::sys::signal::{Signal, kill};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::support::{at_once, lockattr, server, service};
 use crate::terminal::Terminal;
 
-async fn told(node: &mut Node) -> (Value, Value, Value) {
+async fn next_change(node: &mut Node) -> (Value, Value, Value) {
     let line: Value = serde_json::from_str(&node.line().await).unwrap();
     assert!(line["at"].as_str().unwrap().ends_with('Z'), "{line}");
     (line["event"].clone(), line["key"].clone(), line["holder"]["service"].clone())
@@ -22,11 +22,11 @@ async fn each_change_is_a_line() {
     let words = ["watch", "--json", "--every", "50ms", "product:*"];
     let mut node = Node::run(lockattr(&url, &words));
     let line = |event: &str, key: &str, service: &str| (event.into(), key.into(), service.into());
-    assert_eq!(told(&mut node).await, line("held", "product:1", "orders"));
+    assert_eq!(next_change(&mut node).await, line("held", "product:1", "orders"));
 
     let _elsewhere = orders.acquire("order:1", at_once()).await.unwrap();
     let second = orders.acquire("product:2", at_once()).await.unwrap();
-    assert_eq!(told(&mut node).await, line("taken", "product:2", "orders"));
+    assert_eq!(next_change(&mut node).await, line("taken", "product:2", "orders"));
 
     let waits = lockattr::LockOptions::new();
     let (next, released) = tokio::join!(reports.acquire("product:1", waits), async {
@@ -38,11 +38,11 @@ async fn each_change_is_a_line() {
         guard.release().await
     });
     released.unwrap();
-    assert_eq!(told(&mut node).await, line("handed_over", "product:1", "reports"));
+    assert_eq!(next_change(&mut node).await, line("handed_over", "product:1", "reports"));
     second.release().await.unwrap();
-    assert_eq!(told(&mut node).await, line("released", "product:2", "orders"));
+    assert_eq!(next_change(&mut node).await, line("released", "product:2", "orders"));
     next.unwrap().release().await.unwrap();
-    assert_eq!(told(&mut node).await, line("released", "product:1", "reports"));
+    assert_eq!(next_change(&mut node).await, line("released", "product:1", "reports"));
 
     node.interrupt_signal();
     assert_eq!(node.finish().await.code(), Some(0));
@@ -81,7 +81,7 @@ async fn a_view_that_is_notified_to_end_leaves_the_terminal_as_it_was() {
     kill(Pid::from_raw(pid), Signal::SIGTERM).unwrap();
     terminal.shows("\n0\n$").await;
     assert!(!terminal.screen().alternate_screen() && !terminal.screen().hide_cursor());
-    // Lines are read again, and keys seen.
+    // The terminal reads lines and echoes keys again.
     terminal.types("echo again | tr a e\r").await;
     terminal.shows("$ echo again | tr a e\negein\n").await;
 }

@@ -65,7 +65,7 @@ impl Args {
         let mut args = Self::default();
         let mut next = Some(tokens);
         while let Some(tokens) = next {
-            let level = Level { said_before: args.named.len(), overruled: Vec::new() };
+            let level = Level { named_before: args.named.len(), overridden: Vec::new() };
             args.read_level(level, tokens, mistakes);
             next = args.defaults.pop_front();
         }
@@ -104,20 +104,20 @@ impl Args {
 
     /// Whether the option is named, or a misspelling of it.
     pub(crate) fn mentions(&self, option: &str) -> bool {
-        self.place(option).is_some() || self.meant.contains(&option)
+        self.position(option).is_some() || self.meant.contains(&option)
     }
 
     /// Where the later of two options is named, if both are.
     pub(crate) fn later_of(&self, option: &str, other: &str) -> Option<Span> {
-        let (one, other) = (self.place(option)?, self.place(other)?);
+        let (one, other) = (self.position(option)?, self.position(other)?);
         Some(self.named[one.max(other)].1)
     }
 
     pub(crate) fn span_of(&self, option: &str) -> Option<Span> {
-        self.place(option).map(|place| self.named[place].1)
+        self.position(option).map(|position| self.named[position].1)
     }
 
-    fn place(&self, option: &str) -> Option<usize> {
+    fn position(&self, option: &str) -> Option<usize> {
         self.named.iter().position(|(named, _)| *named == option)
     }
 
@@ -162,15 +162,15 @@ impl Args {
             self.meant.extend(options::meant(&name.to_string()));
             return Err(Error::new(name.span(), options::unknown(&name.to_string())));
         };
-        let place = self.place(option.name);
-        let twice = place.is_some_and(|place| place >= level.said_before);
-        if twice || level.overruled.contains(&option.name) {
+        let position = self.position(option.name);
+        let is_duplicate = position.is_some_and(|position| position >= level.named_before);
+        if is_duplicate || level.overridden.contains(&option.name) {
             let sentence = format!("`{name}` is given twice: leave one of them out");
             return Err(Error::new(name.span(), sentence));
         }
-        let overruled = place.is_some() || self.rules_out(option.name, level);
-        if overruled {
-            level.overruled.push(option.name);
+        let overridden = position.is_some() || self.rules_out(option.name, level);
+        if overridden {
+            level.overridden.push(option.name);
         } else {
             self.named.push((option.name, name.span()));
         }
@@ -183,7 +183,7 @@ impl Args {
             let sentence = format!("`{name}` needs a value: write {}", option.example());
             return Err(Error::new(equals.span, sentence));
         }
-        if overruled {
+        if overridden {
             // Read anyway, to report its mistakes.
             return (option.read)(&mut Self::default(), option.name, input);
         }
@@ -196,12 +196,13 @@ impl Args {
 
     /// Whether an option outside of this level excludes a default.
     fn rules_out(&self, option: &str, level: &Level) -> bool {
-        let said = |other| self.place(other).is_some_and(|place| place < level.said_before);
+        let is_named =
+            |other| self.position(other).is_some_and(|position| position < level.named_before);
         match option {
-            "key" => said("keys"),
-            "keys" => said("key"),
-            "mode" => said("permits"),
-            "permits" => said("mode"),
+            "key" => is_named("keys"),
+            "keys" => is_named("key"),
+            "mode" => is_named("permits"),
+            "permits" => is_named("mode"),
             _ => false,
         }
     }
@@ -233,9 +234,9 @@ fn tokens_between(mut start: Cursor<'_>, end: Cursor<'_>) -> TokenStream {
 /// The options between one pair of parentheses: those of the attribute, or of its `defaults(…)`.
 struct Level {
     /// The number of options named outside of it, which override it.
-    said_before: usize,
+    named_before: usize,
     /// The options in it that are overridden.
-    overruled: Vec<&'static str>,
+    overridden: Vec<&'static str>,
 }
 
 /// Skips a bad option: parsing continues after the next comma.

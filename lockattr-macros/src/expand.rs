@@ -69,7 +69,7 @@ struct Expansion<'a> {
     output: Type,
     lockattr: Path,
     /// The attribute's own expressions as text, to find the names that they use.
-    asked: String,
+    expressions: String,
 }
 
 impl<'a> Expansion<'a> {
@@ -87,7 +87,7 @@ impl<'a> Expansion<'a> {
             body,
             output: erase_impl_trait(output),
             lockattr: args.krate.clone().unwrap_or_else(|| parse_quote!(::lockattr)),
-            asked: args.expressions(locked),
+            expressions: args.expressions(locked),
         }
     }
 

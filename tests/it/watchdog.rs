@@ -321,7 +321,7 @@ async fn a_lock_found_gone_when_it_is_released_in_the_background_is_an_event() {
     };
     manager.with_lock("a", background, body).await.unwrap();
     sleep(SECOND).await;
-    assert_eq!(events.count("the lock was no longer ours when it was released"), 1);
+    assert_eq!(events.count("the lock was no longer held by this process when it was released"), 1);
 }
 
 /// Each runtime has a task of its own over the same queue, so one that is not driven stops no

@@ -28,7 +28,7 @@ fn until_it_asks(lines: &Arc<Crowd>, mut place: CrowdWaiter, who: char) -> bool 
         let came = Waits::ForIt.wait(place.received());
         drop(place);
         match came {
-            Some(Received::Ask(_head)) => return true,
+            Some(Received::Head(_head)) => return true,
             Some(Received::Probe(number, _)) => match lines.join(NAME, who, Some(number)) {
                 Joined::Head(_head, _) => return true,
                 Joined::Waiting(again) => place = again,
@@ -101,14 +101,14 @@ fn a_waiter_whose_time_is_over_hears_what_the_head_learns() {
                     Err(changed) => drop(Waits::ForIt.wait(changed)),
                 }
             };
-            assert!(place.number() > 0 && ["taken", "told"].contains(&known), "{known}");
+            assert!(place.id() > 0 && ["taken", "told"].contains(&known), "{known}");
             ends.one_more();
         });
         if lines.may_probe_for_all(NAME) {
             assert!(!lines.may_probe_for_all(NAME), "one is enough");
             lines.learned(NAME, "told");
         }
-        head.shows_life();
+        head.show_life();
         let signs = lines.signs(NAME).expect("it is there");
         head.learned("taken");
         lines.skip_silent_head(NAME, signs);

@@ -119,7 +119,7 @@ fn a_process_that_leaves_before_its_turn_leaves_the_gate_as_it_was() {
 /// A child has a child of its own while another child waits beside it.
 ///
 /// Red without: a gate of its own for each entry (`Entry::inner`; in the call chain,
-/// `Frame::let_in`).
+/// `Frame::admit`).
 #[test]
 fn a_childs_child_does_not_wait_for_its_uncle() {
     for uncle in [Exclusive, Shared] {

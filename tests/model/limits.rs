@@ -10,7 +10,7 @@ use crate::waiters::stand;
 
 /// Two tasks wait here, and the notification that another process waits comes at any moment.
 ///
-/// Red without: `passed >= count` in `Head::next` (or with `>`); the counting there; the note in
+/// Red without: `handoffs >= count` in `Head::next` (or with `>`); the counting there; the note in
 /// `WaitQueues::contended`.
 #[test]
 fn once_it_is_wanted_it_is_handed_off_so_often_before_the_next_asks() {
@@ -64,7 +64,7 @@ fn once_the_time_is_over_it_is_not_handed_off_at_all() {
         assert!(world.lines.contended(Some(NAME), NOW + time).is_empty());
         assert!(matches!(ahead.next(NOW + time, |_| true), Next::Store { contended: true }));
         let just_before = Instant(NOW.0 + time - Duration::from_nanos(1));
-        assert!(matches!(ahead.next(just_before, |_| true), Next::Hand(_)));
+        assert!(matches!(ahead.next(just_before, |_| true), Next::Waiter(_)));
         drop(place);
     });
 }

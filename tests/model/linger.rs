@@ -52,15 +52,15 @@ fn a_process_that_finds_a_kept_lock_knows_that_another_process_waits() {
 
 /// The cached lock expires at the moment at which a caller comes.
 ///
-/// Red without: removing the queue with the cached lock, in `WaitQueues::cached`.
+/// Red without: removing the queue with the cached lock, in `WaitQueues::check_cached`.
 #[test]
 fn whose_time_is_over_is_given_back_or_found() {
     every_schedule("kept long enough", |ends| {
         let world = World::that_keeps(ends);
         let lock = world.ask(world.first(), false);
         let over = world.clone();
-        task(move || match over.lines.cached(NAME, NOW) {
-            CachedLock::Over(lock) => drop(lock),
+        task(move || match over.lines.check_cached(NAME, NOW) {
+            CachedLock::Expired(lock) => drop(lock),
             CachedLock::Until(until) => panic!("it is kept until {until:?}"),
             CachedLock::Gone => {}
         });

@@ -180,7 +180,7 @@ impl World {
         let lock = match came {
             Received::Lock(lock) => lock,
             Received::Probe(..) => unreachable!("no lock here is shared"),
-            Received::Ask(ahead) => self.ask(ahead, false),
+            Received::Head(ahead) => self.ask(ahead, false),
         };
         lock.used_by(who);
     }
@@ -265,7 +265,7 @@ impl Held {
         while let Some(ahead) = self.ahead.take() {
             let was_wanted = world.contended(|now| now.known);
             match ahead.next(NOW, |wants| wants.fits) {
-                Next::Hand(waiter) => {
+                Next::Waiter(waiter) => {
                     world.contended(|now| {
                         now.handed += u32::from(was_wanted);
                         assert!(now.handed <= LIMITS.count, "handed over too often");
@@ -273,7 +273,7 @@ impl Held {
                     assert!(waiter.wants().fits);
                     self.ahead = Some(ahead);
                     let lock = Lock { world: Arc::downgrade(world), held: Some(self) };
-                    let Err(mut lock) = waiter.hand(lock) else { return None };
+                    let Err(mut lock) = waiter.hand_off(lock) else { return None };
                     self = lock.held.take()?;
                 }
                 Next::Store { contended: true } => return Some(self),
@@ -285,11 +285,11 @@ impl Held {
 
     /// Mirrors the hand-off of a permit in `hold/guard/destination.rs`.
     fn pass_past(mut self, world: &Arc<World>) -> Option<Self> {
-        while let Some(before) = world.lines.may_pass_head(NAME, NOW, |wants| wants.fits) {
-            let pass = world.lines.pass(NAME, before, NOW, |wants| wants.fits);
+        while let Some(before) = world.lines.may_bypass_head(NAME, NOW, |wants| wants.fits) {
+            let pass = world.lines.bypass_head(NAME, before, NOW, |wants| wants.fits);
             let Some(waiter) = pass else { return Some(self) };
             let lock = Lock { world: Arc::downgrade(world), held: Some(self) };
-            let Err(mut lock) = waiter.hand(lock) else { return None };
+            let Err(mut lock) = waiter.hand_off(lock) else { return None };
             self = lock.held.take()?;
         }
         Some(self)

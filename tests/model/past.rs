@@ -45,7 +45,7 @@ fn check(head: Head, behind: Vec<(Waits, bool)>, comes: bool) {
     });
 }
 
-/// Red without: the check of `called` in `leave`; `forget_if_over` in `pick_up` and in
+/// Red without: the check of `selected` in `leave`; `remove_if_empty` in `pick_up` and in
 /// `Waiter::drop`.
 #[test]
 fn a_lease_goes_past_a_head_that_may_leave_to_a_waiter_that_may_leave() {

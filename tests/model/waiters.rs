@@ -12,7 +12,7 @@ pub(crate) fn stand(world: &Arc<World>, mut place: Waiter, who: char, waits: Wai
     drop(place);
     match came {
         // A caller whose wait budget ended does not ask the store either, but gives up the head.
-        Some(Received::Ask(ahead)) if waits == Waits::Briefly => drop(ahead),
+        Some(Received::Head(ahead)) if waits == Waits::Briefly => drop(ahead),
         Some(came) => world.came(who, came),
         None => {}
     }
@@ -60,7 +60,7 @@ fn check(name: &str, first: First, behind: Vec<(Waits, bool)>) {
     });
 }
 
-/// Red without: `called` in `Waiter::drop` (a lock is handed to a waiter that is gone); `pick_up`
+/// Red without: `selected` in `Waiter::drop` (a lock is handed to a waiter that is gone); `pick_up`
 /// there (the turn of a waiter that is gone is lost); a new id for each waiter (another one's place
 /// is given up).
 #[test]

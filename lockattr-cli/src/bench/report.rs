@@ -5,7 +5,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 
-use super::worker::{Seen, histogram};
+use super::worker::{TaskResult, histogram};
 
 pub(super) struct Report {
     tasks: u32,
@@ -20,10 +20,10 @@ impl Report {
         Self { tasks, keys, waits: histogram(), hand_offs: 0, took: Duration::ZERO }
     }
 
-    pub(super) fn add(&mut self, seen: &Seen) {
+    pub(super) fn add(&mut self, result: &TaskResult) {
         // All histograms have the same bounds, and values outside were clamped.
-        self.waits.add(&seen.waits).expect("histograms alike");
-        self.hand_offs += seen.hand_offs;
+        self.waits.add(&result.waits).expect("histograms alike");
+        self.hand_offs += result.hand_offs;
     }
 
     pub(super) fn table(&self) -> String {
@@ -83,12 +83,12 @@ mod tests {
 
     #[test]
     fn a_report_is_a_table_and_an_object() {
-        let mut seen = Seen { waits: histogram(), hand_offs: 30 };
+        let mut result = TaskResult { waits: histogram(), hand_offs: 30 };
         for micros in 1..=100 {
-            seen.waits.record(micros * 20).unwrap();
+            result.waits.record(micros * 20).unwrap();
         }
         let mut report = Report::new(4, 2);
-        report.add(&seen);
+        report.add(&result);
         report.took = Duration::from_secs(2);
         expect![[r#"
             tasks                            4
@@ -109,6 +109,6 @@ mod tests {
     #[test]
     fn a_bench_that_did_nothing_says_so() {
         let line = format!("{:<22}{:>12}", "per second", 0);
-        assert!(Report::new(1, 1).table().lines().any(|told| told == line));
+        assert!(Report::new(1, 1).table().lines().any(|row| row == line));
     }
 }

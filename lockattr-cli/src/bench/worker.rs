@@ -11,10 +11,10 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 /// The result of one task.
-pub(super) struct Seen {
+pub(super) struct TaskResult {
     /// How long each acquire took, in microseconds.
     pub(super) waits: Histogram<u64>,
-    /// How often another task had the key before.
+    /// How often another task was the previous holder of the key.
     pub(super) hand_offs: u64,
 }
 
@@ -33,13 +33,13 @@ struct Key {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    Goes,
+    Running,
     Failed,
     Stopped,
 }
 
 /// A contended key has a long wait queue.
-const PATIENCE: LockOptions = LockOptions::new().wait(Duration::from_secs(600)).function("bench");
+const OPTIONS: LockOptions = LockOptions::new().wait(Duration::from_secs(600)).function("bench");
 
 impl Bench {
     pub(super) fn new(manager: &LockManager, keys: u32) -> Self {
@@ -49,15 +49,15 @@ impl Bench {
             last: AtomicU32::new(0),
         };
         let keys = (0..keys).map(named).collect();
-        Self { manager: manager.clone(), keys, state: watch::Sender::new(State::Goes) }
+        Self { manager: manager.clone(), keys, state: watch::Sender::new(State::Running) }
     }
 
-    pub(super) fn start(&self, task: u32) -> JoinHandle<Result<Seen, Error>> {
+    pub(super) fn start(&self, task: u32) -> JoinHandle<Result<TaskResult, Error>> {
         let (manager, keys, state) = (self.manager.clone(), self.keys.clone(), self.state.clone());
         tokio::spawn(async move {
             let done = work(&manager, &keys, task, &state).await;
             if done.is_err() {
-                state.send_if_modified(|state| replace(state, State::Goes, State::Failed));
+                state.send_if_modified(|state| replace(state, State::Running, State::Failed));
             }
             done
         })
@@ -86,25 +86,25 @@ async fn work(
     keys: &[Key],
     task: u32,
     state: &watch::Sender<State>,
-) -> Result<Seen, Error> {
+) -> Result<TaskResult, Error> {
     let mut stopped = state.subscribe();
-    let mut seen = Seen { waits: histogram(), hand_offs: 0 };
-    // Each task starts at another key and goes through all of them.
+    let mut result = TaskResult { waits: histogram(), hand_offs: 0 };
+    // Each task starts at another key and cycles through all of them.
     let turns = keys.iter().cycle().skip(task as usize % keys.len());
     for key in turns {
-        let asked = Instant::now();
+        let began = Instant::now();
         let guard = tokio::select! {
             biased;
-            _ = stopped.wait_for(|state| *state != State::Goes) => return Ok(seen),
-            guard = manager.acquire(&key.name, PATIENCE) => guard?,
+            _ = stopped.wait_for(|state| *state != State::Running) => return Ok(result),
+            guard = manager.acquire(&key.name, OPTIONS) => guard?,
         };
-        let took = u64::try_from(asked.elapsed().as_micros()).unwrap_or(u64::MAX);
-        seen.waits.saturating_record(took.max(1));
+        let took = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        result.waits.saturating_record(took.max(1));
         let last = key.last.swap(task + 1, Ordering::Relaxed);
-        seen.hand_offs += u64::from(last != 0 && last != task + 1);
+        result.hand_offs += u64::from(last != 0 && last != task + 1);
         guard.release().await?;
     }
-    Ok(seen)
+    Ok(result)
 }
 
 /// From a microsecond to an hour, to three digits.

@@ -15,36 +15,36 @@ use crate::background::unstopped;
 #[derive(Debug)]
 pub(super) struct Foreground {
     terminal: Stdin,
-    ours: Pid,
+    own_group: Pid,
 }
 
 impl Foreground {
     /// Hands the terminal to the group, or a read from it would stop the group. Not if we share it
     /// with another program, as in `lockattr run … | less`.
     pub(super) fn of(group: Pid) -> Option<Self> {
-        let (terminal, ours) = (io::stdin(), getpgrp());
-        let is_shared = leads_to_others(io::stdout()) || leads_to_others(io::stderr());
-        if !terminal.is_terminal() || is_shared || tcgetpgrp(&terminal) != Ok(ours) {
+        let (terminal, own_group) = (io::stdin(), getpgrp());
+        let is_shared = is_piped(io::stdout()) || is_piped(io::stderr());
+        if !terminal.is_terminal() || is_shared || tcgetpgrp(&terminal) != Ok(own_group) {
             return None;
         }
         tcsetpgrp(&terminal, group).ok()?;
-        Some(Self { terminal, ours })
+        Some(Self { terminal, own_group })
     }
 
     /// Repeats the signal of Ctrl-C for our own group, as a script around us would have received
     /// it.
     pub(super) fn pass_on(self, signal: Signal) {
-        let ours = self.ours;
+        let own_group = self.own_group;
         drop(self);
         // We are in that group too, and receive the signal.
-        killpg(ours, signal).ok();
+        killpg(own_group, signal).ok();
     }
 }
 
 impl Drop for Foreground {
     fn drop(&mut self) {
         // From the background this would stop us. The terminal may be gone.
-        unstopped(|| tcsetpgrp(&self.terminal, self.ours)).ok();
+        unstopped(|| tcsetpgrp(&self.terminal, self.own_group)).ok();
     }
 }
 
@@ -56,7 +56,7 @@ pub(super) fn place(foreground: Option<&Foreground>) -> Place {
 }
 
 /// Whether another program reads this output, which may use the same terminal.
-fn leads_to_others(output: impl AsFd) -> bool {
+fn is_piped(output: impl AsFd) -> bool {
     let output = output.as_fd().try_clone_to_owned().map(File::from);
     let kind = output.and_then(|output| output.metadata()).map(|output| output.file_type());
     kind.is_ok_and(|kind| kind.is_fifo() || kind.is_socket())

@@ -37,9 +37,16 @@ impl Group {
     /// A group that contains only the leash, which ends the group within `kill_after` of this
     /// process's death.
     pub(super) async fn start(kill_after: Duration) -> Result<Self, Failure> {
-        let cannot =
-            |error| Failure::new(exit::CANNOT_RUN, format!("its leash was not started: {error}"));
-        let mut leash = std::process::Command::new(ourselves().map_err(cannot)?);
+        let cannot_run = |error| {
+            Failure::new(
+                exit::CANNOT_RUN,
+                format!(
+                    "the leash process could not be \
+                 started: {error}"
+                ),
+            )
+        };
+        let mut leash = std::process::Command::new(ourselves().map_err(cannot_run)?);
         // The name in process lists.
         leash
             .arg0("lockattr")
@@ -50,14 +57,20 @@ impl Group {
         leash.stdin(Stdio::piped()).stdout(Stdio::piped());
         // A background process that reads has its whole group stopped.
         let leash = unstopped(|| Command::from(leash).spawn());
-        let mut leash = leash.map_err(cannot)?;
+        let mut leash = leash.map_err(cannot_run)?;
         let id = leash.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
-        let id = id.ok_or_else(|| Failure::new(exit::CANNOT_RUN, "its leash has no number"))?;
+        let id = id.ok_or_else(|| {
+            Failure::new(
+                exit::CANNOT_RUN,
+                "the leash process has ended \
+             already",
+            )
+        })?;
         let Some(stdout) = &mut leash.stdout else {
-            return Err(Failure::new(exit::CANNOT_RUN, "its leash does not speak"));
+            return Err(Failure::new(exit::CANNOT_RUN, "the leash process has no stdout"));
         };
         // It writes one byte as soon as only SIGKILL can end it.
-        let _ready = stdout.read_u8().await.map_err(cannot)?;
+        let _ready = stdout.read_u8().await.map_err(cannot_run)?;
         Ok(Self { leash: Some(leash), reach: Reach::of(id) })
     }
 
@@ -92,10 +105,10 @@ impl Group {
             };
             Failure::new(code, format!("`{}` cannot be run: {error}", program.display()))
         })?;
-        if let Some(number) = child.id().and_then(|id| i32::try_from(id).ok()) {
-            self.reach.is_for(Pid::from_raw(number));
-            if let Some(told) = self.leash.as_mut().and_then(|leash| leash.stdin.as_mut()) {
-                told.write_i32(number).await.ok();
+        if let Some(pid) = child.id().and_then(|id| i32::try_from(id).ok()) {
+            self.reach.set_command(Pid::from_raw(pid));
+            if let Some(stdin) = self.leash.as_mut().and_then(|leash| leash.stdin.as_mut()) {
+                stdin.write_i32(pid).await.ok();
             }
         }
         Ok(child)
@@ -107,20 +120,20 @@ impl Group {
 
     /// Whether no process of the group is left, the command included.
     pub(super) async fn has_ended(&mut self, command: &mut Child) -> bool {
-        // A command that cannot be asked for is gone.
+        // A command whose status cannot be read is gone.
         let has_ended = !matches!(command.try_wait(), Ok(None));
-        has_ended && !self.let_go().await
+        has_ended && !self.remove_leash().await
     }
 
     /// Ends the leash after the command has ended or was not started. Returns whether other
     /// processes are left.
-    pub(super) async fn let_go(&mut self) -> bool {
+    pub(super) async fn remove_leash(&mut self) -> bool {
         if let Some(mut leash) = self.leash.take() {
             // Killed before its pipe closes, or it would end the group.
             leash.kill().await.ok();
         }
-        // While a process is in a group, the group's number is not reused.
-        self.reach.left_behind()
+        // While a process is in a group, the group's ID is not reused.
+        self.reach.has_leftovers()
     }
 }
 
@@ -131,7 +144,7 @@ fn ourselves() -> std::io::Result<PathBuf> {
 }
 
 /// The message about the group when a lease is lost.
-pub(super) fn farewell(kill_after: Duration) -> String {
+pub(super) fn kill_notice(kill_after: Duration) -> String {
     match kill_after {
         Duration::ZERO => "SIGKILL to the command's group".to_owned(),
         _ => {

@@ -13,17 +13,16 @@ use tokio::io::AsyncReadExt;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
-use super::LOOK;
+use super::POLL_INTERVAL;
 use super::reach::{OF_TERMINALS, Reach};
 use super::signals::Signals;
-use crate::failure::{Failure, tell};
+use crate::failure::{Failure, report};
 use crate::{exit, span};
 
-/// Leads the group that the command is put into, so that there is no moment in which it does not know
-/// it.
+/// Leads the group that the command is put into, so that it knows the group from the start.
 #[derive(Debug, Args)]
 pub(crate) struct Leash {
-    /// From SIGTERM to SIGKILL
+    /// The time from SIGTERM to SIGKILL
     #[arg(long, value_parser = span::parse)]
     kill_after: Duration,
 }
@@ -31,46 +30,47 @@ pub(crate) struct Leash {
 impl Leash {
     pub(crate) async fn execute(self) -> Result<u8, Failure> {
         if getpgrp() != getpid() {
-            let sentence = "`leash` is for `lockattr run`, which gives it a group of its own";
-            return Err(Failure::new(exit::ERROR, sentence));
+            let message = "`leash` is only for `lockattr run`, which gives it its own process \
+                 group";
+            return Err(Failure::new(exit::ERROR, message));
         }
         // Survives every signal to the group except SIGKILL.
-        let mut meant_for_the_command = Signals::new()?;
+        let mut signals = Signals::new()?;
         let mut suspended = Signals::of(&[Signal::SIGTSTP])?;
         // Reports that the command can be started now.
         std::io::stdout().write_all(b".")?;
         std::io::stdout().flush()?;
-        let (mut told, mut reach) = (told(), Reach::of(getpgrp()));
+        let (mut commands, mut reach) = (started_commands(), Reach::of(getpgrp()));
         // Signals that arrived before the command's process ID did.
         let mut early = Some(Vec::new());
         loop {
             tokio::select! {
-                command = told.recv() => match command {
+                command = commands.recv() => match command {
                     Some(command) => {
-                        reach.is_for(command);
+                        reach.set_command(command);
                         early.take().into_iter().flatten().for_each(|signal| reach.relay(signal));
                     }
                     None => break,
                 },
-                signal = meant_for_the_command.next() => {
+                signal = signals.next() => {
                     if OF_TERMINALS.contains(&signal) {
                         reach.relay(signal);
                         early.iter_mut().for_each(|early| early.push(signal));
                     }
                 }
                 _ = suspended.next() => {
-                    tell("not suspended: the command holds a lock, and its lease does not wait");
+                    report("not suspended: the command holds a lock, and its lease would expire");
                     reach.signal(Signal::SIGCONT);
                 }
             }
         }
-        tell("`lockattr run` is gone: its command is ended as well");
-        reach.ask_to_end();
+        report("`lockattr run` was killed: ending its command as well");
+        reach.terminate();
         let deadline = Instant::now() + self.kill_after;
         while Instant::now() < deadline {
-            sleep(LOOK.min(deadline - Instant::now())).await;
-            // The command's parent is gone: another process reaps it, and its number may be reused.
-            reach.forget_the_ended();
+            sleep(POLL_INTERVAL.min(deadline - Instant::now())).await;
+            // The command's parent is gone: another process reaps it, and its ID may be reused.
+            reach.forget_if_ended();
         }
         // This includes the leash itself.
         reach.signal(Signal::SIGKILL);
@@ -80,13 +80,13 @@ impl Leash {
 
 /// Receives the command's process ID from `lockattr run`, which sends nothing else. If it is killed
 /// right after it started the command, before it sends the ID, only the group is known.
-fn told() -> mpsc::Receiver<Pid> {
-    let (tell, told) = mpsc::channel(1);
+fn started_commands() -> mpsc::Receiver<Pid> {
+    let (sender, commands) = mpsc::channel(1);
     tokio::spawn(async move {
         let mut stdin = tokio::io::stdin();
-        while let Ok(number) = stdin.read_i32().await {
-            tell.send(Pid::from_raw(number)).await.ok();
+        while let Ok(pid) = stdin.read_i32().await {
+            sender.send(Pid::from_raw(pid)).await.ok();
         }
     });
-    told
+    commands
 }

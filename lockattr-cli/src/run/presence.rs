@@ -6,21 +6,21 @@ use nix::unistd::Pid;
 
 /// Whether a process in this group is alive.
 pub(super) fn in_group(group: Pid) -> bool {
-    is_told(killpg(group, None)) && !only_the_dead(group)
+    exists(killpg(group, None)) && !has_only_zombies(group)
 }
 
 pub(super) fn of(process: Pid) -> bool {
-    is_told(kill(process, None))
+    exists(kill(process, None))
 }
 
 /// A process of another user, which we may not signal, exists as well.
-fn is_told(answer: nix::Result<()>) -> bool {
-    matches!(answer, Ok(()) | Err(Errno::EPERM))
+fn exists(result: nix::Result<()>) -> bool {
+    matches!(result, Ok(()) | Err(Errno::EPERM))
 }
 
 /// Whether the group has only zombies. A zombie stays in its group until its parent reaps it. An
 /// orphan is the child of another process, which in a container may never reap it, and may be us.
-fn only_the_dead(group: Pid) -> bool {
+fn has_only_zombies(group: Pid) -> bool {
     // Not on Linux, or `/proc` is not readable: no process is seen.
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let mut members = processes
@@ -32,7 +32,7 @@ fn only_the_dead(group: Pid) -> bool {
 
 /// The state letter of a process, if it is in this group.
 fn state_in(stat: &str, group: Pid) -> Option<char> {
-    // The process name stands before it in brackets, and may contain anything.
+    // The process name precedes it in brackets, and may contain anything.
     let (_, rest) = stat.rsplit_once(") ")?;
     let mut words = rest.split(' ');
     let (state, _parent, its_group) = (words.next()?, words.next()?, words.next()?);
@@ -51,12 +51,12 @@ mod tests {
 
     #[test]
     fn a_process_that_may_not_be_signalled_is_there() {
-        assert!(is_told(Ok(())));
-        assert!(is_told(Err(Errno::EPERM)));
-        assert!(!is_told(Err(Errno::ESRCH)));
+        assert!(exists(Ok(())));
+        assert!(exists(Err(Errno::EPERM)));
+        assert!(!exists(Err(Errno::ESRCH)));
     }
 
-    /// Red without: `only_the_dead`.
+    /// Red without: `has_only_zombies`.
     #[test]
     fn a_process_that_has_ended_is_not_there_though_no_process_has_asked() {
         let mut cat = Command::new("cat");
@@ -65,7 +65,7 @@ mod tests {
         assert!(in_group(group) && of(group));
         drop(cat.stdin.take());
         waitid(Id::Pid(group), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT).unwrap();
-        assert!(killpg(group, None).is_ok(), "it is seen still");
+        assert!(killpg(group, None).is_ok(), "the zombie still exists");
         assert!(!in_group(group) && of(group));
         cat.wait().unwrap();
         assert!(!in_group(group));

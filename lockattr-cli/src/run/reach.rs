@@ -13,7 +13,7 @@ pub(super) const OF_TERMINALS: [Signal; 2] = [Signal::SIGINT, Signal::SIGQUIT];
 
 const ENDINGS: [Signal; 4] = [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT];
 
-/// The group, and the command's number while it cannot be reused.
+/// The group, and the command's process ID while it cannot be reused.
 #[derive(Debug)]
 pub(super) struct Reach {
     group: Pid,
@@ -30,7 +30,7 @@ impl Reach {
     }
 
     /// Records the command that was started in the group.
-    pub(super) fn is_for(&mut self, command: Pid) {
+    pub(super) fn set_command(&mut self, command: Pid) {
         self.command = Some(command);
     }
 
@@ -40,7 +40,7 @@ impl Reach {
         killpg(self.group, signal).ok();
     }
 
-    pub(super) fn ask_to_end(&self) {
+    pub(super) fn terminate(&self) {
         self.pass_on(Signal::SIGTERM);
     }
 
@@ -65,7 +65,7 @@ impl Reach {
 
     fn to_strays(&self, signal: Signal) {
         let Some(command) = self.command else { return };
-        // If the command leads a group, the group has its number.
+        // If the command leads a group, the group has its ID.
         killpg(command, signal).ok();
         match getpgid(Some(command)) {
             Ok(group) if group == self.group || group == command => {}
@@ -77,15 +77,15 @@ impl Reach {
         }
     }
 
-    /// Forgets a command whose number no process has any more: it may be reused.
-    pub(super) fn forget_the_ended(&mut self) {
+    /// Forgets a command whose process ID no process has any more: it may be reused.
+    pub(super) fn forget_if_ended(&mut self) {
         let is_there = |command: Pid| presence::of(command) || presence::in_group(command);
         self.command = self.command.filter(|command| is_there(*command));
     }
 
     /// Whether a process is alive in one of the groups, after the command and the leash have ended.
-    pub(super) fn left_behind(&mut self) -> bool {
-        self.forget_the_ended();
+    pub(super) fn has_leftovers(&mut self) -> bool {
+        self.forget_if_ended();
         self.command.is_some() || presence::in_group(self.group)
     }
 }

@@ -18,7 +18,7 @@ const PASSED_ON: [Signal; 6] = [
 /// The signals that this process received, in order.
 #[derive(Debug)]
 pub(crate) struct Signals {
-    arrived: mpsc::UnboundedReceiver<Signal>,
+    received: mpsc::UnboundedReceiver<Signal>,
 }
 
 impl Signals {
@@ -28,21 +28,21 @@ impl Signals {
         Self::of(&PASSED_ON)
     }
 
-    pub(super) fn of(wanted: &[Signal]) -> io::Result<Self> {
-        let (tell, arrived) = mpsc::unbounded_channel();
+    pub(super) fn of(selected: &[Signal]) -> io::Result<Self> {
+        let (sender, received) = mpsc::unbounded_channel();
         let ignored = ignored();
-        for &wanted in wanted.iter().filter(|wanted| !is_in(ignored, **wanted)) {
-            let mut stream = signal(SignalKind::from_raw(wanted as i32))?;
-            let tell = tell.clone();
+        for &selected in selected.iter().filter(|selected| !is_in(ignored, **selected)) {
+            let mut stream = signal(SignalKind::from_raw(selected as i32))?;
+            let sender = sender.clone();
             tokio::spawn(async move {
-                while stream.recv().await.is_some() && tell.send(wanted).is_ok() {}
+                while stream.recv().await.is_some() && sender.send(selected).is_ok() {}
             });
         }
-        Ok(Self { arrived })
+        Ok(Self { received })
     }
 
     pub(crate) async fn next(&mut self) -> Signal {
-        match self.arrived.recv().await {
+        match self.received.recv().await {
             Some(signal) => signal,
             // All of them are ignored.
             None => std::future::pending().await,

@@ -10,14 +10,14 @@ use nix::sys::signal::Signal;
 use tokio::process::Child;
 use tokio::time::{Instant, sleep};
 
-use super::LOOK;
+use super::POLL_INTERVAL;
 use super::foreground::{self, Foreground};
-use super::group::{Group, farewell};
+use super::group::{Group, kill_notice};
 use super::signals::Signals;
-use crate::failure::{Failure, tell};
+use crate::failure::{Failure, report};
 
 /// The longest wait after SIGKILL.
-const DIES_WITHIN: Duration = Duration::from_secs(2);
+const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub(super) enum End {
@@ -36,20 +36,20 @@ pub(super) async fn of(
     variables: [(&'static str, String); 2],
     kill_after: Duration,
 ) -> Result<End, Failure> {
-    let mut ears = Ears { signals, suspended: Signals::of(&[Signal::SIGTSTP])? };
+    let mut relay = SignalRelay { signals, suspended: Signals::of(&[Signal::SIGTSTP])? };
     // Before the command exists and may read.
     let foreground = Foreground::of(group.id());
     // This process may have been stopped since the grant, without a renewal.
-    if let Some(why) = lost(guard) {
-        group.let_go().await;
-        tell(&format!("{why}; the command was not started"));
+    if let Some(reason) = lost(guard) {
+        group.remove_leash().await;
+        report(&format!("{reason}; the command was not started"));
         return Ok(End::Lost);
     }
     let place = foreground::place(foreground.as_ref());
     let mut child = match group.spawn(command, variables, place).await {
         Ok(child) => child,
         Err(failure) => {
-            group.let_go().await;
+            group.remove_leash().await;
             return Err(failure);
         }
     };
@@ -57,16 +57,17 @@ pub(super) async fn of(
         tokio::select! {
             biased;
             () = guard.lost() => {
-                let why = lost(guard).unwrap_or_default();
-                group.reach().ask_to_end();
-                tell(&format!("{why}; {}", farewell(kill_after)));
-                if !end(&mut group, &mut child, &mut ears, Instant::now() + kill_after).await {
-                    tell(&format!("SIGKILL has not ended all: some run on without `{}`", guard.key()));
+                let reason = lost(guard).unwrap_or_default();
+                group.reach().terminate();
+                report(&format!("{reason}; {}", kill_notice(kill_after)));
+                if !end(&mut group, &mut child, &mut relay, Instant::now() + kill_after).await {
+                    report(&format!("SIGKILL did not end all processes: some continue without the \
+                         lock on `{}`", guard.key()));
                 }
                 return Ok(End::Lost);
             }
             status = child.wait() => break status?,
-            () = ears.hear_for(&group) => {}
+            () = relay.relay_next(&group) => {}
         }
     };
     match (foreground, status.signal().and_then(|signal| Signal::try_from(signal).ok())) {
@@ -75,14 +76,18 @@ pub(super) async fn of(
         }
         (foreground, _) => drop(foreground),
     }
-    if group.let_go().await {
-        tell(&format!("the command left processes behind that run on without `{}`", guard.key()));
+    if group.remove_leash().await {
+        report(&format!(
+            "the command left processes behind, which continue without the lock on \
+             `{}`",
+            guard.key()
+        ));
     }
     Ok(End::Exited(status))
 }
 
 fn lost(guard: &LockGuard) -> Option<String> {
-    let lost = |why: &str| format!("the lease on `{}` was lost{why}", guard.key());
+    let lost = |reason: &str| format!("the lease on `{}` was lost{reason}", guard.key());
     match guard.ensure_held() {
         Ok(()) => None,
         Err(Error::Lost { reason, .. }) => Some(lost(&format!(": {reason}"))),
@@ -95,7 +100,7 @@ fn lost(guard: &LockGuard) -> Option<String> {
 async fn end(
     group: &mut Group,
     command: &mut Child,
-    ears: &mut Ears<'_>,
+    relay: &mut SignalRelay<'_>,
     mut deadline: Instant,
 ) -> bool {
     let mut killed = false;
@@ -107,29 +112,29 @@ async fn end(
             }
             // The leash as well, which is no longer needed.
             group.reach().signal(Signal::SIGKILL);
-            (killed, deadline) = (true, now + DIES_WITHIN);
+            (killed, deadline) = (true, now + KILL_TIMEOUT);
         }
         tokio::select! {
             biased;
-            () = ears.hear_for(group) => {}
-            () = sleep(LOOK.min(deadline - now)) => {}
+            () = relay.relay_next(group) => {}
+            () = sleep(POLL_INTERVAL.min(deadline - now)) => {}
         }
     }
     true
 }
 
 /// The signals that this process receives while the command runs.
-struct Ears<'a> {
+struct SignalRelay<'a> {
     signals: &'a mut Signals,
     suspended: Signals,
 }
 
-impl Ears<'_> {
+impl SignalRelay<'_> {
     /// Waits for one signal, and passes it on.
-    async fn hear_for(&mut self, group: &Group) {
+    async fn relay_next(&mut self, group: &Group) {
         tokio::select! {
             signal = self.signals.next() => group.reach().pass_on(signal),
-            _ = self.suspended.next() => tell("not suspended: a lease does not wait"),
+            _ = self.suspended.next() => report("not suspended: the lease would expire"),
         }
     }
 }

@@ -81,8 +81,8 @@ impl Seen {
             .collect();
         let now =
             self.0.iter().flatten().map(|(key, _)| key).collect::<std::collections::BTreeSet<_>>();
-        let gone = before.into_iter().filter(|(key, _)| !now.contains(key));
-        changes.extend(gone.map(|(_, row)| Change::new(Event::Released, row, at)));
+        let released = before.into_iter().filter(|(key, _)| !now.contains(key));
+        changes.extend(released.map(|(_, row)| Change::new(Event::Released, row, at)));
         changes.sort_by(|one, other| one.lock.key.cmp(&other.lock.key));
         changes
     }
@@ -108,16 +108,16 @@ mod tests {
     fn each_change_is_notified_once() {
         let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
         let mut seen = Seen::default();
-        let mut told = Vec::new();
-        let mut look = |labels: &[(&str, &str)], seconds| {
+        let mut all = Vec::new();
+        let mut query = |labels: &[(&str, &str)], seconds| {
             let rows: Vec<_> = labels.iter().map(|(key, label)| sample(key, label)).collect();
-            told.extend(seen.changes(&rows, at(seconds)));
+            all.extend(seen.changes(&rows, at(seconds)));
         };
-        look(&[("a", "service=x pid=1"), ("b", "service=x pid=1")], 1);
-        look(&[("a", "service=x pid=1"), ("b", "service=y pid=2"), ("c", "service=z")], 2);
-        look(&[("b", "service=y pid=2"), ("c", "service=z")], 3);
-        look(&[], 4);
-        let lines: Vec<_> = told.iter().map(Change::line).collect();
+        query(&[("a", "service=x pid=1"), ("b", "service=x pid=1")], 1);
+        query(&[("a", "service=x pid=1"), ("b", "service=y pid=2"), ("c", "service=z")], 2);
+        query(&[("b", "service=y pid=2"), ("c", "service=z")], 3);
+        query(&[], 4);
+        let lines: Vec<_> = all.iter().map(Change::line).collect();
         expect![[r#"
             1970-01-01T00:00:01Z held       a by x:1
             1970-01-01T00:00:01Z held       b by x:1
@@ -128,7 +128,7 @@ mod tests {
             1970-01-01T00:00:04Z released   c by z
         "#]]
         .assert_eq(&(lines.join("\n") + "\n"));
-        expect![[r#"{"at":"1970-01-01T00:00:02.000Z","event":"taken","key":"c","holder":{"service":"z","host":null,"process":null,"function":null},"holders":1,"shared":false,"since":null,"remaining_ms":8250,"waiting":0,"fencing_token":null}"#]].assert_eq(&serde_json::to_string(&told[3]).unwrap());
+        expect![[r#"{"at":"1970-01-01T00:00:02.000Z","event":"taken","key":"c","holder":{"service":"z","host":null,"process":null,"function":null},"holders":1,"shared":false,"since":null,"remaining_ms":8250,"waiting":0,"fencing_token":null}"#]].assert_eq(&serde_json::to_string(&all[3]).unwrap());
     }
 
     #[test]

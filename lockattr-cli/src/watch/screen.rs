@@ -18,30 +18,30 @@ use crate::row::Row;
 use crate::run::Signals;
 
 /// The held locks, and the time of the query.
-type Answer = (SystemTime, Result<Vec<Row>, Error>);
+type Update = (SystemTime, Result<Vec<Row>, Error>);
 
 pub(super) async fn run(manager: &LockManager, watch: Watch, store: String) -> Result<(), Failure> {
     let mut view = View::new(store, watch.every, watch.sort);
     // Before the terminal is switched: an error is printed on the user's own screen.
     let first = matching(manager, watch.pattern.as_ref()).await?;
-    view.answered(first, SystemTime::now());
+    view.update(first, SystemTime::now());
     let signals = Signals::new()?;
-    let (tell, answers) = mpsc::channel(1);
-    let asking = tokio::spawn(ask(manager.clone(), watch.pattern, watch.every, tell));
+    let (sender, updates) = mpsc::channel(1);
+    let polling = tokio::spawn(poll(manager.clone(), watch.pattern, watch.every, sender));
     // This also makes every panic restore the terminal first.
     let terminal = ratatui::try_init()?;
-    let done = refresh(terminal, &mut view, answers, signals).await;
+    let done = refresh(terminal, &mut view, updates, signals).await;
     ratatui::try_restore()?;
-    asking.abort();
+    polling.abort();
     done
 }
 
 /// Queries at intervals. A slow store delays the numbers but not the keys.
-async fn ask(
+async fn poll(
     manager: LockManager,
     pattern: Option<Pattern>,
     every: std::time::Duration,
-    tell: mpsc::Sender<Answer>,
+    sender: mpsc::Sender<Update>,
 ) {
     let mut every = interval(every);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -50,7 +50,7 @@ async fn ask(
     loop {
         every.tick().await;
         let rows = matching(&manager, pattern.as_ref()).await;
-        if tell.send((SystemTime::now(), rows)).await.is_err() {
+        if sender.send((SystemTime::now(), rows)).await.is_err() {
             return;
         }
     }
@@ -59,7 +59,7 @@ async fn ask(
 async fn refresh(
     mut terminal: DefaultTerminal,
     view: &mut View,
-    mut answers: mpsc::Receiver<Answer>,
+    mut updates: mpsc::Receiver<Update>,
     mut signals: Signals,
 ) -> Result<(), Failure> {
     let mut events = EventStream::new();
@@ -67,8 +67,8 @@ async fn refresh(
         terminal.draw(|frame| view.draw(frame))?;
         tokio::select! {
             _ = signals.next() => return Ok(()),
-            answer = answers.recv() => match answer {
-                Some((at, Ok(rows))) => view.answered(rows, at),
+            update = updates.recv() => match update {
+                Some((at, Ok(rows))) => view.update(rows, at),
                 Some((_, Err(error))) => view.failed(error.to_string()),
                 None => return Ok(()),
             },

@@ -7,7 +7,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::Watch;
 use super::changes::Seen;
-use crate::failure::{Failure, tell};
+use crate::failure::{Failure, report};
 use crate::ls::matching;
 use crate::output::Output;
 use crate::run::Signals;
@@ -18,7 +18,7 @@ pub(super) async fn run(manager: &LockManager, watch: &Watch) -> Result<(), Fail
     let mut seen = Seen::default();
     let mut every = interval(watch.every);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (mut looked, mut away) = (false, false);
+    let (mut has_answered, mut is_failing) = (false, false);
     loop {
         tokio::select! {
             _ = signals.next() => return Ok(()),
@@ -26,16 +26,16 @@ pub(super) async fn run(manager: &LockManager, watch: &Watch) -> Result<(), Fail
         }
         let rows = match matching(manager, watch.pattern.as_ref()).await {
             Ok(rows) => rows,
-            Err(error) if !looked => return Err(error.into()),
+            Err(error) if !has_answered => return Err(error.into()),
             Err(error) => {
-                if !away {
-                    tell(&format!("{error}; asking on"));
+                if !is_failing {
+                    report(&format!("{error}; retrying"));
                 }
-                away = true;
+                is_failing = true;
                 continue;
             }
         };
-        (looked, away) = (true, false);
+        (has_answered, is_failing) = (true, false);
         for change in seen.changes(&rows, SystemTime::now()) {
             if watch.json {
                 output.json(&change)?;

@@ -1,4 +1,4 @@
-//! The state of the view, what keys do to it, and how it is drawn. Nothing here asks a store or a
+//! The state of the view, what keys do to it, and how it is drawn. No I/O, and no
 //! clock.
 
 use std::time::{Duration, SystemTime};
@@ -29,9 +29,9 @@ pub(super) struct View {
     all: Vec<Row>,
     /// The locks that pass the filter, sorted.
     shown: Vec<Row>,
-    asked: SystemTime,
+    queried_at: SystemTime,
     /// Why the last query failed.
-    trouble: Option<String>,
+    error: Option<String>,
     sort: Sort,
     reversed: bool,
     filter: String,
@@ -49,8 +49,8 @@ impl View {
             every,
             all: Vec::new(),
             shown: Vec::new(),
-            asked: SystemTime::UNIX_EPOCH,
-            trouble: None,
+            queried_at: SystemTime::UNIX_EPOCH,
+            error: None,
             sort,
             reversed: false,
             filter: String::new(),
@@ -61,14 +61,14 @@ impl View {
         }
     }
 
-    pub(super) fn answered(&mut self, rows: Vec<Row>, at: SystemTime) {
-        (self.all, self.asked, self.trouble) = (rows, at, None);
+    pub(super) fn update(&mut self, rows: Vec<Row>, at: SystemTime) {
+        (self.all, self.queried_at, self.error) = (rows, at, None);
         self.arrange();
     }
 
     /// Keeps the last answer on screen, with the error.
-    pub(super) fn failed(&mut self, why: String) {
-        self.trouble = Some(why);
+    pub(super) fn failed(&mut self, error: String) {
+        self.error = Some(error);
     }
 
     pub(super) fn key(&mut self, key: KeyEvent) -> Next {
@@ -88,11 +88,11 @@ impl View {
             KeyCode::End | KeyCode::Char('G') => self.move_to(usize::MAX),
             KeyCode::Char('s') => {
                 self.sort = self.sort.next();
-                self.arrange_anew();
+                self.rearrange();
             }
             KeyCode::Char('r') => {
                 self.reversed = !self.reversed;
-                self.arrange_anew();
+                self.rearrange();
             }
             KeyCode::Char('/') => self.editing = true,
             KeyCode::Esc => self.filter_by(String::new()),
@@ -121,12 +121,12 @@ impl View {
     fn filter_by(&mut self, filter: String) {
         if filter != self.filter {
             self.filter = filter;
-            self.arrange_anew();
+            self.rearrange();
         }
     }
 
     /// Starts at the top, because a new order is read from there.
-    fn arrange_anew(&mut self) {
+    fn rearrange(&mut self) {
         self.selected = 0;
         self.arrange();
     }
@@ -142,12 +142,12 @@ impl View {
         if self.reversed {
             self.shown.reverse();
         }
-        let place = selected.and_then(|key| self.shown.iter().position(|row| row.key == key));
-        self.move_to(place.unwrap_or(self.selected));
+        let index = selected.and_then(|key| self.shown.iter().position(|row| row.key == key));
+        self.move_to(index.unwrap_or(self.selected));
     }
 
-    fn move_to(&mut self, place: usize) {
-        self.selected = place.min(self.shown.len().saturating_sub(1));
+    fn move_to(&mut self, index: usize) {
+        self.selected = index.min(self.shown.len().saturating_sub(1));
     }
 
     pub(super) fn draw(&mut self, frame: &mut Frame<'_>) {
@@ -173,7 +173,7 @@ impl View {
     }
 
     fn top(&self) -> Vec<Line<'_>> {
-        let counts = summary::what(&self.all, self.asked);
+        let counts = summary::what(&self.all, self.queried_at);
         let mut status = vec![summary::who(&self.all).into(), " · sorted by ".into()];
         status.push(Span::raw(self.sort.name()).bold());
         if self.reversed {
@@ -185,8 +185,8 @@ impl View {
             status.push(format!(" · {count} with ").into());
             status.push(Span::raw(&self.filter).bold());
         }
-        if let Some(trouble) = &self.trouble {
-            status = vec![Span::raw(trouble).red()];
+        if let Some(error) = &self.error {
+            status = vec![Span::raw(error).red()];
         }
         vec![
             Line::from(vec![Span::raw(&self.store).bold(), "  ".into(), counts.into()]),
@@ -196,18 +196,18 @@ impl View {
 
     fn draw_table(&self, frame: &mut Frame<'_>, head: Rect, table: Rect) {
         let in_sight = self.shown.iter().skip(self.first).take(self.page);
-        let cells: Vec<_> = in_sight.map(|row| Cells::new(row, self.asked)).collect();
+        let cells: Vec<_> = in_sight.map(|row| Cells::new(row, self.queried_at)).collect();
         let columns = Columns::fit(&cells, Some(usize::from(table.width)));
         frame.render_widget(Paragraph::new(columns.head()).reversed(), head);
-        let lines = cells.iter().enumerate().map(|(place, cells)| {
-            let style = if self.first + place == self.selected {
+        let lines = cells.iter().enumerate().map(|(index, cells)| {
+            let style = if self.first + index == self.selected {
                 Style::new().on_dark_gray().white()
             } else {
                 Style::new()
             };
             // To the edge, or the highlight of the selected row would end with its text.
-            let wide = usize::from(table.width);
-            Line::styled(format!("{:<wide$}", columns.line(cells)), style)
+            let width = usize::from(table.width);
+            Line::styled(format!("{:<width$}", columns.line(cells)), style)
         });
         frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), table);
     }
@@ -216,10 +216,10 @@ impl View {
         if self.editing {
             return Line::from(vec!["/".into(), Span::raw(&self.filter).bold(), "█".into()]);
         }
-        let place = if self.shown.is_empty() { 0 } else { self.selected + 1 };
-        let place = format!("{} of {}", grouped(place), grouped(self.shown.len()));
+        let position = if self.shown.is_empty() { 0 } else { self.selected + 1 };
+        let position = format!("{} of {}", grouped(position), grouped(self.shown.len()));
         let keys = " · q end · ↑↓ PgUp PgDn move · s sort · r reverse · / filter";
-        Line::from(vec![Span::raw(place).bold(), keys.into()])
+        Line::from(vec![Span::raw(position).bold(), keys.into()])
     }
 }
 

@@ -42,22 +42,23 @@ impl Expansion<'_> {
     /// `self` cannot be rebound: a mention moves it into the body, which drops it last.
     fn receiver(&self) -> Option<TokenStream> {
         let site = Span::mixed_site();
-        let taken = !self.returns_future() || self.asks_for("self");
+        let is_moved = !self.returns_future() || self.is_in_expressions("self");
         // The keyword has the span of the function.
         let this = Ident::new("self", self.function.sig.fn_token.span);
-        taken.then(|| quote_spanned! {site=> let _ = &#this; })
+        is_moved.then(|| quote_spanned! {site=> let _ = &#this; })
     }
 
     fn param(&self, index: usize, param: &mut PatType) -> TokenStream {
         let PatType { attrs, pat, .. } = param;
         let simple = matches!(&**pat, Pat::Ident(PatIdent { by_ref: None, subpat: None, .. }));
         let names = Names::of(pat);
-        let asked = names.iter().any(|name| self.asks_for(&name.ident.unraw().to_string()));
-        if self.returns_future() && !asked {
+        let is_used =
+            names.iter().any(|name| self.is_in_expressions(&name.ident.unraw().to_string()));
+        if self.returns_future() && !is_used {
             // Dropped when the function is called, unless its body moves it.
             return TokenStream::new();
         }
-        if simple || asked || self.is_instrumented() {
+        if simple || is_used || self.is_instrumented() {
             let mut lets = TokenStream::new();
             if !simple && !self.returns_future() && !self.is_instrumented() {
                 let mut rests = Rests { index, names: Vec::new() };
@@ -91,7 +92,9 @@ impl Expansion<'_> {
             Some(quote_spanned! {site=>
                 #[allow(clippy::no_effect_underscore_binding, clippy::used_underscore_binding)]
             })
-        } else if text.starts_with("lockattr_") || self.asks_for(&text) || self.is_used_below(&text)
+        } else if text.starts_with("lockattr_")
+            || self.is_in_expressions(&text)
+            || self.is_used_below(&text)
         {
             Some(quote_spanned! {site=> #[allow(unused_variables)] })
         } else {
@@ -101,8 +104,8 @@ impl Expansion<'_> {
     }
 
     /// Whether the attribute's own expressions may name this parameter.
-    fn asks_for(&self, name: &str) -> bool {
-        names(&self.asked, name)
+    fn is_in_expressions(&self, name: &str) -> bool {
+        names(&self.expressions, name)
     }
 
     /// Whether an attribute below may use this parameter, which can still be moved into the body.

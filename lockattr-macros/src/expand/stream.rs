@@ -28,7 +28,7 @@ impl Expansion<'_> {
         if busy.is_some() {
             opened = quote_spanned! {site=> #either::Left(#opened) };
         }
-        let opens = async_move(
+        let opening = async_move(
             &quote_spanned! {site=>
                 #call
                 match #lockattr::__private::enter(lockattr_call).await {
@@ -43,7 +43,7 @@ impl Expansion<'_> {
         );
         let refuse = self.refuse_item(&self.item(shape));
         let stream = quote_spanned! {site=>
-            #lockattr::__private::stream(#opens, lockattr_refuse)
+            #lockattr::__private::stream(#opening, lockattr_refuse)
         };
         let stream = match shape.boxed {
             true => quote_spanned! {site=> ::std::boxed::Box::pin(#stream) },

@@ -89,7 +89,7 @@ fn what_would_be_locked_only_while_it_is_made() {
     check_complaints(KEY, "async fn f() -> Result<BoxFuture<'static, u8>, E> { x() }", &[]);
 }
 
-/// The message for a stream of which only the making would be locked.
+/// The message for a stream that would be made under the lock and polled without it.
 fn stream_in_vain(instead: &str) -> String {
     format!(
         "the lock would be given back as soon as this stream is made: write `fn f(…) -> {instead}`, \

@@ -1,4 +1,4 @@
-//! Any tokens yield an answer, and no panic.
+//! Any tokens yield an expansion or a message, and no panic.
 
 use proc_macro2::TokenStream;
 use proptest::collection::vec;

@@ -1,4 +1,4 @@
-//! Code that must run under a lock reports it: `assert_held!`.
+//! `assert_held!`: code that must run under a lock checks that it does.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,13 +11,13 @@ use crate::{Lease, LostReason};
 
 use tokio::time::Instant;
 
-/// The lease of the hold on `key` that the running code is inside of, of whichever manager.
+/// The lease of the hold on `key` that the running code is inside of, of any manager.
 ///
-/// The innermost, where there are several. `None` once it was released: a task that outlived the
-/// hold around it is inside of nothing. One that was lost is still found, and
-/// [`ensure_held`](Lease::ensure_held) tells. Asks no store.
+/// The innermost, if there are several. `None` once the hold was released: a task that outlived it
+/// is not inside of it any more. A lost lease is still found; [`ensure_held`](Lease::ensure_held)
+/// reports the loss. Sends no request to the store.
 ///
-/// [`assert_held!`](crate::assert_held) is for code that must not run without.
+/// [`assert_held!`](crate::assert_held) is for code that must not run without the lock.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -48,21 +48,21 @@ fn is_over(lease: &Lease) -> bool {
 
 /// Panics unless the running code is inside a hold on a key: for code that must run under a lock.
 ///
-/// The key is written as in [`distributed_lock`](crate::distributed_lock): `"product:<id>"` with any
-/// expressions that are in scope, escaped in the same way, or an expression for the whole key. A
-/// message may follow, as in [`assert!`]. The panic names the key, the place, and what this call chain
-/// holds instead.
+/// The key is written as in [`distributed_lock`](crate::distributed_lock): `"product:<id>"` with
+/// any expressions that are in scope, escaped in the same way, or an expression for the whole key.
+/// A message may follow, as in [`assert!`]. The panic names the key, the source location, and what
+/// this call chain holds instead.
 ///
-/// It looks at the call chain and asks no store, so it may stand before every write, in functions
-/// that are not `async` too. Any hold will do, of any manager, and in whichever mode: also a `shared`
-/// one, or one of several `permits`, under which others may be at work as well. A lease that was lost
-/// does not make it panic, as that is no mistake in the program: ask
-/// [`held`](crate::held)`(key)` to [ensure](crate::Lease::ensure_held) that it is not. To be in a task that outlived the hold
-/// is one.
+/// It checks the call chain and sends no request to the store, so it can be called before every
+/// write, also in functions that are not `async`. It accepts any hold, of any manager, and in any
+/// mode: also a `shared` hold, or one of several `permits`, under which other callers may run as
+/// well. A lost lease does not make it panic, because that is no mistake in the program: call
+/// [`ensure_held`](crate::Lease::ensure_held) on [`held`](crate::held)`(key)` to detect it. To run
+/// in a task that outlived the hold is a mistake.
 ///
 /// # Panics
 ///
-/// That is what it is for.
+/// Unless the key is held.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -147,9 +147,9 @@ impl Unheld {
     #[track_caller]
     #[cold]
     pub fn panic(&self, message: Option<fmt::Arguments<'_>>) -> ! {
-        let place = Location::caller();
+        let location = Location::caller();
         let message = message.map(|message| format!(": {message}")).unwrap_or_default();
-        panic!("{self} at {}:{}{message}; {}", place.file(), place.line(), Instead(self));
+        panic!("{self} at {}:{}{message}; {}", location.file(), location.line(), Instead(self));
     }
 }
 
@@ -158,7 +158,7 @@ impl fmt::Display for Unheld {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.key {
             Some(key) => write!(f, "`{key}` is not held"),
-            None => write!(f, "`{}` could not be printed, so that it is not held", self.template),
+            None => write!(f, "`{}` could not be printed, so it cannot be held", self.template),
         }
     }
 }
@@ -183,7 +183,7 @@ impl fmt::Display for Instead<'_> {
             }
         }
         if over {
-            f.write_str("it was released already, and this task went on; ")?;
+            f.write_str("it is already released, and this task outlived the hold; ")?;
         }
         match &*held {
             [] => f.write_str("this call chain holds no lock")?,

@@ -7,7 +7,7 @@ use crate::Error;
 use crate::manager::body;
 use crate::manager::body::{Granted, Start};
 
-/// Takes the lock that `call` asks for, and waits for it on this thread.
+/// Acquires the lock that `call` requests, and waits for it on this thread.
 pub fn enter_blocking(call: Call) -> Result<Entry, Error> {
     if !call.locks {
         return Ok(Entry { start: Start::Unlocked });
@@ -28,7 +28,7 @@ pub fn enter_blocking(call: Call) -> Result<Entry, Error> {
 }
 
 impl Entry {
-    /// Runs the body on this thread and gives the lock back.
+    /// Runs the body on this thread and releases the lock.
     pub fn run_blocking<T>(self, body: impl FnOnce() -> T) -> Result<T, Error> {
         body::run_blocking(self.start, body)
     }

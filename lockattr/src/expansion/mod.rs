@@ -30,10 +30,10 @@ use crate::{Error, LockManager, LockOptions};
 pub use linkme;
 pub use lockattr_macros::assert_held;
 
-/// One call of an annotated function: what its attribute says, evaluated.
+/// One call of an annotated function: the options of its attribute, evaluated.
 #[derive(Debug)]
 pub struct Call {
-    /// `None` for one that could not be printed.
+    /// `None` if a value in it could not be printed.
     key: Option<Cow<'static, str>>,
     others: Vec<Option<Cow<'static, str>>>,
     options: LockOptions,
@@ -42,7 +42,7 @@ pub struct Call {
     run_unlocked: bool,
 }
 
-/// `manager`, as the attribute says it.
+/// `manager`, as the attribute names it.
 #[derive(Debug)]
 enum Manager {
     Default,
@@ -122,7 +122,7 @@ pub struct Entry {
     start: Start,
 }
 
-/// Takes the lock that `call` asks for.
+/// Acquires the lock that `call` requests.
 pub async fn enter(call: Call) -> Result<Entry, Error> {
     let Call { key, others, options, manager, locks, run_unlocked } = call;
     if !locks {
@@ -149,7 +149,7 @@ async fn start_all(
     Ok(Granted::new(guard, options.clone(), manager.clone(), began).into())
 }
 
-/// All keys of a call, where it has others than the first.
+/// All keys of a call that has more than one.
 fn several(
     manager: &LockManager,
     first: &str,
@@ -162,7 +162,7 @@ fn several(
     others.chain([manager.key(first)]).collect::<Result<_, _>>().map(Some)
 }
 
-/// What comes of an acquisition.
+/// Turns the outcome of an acquisition into an entry.
 fn entered(outcome: Result<Start, Error>, key: &str, run_unlocked: bool) -> Result<Entry, Error> {
     match outcome {
         Ok(start) => Ok(Entry { start }),
@@ -181,7 +181,7 @@ fn printed(key: Option<Cow<'static, str>>) -> Result<Cow<'static, str>, Error> {
 }
 
 impl Entry {
-    /// Runs the body and gives the lock back.
+    /// Runs the body and releases the lock.
     pub fn run<B: Future>(self, body: B) -> impl Future<Output = Result<B::Output, Error>> {
         body::run(self.start, body)
     }
@@ -202,7 +202,7 @@ pub fn skip<R: Skipped>(error: Error) -> R {
     R::skipped(error)
 }
 
-/// Return types with room for a refusal.
+/// Return types that can express a refusal.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no room for a lock error",
     label = "return a `Result<_, E>` with `E: From<lockattr::Error>`",
@@ -223,7 +223,7 @@ impl<T, E: From<Error>> Rejected for Result<T, E> {
     }
 }
 
-/// Return types with room for "not run".
+/// Return types that can express "not run".
 #[diagnostic::on_unimplemented(
     message = "`on_busy = skip` cannot make a `{Self}` of a call that was skipped",
     label = "return `()`, `Option<T>`, or `Result<Option<T>, E>` with `E: From<lockattr::Error>`",
@@ -231,8 +231,8 @@ impl<T, E: From<Error>> Rejected for Result<T, E> {
             refusal becomes an `E`"
 )]
 pub trait Skipped {
-    /// "Not run" as a value: nothing where the lock was busy, and an error event besides where it
-    /// was refused for another reason and there is no room for that.
+    /// "Not run" as a value: nothing if the lock was busy. If it was refused for another reason
+    /// that the type cannot express, also emits an error event.
     fn skipped(error: Error) -> Self;
 }
 

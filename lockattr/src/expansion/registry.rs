@@ -1,7 +1,7 @@
-//! The annotated functions of the whole program, listed.
+//! The list of annotated functions of the whole program.
 //!
-//! Each attribute leaves a value in a section that the linker puts together, so that nothing runs
-//! before `main` and nothing has to be called for it. Without the feature it leaves nothing.
+//! Each attribute puts a value into a section that the linker collects, so nothing runs before
+//! `main` and nothing has to be called. Without the feature, nothing is registered.
 
 #[cfg(feature = "registry")]
 mod annotated;
@@ -9,10 +9,10 @@ mod annotated;
 #[cfg(feature = "registry")]
 pub use annotated::{ANNOTATED, AnnotatedLock, annotated, registry};
 
-/// What the attribute puts at the start of a function.
+/// What the attribute adds at the start of a function.
 ///
-/// The lints of the user's crate take what stands in here for foreign, also `unsafe_code`: a static
-/// in a section of the linker's is unsafe to them.
+/// The lints of the user's crate treat this code as foreign. That includes `unsafe_code`, which
+/// would report a static in a section of the linker.
 #[cfg(feature = "registry")]
 #[doc(hidden)]
 #[macro_export]

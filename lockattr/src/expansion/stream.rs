@@ -9,13 +9,13 @@ use super::{Entry, is_busy};
 use crate::Error;
 use crate::manager::body::{LockedStream, Opening};
 
-/// A stream that `opens` under its lock when it is first polled.
-pub fn stream<F, S>(opens: F, refuse: fn(Error) -> Option<S::Item>) -> Opening<F, S>
+/// A stream that `opening` under its lock when it is first polled.
+pub fn stream<F, S>(opening: F, refuse: fn(Error) -> Option<S::Item>) -> Opening<F, S>
 where
     F: Future<Output = Result<S, Error>>,
     S: Stream,
 {
-    Opening::new(opens, refuse)
+    Opening::new(opening, refuse)
 }
 
 impl Entry {
@@ -34,7 +34,7 @@ pub fn reject_item<T: RejectedItem>(error: Error) -> Option<T> {
     Some(T::rejected_item(error))
 }
 
-/// Items with room for a refusal.
+/// Items that can express a refusal.
 #[diagnostic::on_unimplemented(
     message = "items of type `{Self}` have no room for a lock error",
     label = "make the items `Result<_, E>` with `E: From<lockattr::Error>`",
@@ -54,7 +54,7 @@ impl<T, E: From<Error>> RejectedItem for Result<T, E> {
     }
 }
 
-/// Asks what the items of a stream have room for: `(&ItemsOf::<T>::new()).skip()`, of which the
+/// Selects what the items of a stream can express: `(&ItemsOf::<T>::new()).skip()`, for which the
 /// compiler takes the first of the two traits that fits.
 #[derive(Debug)]
 pub struct ItemsOf<T>(PhantomData<fn() -> T>);
@@ -66,9 +66,9 @@ impl<T> ItemsOf<T> {
     }
 }
 
-/// `on_busy = skip` where there is room for other refusals.
+/// `on_busy = skip` if the items can express other refusals.
 pub trait SkippedWithRoom<T> {
-    /// Nothing where the lock is busy, else the refusal.
+    /// Nothing if the lock is busy, otherwise the refusal.
     fn skip(&self) -> fn(Error) -> Option<T>;
 }
 
@@ -78,9 +78,9 @@ impl<T: RejectedItem> SkippedWithRoom<T> for ItemsOf<T> {
     }
 }
 
-/// `on_busy = skip` where there is none.
+/// `on_busy = skip` if they cannot.
 pub trait SkippedWithout<T> {
-    /// Nothing, and an error event where it is not merely busy.
+    /// Nothing, and an error event unless the lock was merely busy.
     fn skip(&self) -> fn(Error) -> Option<T>;
 }
 

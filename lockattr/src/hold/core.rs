@@ -22,7 +22,7 @@ impl Core {
     pub(crate) fn new(store: AnyStore, limits: Limits, linger: Duration) -> Self {
         let queues = Arc::new(ProcessQueues {
             queues: WaitQueues::new(limits),
-            askers: WaitQueues::new(limits),
+            shared_queues: WaitQueues::new(limits),
         });
         let watchdog = Arc::new(Watchdog::new(store, queues.clone(), linger));
         Self { watchdog, queues, permits: Permits::default() }
@@ -40,8 +40,8 @@ impl Core {
 
     /// The queues of callers that want a permit, and of readers in stores where no writer can let
     /// them in.
-    pub(crate) fn askers(&self) -> &Arc<WaitQueues> {
-        &self.queues.askers
+    pub(crate) fn shared_queues(&self) -> &Arc<WaitQueues> {
+        &self.queues.shared_queues
     }
 
     pub(crate) fn permits(&self) -> &Permits {
@@ -57,16 +57,16 @@ impl std::fmt::Debug for Core {
 
 struct ProcessQueues {
     queues: Arc<WaitQueues>,
-    askers: Arc<WaitQueues>,
+    shared_queues: Arc<WaitQueues>,
 }
 
 impl Queues for ProcessQueues {
     fn recheck(&self, name: &str) -> Option<Instant> {
-        if let Some(readers) = self.queues.knows(name, LastKnown::readers).flatten() {
-            readers.look(Instant::now());
+        if let Some(readers) = self.queues.read_known(name, LastKnown::readers).flatten() {
+            readers.recheck(Instant::now());
         }
-        match self.queues.cached(name, Instant::now()) {
-            CachedLock::Over(lock) => drop(lock),
+        match self.queues.check_cached(name, Instant::now()) {
+            CachedLock::Expired(lock) => drop(lock),
             CachedLock::Until(until) => return Some(until),
             CachedLock::Gone => {}
         }
@@ -74,7 +74,7 @@ impl Queues for ProcessQueues {
     }
 
     fn reclaim_unclaimed(&self) {
-        for queues in [&self.queues, &self.askers] {
+        for queues in [&self.queues, &self.shared_queues] {
             drop(queues.reclaim_all(Instant::now()));
         }
     }

@@ -14,22 +14,21 @@ use crate::hold::chain::Frame;
 /// says: an annotated `async fn` and `with_lock` (`body.rs`), an annotated plain function and
 /// `with_lock_blocking` (`body/blocking.rs`), an annotated stream when it is made and when it is
 /// first polled (`body/stream.rs`), the scope of a guard (`hold/scope.rs`), and the code of a
-/// caller that receives a guard (`body/granted.rs`). A nested call has a frame of its own, which
-/// checks the hold around it as well.
+/// caller that receives a guard (`body/granted.rs`). A nested call has its own frame, which
+/// also checks the hold around it.
 ///
 /// On `Err` the body has not begun. Its caller acquires the lock again within the call's wait
-/// budget
-/// (`body/granted.rs`), or returns the error.
+/// budget (`body/granted.rs`), or returns the error.
 pub(crate) fn enter<'a>(frame: &Frame, span: Option<&'a Span>) -> Result<Entered<'a>, Error> {
     // The span first: its subscriber belongs to the program and may take any time.
-    let entered = go_on(span);
+    let entered = enter_span(span);
     let now = Instant::now();
     frame.ensure_held(now)?;
-    frame.begins(now);
+    frame.record_begin(now);
     Ok(entered)
 }
 
-pub(crate) fn go_on(span: Option<&Span>) -> Entered<'_> {
+pub(crate) fn enter_span(span: Option<&Span>) -> Entered<'_> {
     Entered { _span: span.map(Span::enter) }
 }
 

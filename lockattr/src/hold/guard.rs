@@ -52,14 +52,14 @@ pub(crate) use reader_group::ReaderGroup;
 /// # Ok(())
 /// # }
 /// ```
-#[must_use = "the lock is given back as soon as the guard is dropped"]
+#[must_use = "the lock is released as soon as the guard is dropped"]
 pub struct LockGuard {
     ownership: Ownership,
     /// With several keys, the holds that were re-entered: the guard leaves them when it is dropped.
-    also: Vec<LockGuard>,
+    reentered: Vec<LockGuard>,
     /// Observes the hold, if there is an observer. The last field: by the time it is dropped, it is
     /// decided how the hold ended.
-    watched: HoldObservation,
+    observation: HoldObservation,
 }
 
 /// What a guard owns, and how it releases it.
@@ -70,18 +70,18 @@ enum Ownership {
 }
 
 impl LockGuard {
-    pub(crate) fn reentered(turn: Reentry) -> Self {
-        Self::of(Ownership::Reentry(turn))
+    pub(crate) fn reentered(reentry: Reentry) -> Self {
+        Self::of(Ownership::Reentry(reentry))
     }
 
     fn of(ownership: Ownership) -> Self {
-        Self { ownership, also: Vec::new(), watched: HoldObservation::default() }
+        Self { ownership, reentered: Vec::new(), observation: HoldObservation::default() }
     }
 
     fn lease(&self) -> &Lease {
         match &self.ownership {
             Ownership::Lock(lease, _) => lease,
-            Ownership::Reentry(turn) => turn.lease(),
+            Ownership::Reentry(reentry) => reentry.lease(),
         }
     }
 
@@ -94,21 +94,21 @@ impl LockGuard {
     }
 
     /// Adds an observer, from here to the end of the hold.
-    pub(crate) fn watch(&mut self, watched: HoldObservation) {
-        self.watched = watched;
+    pub(crate) fn watch(&mut self, observation: HoldObservation) {
+        self.observation = observation;
     }
 
     pub(crate) fn span(&self) -> Option<&Span> {
-        self.watched.span()
+        self.observation.span()
     }
 
     /// The same, with other keys that were re-entered.
-    pub(crate) fn and(mut self, also: Vec<LockGuard>) -> Self {
-        if !also.is_empty() {
-            let beside = also.iter().map(|guard| guard.lease().frame().clone());
-            self.lease().frame().join(beside);
+    pub(crate) fn with_reentered(mut self, reentered: Vec<LockGuard>) -> Self {
+        if !reentered.is_empty() {
+            let siblings = reentered.iter().map(|guard| guard.lease().frame().clone());
+            self.lease().frame().add_siblings(siblings);
         }
-        self.also = also;
+        self.reentered = reentered;
         self
     }
 
@@ -143,7 +143,7 @@ impl LockGuard {
     /// # }
     /// ```
     pub async fn release(mut self) -> Result<(), Error> {
-        self.watched.done();
+        self.observation.done();
         let held = self.lease().ensure_held();
         let released = match &mut self.ownership {
             Ownership::Reentry(_) => held,
@@ -152,7 +152,7 @@ impl LockGuard {
                 held.and(answer)
             }
         };
-        self.watched.given_back(&released);
+        self.observation.released(&released);
         released
     }
 
@@ -164,21 +164,21 @@ impl LockGuard {
 
     /// The same; when this returns, the client had a chance to write the release to its connection.
     pub(crate) async fn release_until_sent(mut self) -> Result<(), Error> {
-        let (held, waits) = self.hand_release_to_client().await;
-        if waits {
+        let (held, is_pending) = self.hand_release_to_client().await;
+        if is_pending {
             yield_to_others().await;
         }
         held
     }
 
     async fn hand_release_to_client(&mut self) -> (Result<(), Error>, bool) {
-        self.watched.done();
+        self.observation.done();
         let held = self.lease().ensure_held();
-        let waits = match &mut self.ownership {
+        let is_pending = match &mut self.ownership {
             Ownership::Lock(_, owned) => owned.release_in_background().await,
             Ownership::Reentry(_) => false,
         };
-        (held, waits)
+        (held, is_pending)
     }
 
     /// Runs `future` as part of this hold: calls inside it that want the same key re-enter the
@@ -208,32 +208,32 @@ impl LockGuard {
     /// # }
     /// ```
     pub fn scope<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
-        Scoped::new(self.place(), future)
+        Scoped::new(self.position(), future)
     }
 
     /// The position in the call chain of code that runs as part of this hold.
-    pub(crate) fn place(&self) -> ChainPosition {
+    pub(crate) fn position(&self) -> ChainPosition {
         let innermost = self.lease().frame().clone();
-        if self.also.is_empty() {
+        if self.reentered.is_empty() {
             return ChainPosition::inside([innermost]);
         }
-        let beside = self.also.iter().map(|guard| guard.lease().frame().clone());
-        ChainPosition::inside(beside.chain([innermost]))
+        let siblings = self.reentered.iter().map(|guard| guard.lease().frame().clone());
+        ChainPosition::inside(siblings.chain([innermost]))
     }
 
     /// Releases what is left of a lease that has ended: its keys, and other keys that were
     /// re-entered.
-    pub(crate) async fn let_go(mut self) -> (Arc<[LockKey]>, Vec<LockGuard>) {
-        let turns = std::mem::take(&mut self.also);
+    pub(crate) async fn release_ended(mut self) -> (Arc<[LockKey]>, Vec<LockGuard>) {
+        let reentered = std::mem::take(&mut self.reentered);
         let keys = self.lease().frame().hold().claim().shared_keys().clone();
         // The loss is already known.
         self.release_in_background().await.ok();
-        (keys, turns)
+        (keys, reentered)
     }
 
     /// With several keys, whether the re-entered holds are still held.
-    pub(crate) fn turns_are_held(&self) -> bool {
-        self.also.iter().all(|turn| turn.ensure_held().is_ok())
+    pub(crate) fn reentered_are_held(&self) -> bool {
+        self.reentered.iter().all(|reentry| reentry.ensure_held().is_ok())
     }
 
     /// Whether a shutdown of its manager ended the hold.
@@ -242,7 +242,7 @@ impl LockGuard {
     }
 
     /// Whether the lock belongs to the process from which this one was forked.
-    pub(crate) fn is_left_to_parent(&self) -> bool {
+    pub(crate) fn belongs_to_parent(&self) -> bool {
         !self.lease().frame().hold().is_of_this_process()
     }
 

@@ -1,4 +1,4 @@
-//! What a process knows of a lock that its callers wait for.
+//! What a process knows about a lock that its callers wait for.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -29,8 +29,8 @@ impl fmt::Debug for LastKnown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ours(claim) => f.debug_tuple("Ours").field(claim).finish(),
-            Self::Readers(claim, _) => f.debug_tuple("Together").field(claim).finish(),
-            Self::HeldElsewhere(holder) => f.debug_tuple("Taken").field(holder).finish(),
+            Self::Readers(claim, _) => f.debug_tuple("Readers").field(claim).finish(),
+            Self::HeldElsewhere(holder) => f.debug_tuple("HeldElsewhere").field(holder).finish(),
             Self::Unanswered(error) => f.debug_tuple("Unanswered").field(error).finish(),
         }
     }
@@ -75,16 +75,16 @@ pub(crate) fn contended(key: &str, attempts: &Attempts, holder: Option<Box<Holde
     }
 }
 
-/// The wait queues of a manager: waiters state the options they want the lock with, and receive a
-/// guard.
+/// The wait queues of a manager: waiters state the options with which they want the lock, and
+/// receive a guard.
 pub(crate) type WaitQueues = crate::queue::WaitQueues<ResolvedOptions, crate::LockGuard, LastKnown>;
 
-/// The head of a wait queue: it asks the store, or holds the lock.
+/// The head of a wait queue: it sends the requests to the store, or holds the lock.
 pub(crate) type Head = crate::queue::Head<ResolvedOptions, crate::LockGuard, LastKnown>;
 
-/// A waiter of this process that gets a lock next.
+/// A waiter of this process that gets the lock next.
 pub(crate) type SelectedWaiter =
     crate::queue::SelectedWaiter<ResolvedOptions, crate::LockGuard, LastKnown>;
 
-/// The head as seen by readers that hold the lock together.
+/// A view of the head for readers that hold the lock together.
 pub(crate) type SharedHead = crate::queue::SharedHead<ResolvedOptions, crate::LockGuard, LastKnown>;

@@ -53,13 +53,13 @@ impl Lease {
         self.frame.hold().claim().key().as_str()
     }
 
-    /// All keys of this hold in order, if the call asked for several. Keys that the call chain held
+    /// All keys of this hold in order, if the call named several. Keys that the call chain held
     /// before and that were re-entered belong to the holds around it.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.frame.hold().claim().keys().iter().map(LockKey::as_str)
     }
 
-    /// The number of this acquisition, fixed when it was granted: the same in nested calls.
+    /// The fencing token of this acquisition, fixed when it was granted: the same in nested calls.
     pub fn fencing_token(&self) -> FencingToken {
         self.frame.hold().fencing()
     }
@@ -74,7 +74,7 @@ impl Lease {
         }
     }
 
-    /// Checks by the clock, without asking the store, that the lease is still valid: call it before
+    /// Checks by the clock, without a request to the store, that the lease is still valid: call it before
     /// every step that cannot be undone.
     ///
     /// # Errors
@@ -139,7 +139,7 @@ impl Lease {
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`] if the lease has ended, [`Error::Store`] if the store could not be asked
+    /// [`Error::Lost`] if the lease has ended, [`Error::Store`] if the store could not be reached
     /// (the lease then stays as it was), [`Error::InvalidOptions`] if `ttl` is not between 10 ms
     /// and 30 days, or is longer than the store allows.
     ///
@@ -163,16 +163,16 @@ impl Lease {
     pub async fn extend(&self, ttl: Duration) -> Result<(), Error> {
         let hold = self.frame.hold();
         check_ttl(ttl, self.frame.core().store().longest_ttl())?;
-        let asked = Instant::now();
+        let requested_at = Instant::now();
         // In a fork too, which has no connection of its own.
-        hold.ensure_held(asked)?;
-        let renewed_ttl = hold.at_most(ttl, asked);
-        hold.asking_for(asked, renewed_ttl);
+        hold.ensure_held(requested_at)?;
+        let renewed_ttl = hold.at_most(ttl, requested_at);
+        hold.note_request(requested_at, renewed_ttl);
         let renewal = [RenewRequest::new(hold.claim().clone(), renewed_ttl)];
         match self.frame.core().store().renew(&renewal).await.pop() {
             Some(Ok(RenewOutcome::Renewed)) => {
                 hold.lengthen(ttl);
-                hold.renewed(asked, renewed_ttl);
+                hold.renewed(requested_at, renewed_ttl);
                 // The answer may arrive after the end: then the lease is lost all the same.
                 hold.ensure_held(Instant::now())
             }

@@ -1,5 +1,5 @@
-//! One held lock: its guard, its lease handle, the call chain that may re-enter it, and where it
-//! goes after its release.
+//! One held lock: its guard, its lease handle, the call chain that may re-enter it, and its
+//! destination after its release.
 
 pub(crate) mod chain;
 pub(crate) mod core;

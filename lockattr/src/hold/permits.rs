@@ -1,6 +1,6 @@
 //! The permits that this process has. While it has all permits of a key, no process that names the
-//! same number of permits is granted one. So the next number is the last number given here plus
-//! one, and no request to the store is needed.
+//! same number of permits is granted one. So the next fencing token is the last token given here
+//! plus one, and needs no request to the store.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,8 +11,8 @@ use crate::FencingToken;
 use crate::lease::LeaseState;
 use crate::store::Sharing;
 
-/// With more permits than this, the process does not check whether it has all: it requests each
-/// number.
+/// With more permits than this, the process does not check whether it has all, and requests each
+/// token.
 const MAX_TRACKED: usize = 64;
 
 /// The permits of this process, by lock name.
@@ -20,32 +20,32 @@ const MAX_TRACKED: usize = 64;
 pub(crate) struct Permits(Mutex<HashMap<Box<str>, KeyPermits>>);
 
 struct KeyPermits {
-    /// The current hold of each lease, by the watchdog's number of the lease.
+    /// The current hold of each lease, by the watchdog's id of the lease.
     leases: Vec<(u64, Arc<LeaseState>)>,
-    /// The greatest number given here since the process got the first of these leases.
-    last: FencingToken,
+    /// The greatest token given here since the process got the first of these leases.
+    last_token: FencingToken,
 }
 
 impl Permits {
-    /// Records that this hold has the lease of this number, which is a permit.
-    pub(crate) fn came(&self, id: u64, hold: &Arc<LeaseState>) {
+    /// Records the lease with this id, which is a permit, and its current hold.
+    pub(crate) fn add(&self, id: u64, hold: &Arc<LeaseState>) {
         let mut locks = self.locks();
-        let (name, last) = (hold.claim().key().name(), hold.fencing());
-        let new = || KeyPermits { leases: Vec::new(), last };
+        let (name, last_token) = (hold.claim().key().name(), hold.fencing());
+        let new = || KeyPermits { leases: Vec::new(), last_token };
         let lock = match locks.get_mut(name) {
             Some(lock) => lock,
             None => locks.entry(name.into()).or_insert_with(new),
         };
-        lock.last = lock.last.max(last);
+        lock.last_token = lock.last_token.max(last_token);
         match lock.leases.iter_mut().find(|(other, _)| *other == id) {
             Some((_, holder)) => *holder = hold.clone(),
             None => lock.leases.push((id, hold.clone())),
         }
     }
 
-    /// Records that the lease goes back to the store. Called before the store is notified: from
+    /// Records that the lease is released to the store. Called before the request is sent: from
     /// then on another process may be granted the permit.
-    pub(crate) fn goes(&self, id: u64, name: &str) {
+    pub(crate) fn remove(&self, id: u64, name: &str) {
         let mut locks = self.locks();
         if let Some(lock) = locks.get_mut(name) {
             lock.leases.retain(|(other, _)| *other != id);
@@ -55,19 +55,18 @@ impl Permits {
         }
     }
 
-    /// Whether the [next](Self::next) number is known.
+    /// Whether the [next](Self::next) token is known.
     pub(crate) fn knows_next(&self, name: &str, sharing: Sharing, now: Instant) -> bool {
         let locks = self.locks();
         locks.get(name).is_some_and(|lock| lock.next(sharing, now).is_some())
     }
 
-    /// The next number, if all of these permits are here and one is left of the numbers that the
-    /// store reserved.
+    /// The next token, if this process has all permits and the store reserved one more token.
     pub(crate) fn next(&self, name: &str, sharing: Sharing, now: Instant) -> Option<FencingToken> {
         let mut locks = self.locks();
         let lock = locks.get_mut(name)?;
-        lock.last = lock.next(sharing, now)?;
-        Some(lock.last)
+        lock.last_token = lock.next(sharing, now)?;
+        Some(lock.last_token)
     }
 
     fn locks(&self) -> MutexGuard<'_, HashMap<Box<str>, KeyPermits>> {
@@ -78,7 +77,7 @@ impl Permits {
 
 impl KeyPermits {
     fn next(&self, sharing: Sharing, now: Instant) -> Option<FencingToken> {
-        self.last.handed_off().filter(|_| self.is_all_of(sharing, now))
+        self.last_token.handed_off().filter(|_| self.is_all_of(sharing, now))
     }
 
     fn is_all_of(&self, sharing: Sharing, now: Instant) -> bool {
@@ -103,38 +102,45 @@ mod tests {
 
     const TTL: Duration = Duration::from_secs(10);
 
-    fn hold(permits: u32, counter: u64, asked: Instant) -> Arc<LeaseState> {
+    fn hold(permits: u32, counter: u64, requested_at: Instant) -> Arc<LeaseState> {
         let key = LockKey::new("lock:", "a").unwrap();
         let claim = Claim::with(1, Arc::new([key]), Sharing::Permits(permits), "");
         let fencing = FencingToken::from_counter(counter);
         let (claim, renew, max_hold) = (Arc::new(claim), true, None);
-        Arc::new(LeaseState::new(GrantedLease { claim, fencing, asked, ttl: TTL, renew, max_hold }))
+        Arc::new(LeaseState::new(GrantedLease {
+            claim,
+            fencing,
+            requested_at,
+            ttl: TTL,
+            renew,
+            max_hold,
+        }))
     }
 
-    /// Red without: any of the conditions in `is_all_of`; `goes`; the greatest number in `came`.
+    /// Red without: any of the conditions in `is_all_of`; `remove`; the greatest token in `add`.
     #[tokio::test(start_paused = true)]
     async fn only_while_all_permits_are_here_and_held_the_next_number_is_known() {
         let (permits, now) = (Permits::default(), Instant::now());
         let two = Sharing::Permits(2);
         let next = |sharing, at| permits.next("lock:a", sharing, at);
-        permits.came(1, &hold(2, 20, now));
+        permits.add(1, &hold(2, 20, now));
         assert_eq!(next(two, now), None);
-        permits.came(1, &hold(2, 20, now));
+        permits.add(1, &hold(2, 20, now));
         assert_eq!(next(two, now), None, "it is the same lease");
-        permits.came(2, &hold(2, 10, now));
-        let last = FencingToken::from_counter(20);
-        assert_eq!(next(two, now), last.handed_off());
-        assert_eq!(next(two, now), last.handed_off().and_then(FencingToken::handed_off));
+        permits.add(2, &hold(2, 10, now));
+        let last_token = FencingToken::from_counter(20);
+        assert_eq!(next(two, now), last_token.handed_off());
+        assert_eq!(next(two, now), last_token.handed_off().and_then(FencingToken::handed_off));
         assert_eq!(next(Sharing::Permits(1), now), None, "it is not what they were granted as");
         assert_eq!(permits.next("lock:b", two, now), None);
-        permits.came(2, &hold(2, 30, now + TTL));
+        permits.add(2, &hold(2, 30, now + TTL));
         assert!(permits.knows_next("lock:a", two, now));
-        assert_eq!(next(two, now + TTL), None, "one lease is over");
-        permits.came(1, &hold(2, 25, now + TTL));
+        assert_eq!(next(two, now + TTL), None, "one lease has ended");
+        permits.add(1, &hold(2, 25, now + TTL));
         assert_eq!(next(two, now + TTL), FencingToken::from_counter(30).handed_off());
-        permits.goes(1, "lock:a");
+        permits.remove(1, "lock:a");
         assert_eq!(next(two, now + TTL), None);
-        permits.goes(2, "lock:a");
+        permits.remove(2, "lock:a");
         assert!(permits.locks().is_empty());
     }
 }

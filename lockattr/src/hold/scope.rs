@@ -15,13 +15,13 @@ pin_project! {
     pub(crate) struct Scoped<F> {
         #[pin]
         future: Stage<F>,
-        place: Option<ChainPosition>,
+        position: Option<ChainPosition>,
     }
 }
 
 impl<F: Future> Scoped<F> {
-    pub(crate) fn new(place: ChainPosition, future: F) -> Self {
-        Self { future: Stage::Waits { body: Some(future) }, place: Some(place) }
+    pub(crate) fn new(position: ChainPosition, future: F) -> Self {
+        Self { future: Stage::Waits { body: Some(future) }, position: Some(position) }
     }
 }
 
@@ -30,27 +30,27 @@ impl<F: Future> Future for Scoped<F> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let mut this = self.project();
-        if let Some(place) = this.place.take() {
-            this.future.as_mut().begin(entered(place));
+        if let Some(position) = this.position.take() {
+            this.future.as_mut().begin(entered(position));
         }
         this.future.poll_begun(context)
     }
 }
 
 /// Runs `work` inside a hold, for [`LockGuard::scope_blocking`](crate::LockGuard::scope_blocking).
-pub(crate) fn run_scoped<T>(place: ChainPosition, work: impl FnOnce() -> T) -> T {
-    entered(place).run(work)
+pub(crate) fn run_scoped<T>(position: ChainPosition, work: impl FnOnce() -> T) -> T {
+    entered(position).run(work)
 }
 
 /// The position for the code of a scope. A scope returns what its code returns, so it cannot fail:
 /// code that begins after its lease has ended finds no current lease, and its nested calls are
 /// lost.
-fn entered(place: ChainPosition) -> ChainPosition {
-    match place.entry().map(|entry| enter(entry, None)) {
+fn entered(position: ChainPosition) -> ChainPosition {
+    match position.entry().map(|entry| enter(entry, None)) {
         Some(Err(error)) => {
             tracing::warn!(%error, "a scope begins on a lease that has ended: it runs without the lock");
-            place.without_lease()
+            position.without_lease()
         }
-        _ => place,
+        _ => position,
     }
 }

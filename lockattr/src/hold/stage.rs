@@ -19,11 +19,11 @@ pin_project! {
 impl<B: Future> Stage<B> {
     /// Puts the body in its position, if it waits.
     #[inline]
-    pub(crate) fn begin(mut self: Pin<&mut Self>, place: ChainPosition) {
+    pub(crate) fn begin(mut self: Pin<&mut Self>, position: ChainPosition) {
         if let StageProj::Waits { body } = self.as_mut().project()
             && let Some(body) = body.take()
         {
-            self.set(Self::Runs { body: place.run_future(body) });
+            self.set(Self::Runs { body: position.run_future(body) });
         }
     }
 
@@ -31,7 +31,7 @@ impl<B: Future> Stage<B> {
     pub(crate) fn poll_begun(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<B::Output> {
         match self.project() {
             StageProj::Runs { body } => body.poll(context),
-            _ => panic!("polled again after it was ready"),
+            _ => panic!("polled after completion"),
         }
     }
 }

@@ -19,18 +19,18 @@ pub(crate) fn may_wait(key: &str) -> Result<(), Error> {
     }
     let about = if key.is_empty() { String::new() } else { format!("`{key}`: ") };
     Err(Error::InvalidOptions(format!(
-        "{about}to wait here would stop a thread that runs async tasks: make the annotated function an \
-         `async fn` (or call `acquire` in place of `acquire_blocking`, and its like), or call it in \
-         `tokio::task::spawn_blocking`"
+        "{about}waiting here would block a thread that runs async tasks: make the annotated \
+         function an `async fn` (or call `acquire` instead of `acquire_blocking`, and so on), or \
+         call it in `tokio::task::spawn_blocking`"
     )))
 }
 
-/// Whether tokio polls something on this thread now.
+/// Whether tokio polls a task or future on this thread now.
 ///
 /// Tokio has no function for that; it panics when a thread that it needs is blocked. But what it
 /// polls has a budget, and code in `spawn_blocking`, in `block_in_place` or outside a runtime has
-/// none. The answer "yes" uses up the task's budget. (A future in tokio's `unconstrained` has no
-/// budget: it would block, and get `Contended` in the end.)
+/// none. If the answer is yes, this check uses up the task's budget. (A future in tokio's
+/// `unconstrained` has no budget: it would block, and get `Contended` in the end.)
 fn polls_a_task() -> bool {
     if Handle::try_current().is_err() {
         return false;

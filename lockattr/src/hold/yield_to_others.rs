@@ -7,7 +7,7 @@ use tokio::task::yield_now;
 /// Returns when the tasks that this one has woken had a chance to run, as far as tokio allows to
 /// know.
 ///
-/// A client with one connection for many callers writes in a task of its own, which is only woken
+/// A client with one connection for many callers writes in its own task, which is only woken
 /// when it receives a command. A caller that computes next, or ends the process, would keep that
 /// task from running.
 ///

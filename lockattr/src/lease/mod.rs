@@ -12,14 +12,14 @@ use crate::platform::process::Process;
 use crate::store::{Claim, Sharing};
 use crate::{Error, FencingToken, LostReason};
 
-/// What an answered acquisition provides for a hold.
+/// A granted acquisition, from which a hold is made.
 #[derive(Debug)]
 pub(crate) struct GrantedLease {
     pub(crate) claim: Arc<Claim>,
     pub(crate) fencing: FencingToken,
     /// Just before the request was sent. All times count from here, because the store may have
     /// started the lease at any time after.
-    pub(crate) asked: Instant,
+    pub(crate) requested_at: Instant,
     pub(crate) ttl: Duration,
     pub(crate) renew: bool,
     pub(crate) max_hold: Option<Duration>,
@@ -31,16 +31,16 @@ pub(crate) struct LeaseState {
     claim: Arc<Claim>,
     /// The shared lease, if several callers of this process hold it together. It ends for all of
     /// them at once.
-    within: Option<Arc<LeaseState>>,
+    shared_lease: Option<Arc<LeaseState>>,
     fencing: FencingToken,
-    asked: Instant,
+    requested_at: Instant,
     renew: bool,
     max_hold: Option<Duration>,
     /// Length of the lease, in nanoseconds; grows by `extend`.
     ttl: AtomicU64,
-    /// The conservative deadline, in nanoseconds after `asked`; only grows.
+    /// The conservative deadline, in nanoseconds after `requested_at`; only grows.
     valid_for: AtomicU64,
-    /// When the lease ends in the store, in nanoseconds after `asked`; only grows.
+    /// When the lease ends in the store, in nanoseconds after `requested_at`; only grows.
     lasts: AtomicU64,
     /// The same if every `extend` had succeeded; only grows.
     may_last: AtomicU64,
@@ -60,12 +60,12 @@ const FORKED: u8 = 6;
 
 impl LeaseState {
     pub(crate) fn new(granted: GrantedLease) -> Self {
-        let GrantedLease { claim, fencing, asked, ttl, renew, max_hold } = granted;
+        let GrantedLease { claim, fencing, requested_at, ttl, renew, max_hold } = granted;
         Self {
             claim,
-            within: None,
+            shared_lease: None,
             fencing,
-            asked,
+            requested_at,
             renew,
             max_hold,
             ttl: AtomicU64::new(nanos(ttl)),
@@ -78,8 +78,8 @@ impl LeaseState {
         }
     }
 
-    /// The next hold of the same lease. It begins now and is renewed, although the store was not
-    /// asked for it.
+    /// The next hold of the same lease. It begins now and is renewed, without a request to the
+    /// store.
     pub(crate) fn handed_off(
         &self,
         fencing: FencingToken,
@@ -87,21 +87,21 @@ impl LeaseState {
         max_hold: Option<Duration>,
         now: Instant,
     ) -> Self {
-        let left = |field: &AtomicU64| {
-            let until = self.asked + Duration::from_nanos(field.load(Ordering::Acquire));
+        let remaining = |field: &AtomicU64| {
+            let until = self.requested_at + Duration::from_nanos(field.load(Ordering::Acquire));
             AtomicU64::new(nanos(until.saturating_duration_since(now)))
         };
         Self {
             claim: self.claim.clone(),
-            within: None,
+            shared_lease: None,
             fencing,
-            asked: now,
+            requested_at: now,
             renew: true,
             max_hold,
             ttl: AtomicU64::new(nanos(ttl)),
-            valid_for: left(&self.valid_for),
-            lasts: left(&self.lasts),
-            may_last: left(&self.may_last),
+            valid_for: remaining(&self.valid_for),
+            lasts: remaining(&self.lasts),
+            may_last: remaining(&self.may_last),
             phase: AtomicU8::new(HELD),
             ended: Notify::new(),
             process: self.process.clone(),
@@ -110,9 +110,9 @@ impl LeaseState {
 
     /// The hold of one reader of a shared lease. The lease determines its deadline and whether it
     /// is lost.
-    pub(crate) fn together(lease: &Arc<Self>, fencing: FencingToken, now: Instant) -> Self {
+    pub(crate) fn reader_of(lease: &Arc<Self>, fencing: FencingToken, now: Instant) -> Self {
         let hold = lease.handed_off(fencing, lease.ttl(), None, now);
-        Self { within: Some(lease.clone()), ..hold }
+        Self { shared_lease: Some(lease.clone()), ..hold }
     }
 
     pub(crate) fn claim(&self) -> &Arc<Claim> {
@@ -121,12 +121,12 @@ impl LeaseState {
 
     /// The mode in which the holder has the lock. A reader may hold it under an exclusive lease.
     pub(crate) fn sharing(&self) -> Sharing {
-        if self.within.is_some() { Sharing::Shared } else { self.claim.sharing() }
+        if self.shared_lease.is_some() { Sharing::Shared } else { self.claim.sharing() }
     }
 
     /// The state of the lease in the store.
     fn lease(&self) -> &Self {
-        self.within.as_deref().unwrap_or(self)
+        self.shared_lease.as_deref().unwrap_or(self)
     }
 
     pub(crate) fn fencing(&self) -> FencingToken {
@@ -134,14 +134,14 @@ impl LeaseState {
     }
 
     /// The instant from which its times count.
-    pub(crate) fn asked(&self) -> Instant {
-        self.asked
+    pub(crate) fn requested_at(&self) -> Instant {
+        self.requested_at
     }
 
     /// The conservative deadline: from here on no process may assume that it holds the lock.
     pub(crate) fn valid_until(&self) -> Instant {
         let lease = self.lease();
-        lease.asked + Duration::from_nanos(lease.valid_for.load(Ordering::Acquire))
+        lease.requested_at + Duration::from_nanos(lease.valid_for.load(Ordering::Acquire))
     }
 
     /// `Ok` while the lease is valid. The clock decides, not the timer that should have fired.
@@ -149,7 +149,7 @@ impl LeaseState {
         if !self.is_of_this_process() {
             return Err(LostReason::Forked);
         }
-        match (self.phase.load(Ordering::Acquire), &self.within) {
+        match (self.phase.load(Ordering::Acquire), &self.shared_lease) {
             (HELD, Some(lease)) => lease.check(now).inspect_err(|reason| self.end(*reason)),
             (phase, _) => self.check_phase(phase, now),
         }
@@ -170,7 +170,7 @@ impl LeaseState {
     /// How it ended, as far as that is known without the clock.
     pub(crate) fn ended_by(&self) -> Option<LostReason> {
         match self.phase.load(Ordering::Acquire) {
-            HELD => self.within.as_ref()?.ended_by(),
+            HELD => self.shared_lease.as_ref()?.ended_by(),
             phase => Some(reason(phase)),
         }
     }
@@ -182,12 +182,12 @@ impl LeaseState {
 
     pub(crate) fn signal_end(&self) {
         // `check` signals it.
-        let _told = self.check(Instant::now());
+        let _ended = self.check(Instant::now());
     }
 
-    /// Whether the store should keep the lock: also while a shutdown waits for the holder, which
-    /// was notified and may need some time.
-    pub(crate) fn is_kept(&self, now: Instant) -> bool {
+    /// Whether the store should keep the lease: also while a shutdown waits for the holder, which
+    /// was signalled and may need some time.
+    pub(crate) fn is_live(&self, now: Instant) -> bool {
         let phase = self.phase.load(Ordering::Acquire);
         (phase == HELD || phase == SHUT_DOWN) && now < self.valid_until()
     }
@@ -204,7 +204,7 @@ impl LeaseState {
     /// Ends the lease for all holders. A holder that only releases its own hold calls
     /// [`end`](Self::end).
     pub(crate) fn lose(&self, reason: LostReason) {
-        if let Some(lease) = &self.within {
+        if let Some(lease) = &self.shared_lease {
             lease.end(reason);
         }
         self.end(reason);
@@ -231,7 +231,7 @@ impl LeaseState {
     ///
     /// The timer belongs to this call and not to the watchdog, whose runtime may be busy.
     pub(crate) async fn ended(self: Arc<Self>) -> LostReason {
-        let Some(lease) = &self.within else { return self.ended_alone().await };
+        let Some(lease) = &self.shared_lease else { return self.ended_alone().await };
         let reason = tokio::select! {
             biased;
             reason = self.clone().ended_alone() => reason,
@@ -263,21 +263,23 @@ impl LeaseState {
 
     /// `ttl`, but never past `max_hold`.
     pub(crate) fn at_most(&self, ttl: Duration, now: Instant) -> Duration {
-        if let Some(lease) = &self.within {
+        if let Some(lease) = &self.shared_lease {
             return lease.at_most(ttl, now);
         }
-        self.max_hold.map_or(ttl, |max_hold| ttl.min(max_hold.saturating_sub(now - self.asked)))
+        self.max_hold
+            .map_or(ttl, |max_hold| ttl.min(max_hold.saturating_sub(now - self.requested_at)))
     }
 
-    /// The store renewed the lease for `ttl` by a request sent at `asked`.
-    pub(crate) fn renewed(&self, asked: Instant, ttl: Duration) {
-        if let Some(lease) = &self.within {
-            return lease.renewed(asked, ttl);
+    /// The store renewed the lease for `ttl` by a request sent at `requested_at`.
+    pub(crate) fn renewed(&self, requested_at: Instant, ttl: Duration) {
+        if let Some(lease) = &self.shared_lease {
+            return lease.renewed(requested_at, ttl);
         }
         // A lease that expired meanwhile stays lost: a caller may have learned of it.
-        if self.is_kept(Instant::now()) {
+        if self.is_live(Instant::now()) {
             // The renewal may have been sent for the previous hold of the same lease.
-            let until = |ttl| nanos((asked + ttl).saturating_duration_since(self.asked));
+            let until =
+                |ttl| nanos((requested_at + ttl).saturating_duration_since(self.requested_at));
             self.lasts.fetch_max(until(ttl), Ordering::AcqRel);
             self.valid_for.fetch_max(until(validity(ttl)), Ordering::AcqRel);
         }
@@ -287,28 +289,28 @@ impl LeaseState {
         self.lease().ttl.fetch_max(nanos(ttl), Ordering::AcqRel);
     }
 
-    /// The store is about to be asked, at `asked`, for a lease of `ttl`.
-    pub(crate) fn asking_for(&self, asked: Instant, ttl: Duration) {
+    /// Records a request that is about to be sent, at `requested_at`, for a lease of `ttl`.
+    pub(crate) fn note_request(&self, requested_at: Instant, ttl: Duration) {
         let lease = self.lease();
-        let lasts = asked.saturating_duration_since(lease.asked) + ttl;
+        let lasts = requested_at.saturating_duration_since(lease.requested_at) + ttl;
         lease.may_last.fetch_max(nanos(lasts), Ordering::AcqRel);
     }
 
-    /// When the lease has ended in the store, if no further command reaches it.
-    pub(crate) fn store_lets_go_at(&self) -> Instant {
+    /// When the lease has certainly ended in the store, if no further command arrives there.
+    pub(crate) fn expires_in_store_at(&self) -> Instant {
         let ttl = self.ttl();
         let may_last = Duration::from_nanos(self.may_last.load(Ordering::Acquire));
         // A whole TTL past the deadline: a renewal in flight may still have reached the store.
-        (self.asked + may_last).max(self.valid_until()) + ttl
+        (self.requested_at + may_last).max(self.valid_until()) + ttl
     }
 
     pub(crate) fn ttl(&self) -> Duration {
         Duration::from_nanos(self.lease().ttl.load(Ordering::Acquire))
     }
 
-    /// When to renew a lease that was just renewed at `asked` for `ttl`; `None` if never.
-    pub(crate) fn renew_at(&self, asked: Instant, ttl: Duration) -> Option<Instant> {
-        (self.renew && !self.capped()).then(|| asked + ttl / 3)
+    /// When to renew a lease that was just renewed at `requested_at` for `ttl`; `None` if never.
+    pub(crate) fn renew_at(&self, requested_at: Instant, ttl: Duration) -> Option<Instant> {
+        (self.renew && !self.capped()).then(|| requested_at + ttl / 3)
     }
 
     /// Whether the lease already lasts as long as `max_hold` allows.

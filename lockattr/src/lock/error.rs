@@ -15,7 +15,7 @@ use crate::lock::holder::rounded;
 /// | variant | what to do |
 /// |---|---|
 /// | [`Contended`](Self::Contended) | try later; `holder` names the holder |
-/// | [`Deadlock`](Self::Deadlock) | release what is held, and try again; take the locks in one order |
+/// | [`Deadlock`](Self::Deadlock) | release what is held, and try again; acquire locks in one order |
 /// | [`Lost`](Self::Lost) | stop, and check what the work has done so far |
 /// | [`Store`](Self::Store) | check the store |
 /// | [`ShutDown`](Self::ShutDown) | nothing: the process is on its way out |
@@ -52,7 +52,7 @@ pub enum Error {
     Contended {
         /// The key or keys of the call.
         key: String,
-        /// How often the lock was asked for.
+        /// How many attempts were made.
         attempts: u32,
         /// How long the call waited.
         waited: Duration,
@@ -80,8 +80,8 @@ pub enum Error {
         /// How it ended.
         reason: LostReason,
     },
-    /// The store could not be asked, so the holder is unknown: check the store.
-    #[error("{}: {source}", NotAsked(key))]
+    /// The store could not be reached, so the holder is unknown: check the store.
+    #[error("{}: {source}", Unreachable(key))]
     Store {
         /// The key or keys of the call; empty if the store was contacted for no key, as by
         /// [`connect`](crate::LockManager::connect).
@@ -89,7 +89,7 @@ pub enum Error {
         /// What the store, or the connection to it, answered.
         source: StoreError,
     },
-    /// A nested call asked for a key that its own call chain holds, with `reentrant = false`.
+    /// A nested call requested a key that its own call chain holds, with `reentrant = false`.
     #[error(
         "`{key}` is already held by this call chain, and `reentrant = false` forbids entering it again"
     )]
@@ -109,7 +109,7 @@ pub enum Error {
     /// [`LockManager::scope`](crate::LockManager::scope).
     #[error(
         "no lock manager is installed: call `LockManager::install` at start-up, or `install_as` \
-             with the name that `manager = \"…\"` asks for"
+         under the name in `manager = \"…\"`"
     )]
     NoManager,
     /// The key cannot be locked; the text says why.
@@ -140,10 +140,10 @@ pub enum Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LostReason {
-    /// It expired: no renewal succeeded in time, or the process was suspended, or it was not to be
-    /// renewed.
+    /// It expired: no renewal succeeded in time, the process was suspended, or `renew` was
+    /// off.
     Expired,
-    /// The store reports another holder or none: the lock was deleted, flushed, or taken.
+    /// The store reports another holder or none: the lock was deleted, flushed, or taken by force.
     Taken,
     /// It was held as long as `max_hold` allows.
     MaxHold,
@@ -170,12 +170,12 @@ impl Error {
 impl fmt::Display for LostReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Expired => "it ran out before it was renewed",
+            Self::Expired => "it expired before it was renewed",
             Self::Taken => "the store no longer has this process as its holder",
             Self::MaxHold => "it was held as long as `max_hold` allows",
             Self::ShutDown => "the lock manager is shutting down",
             Self::Released => "the hold around it was released",
-            Self::Forked => "this process was forked from the one that has it",
+            Self::Forked => "this process was forked from the holder",
         })
     }
 }
@@ -289,20 +289,21 @@ impl fmt::Display for Circle<'_> {
         }
         write!(
             f,
-            ", which waits for `{}`, held by this call chain: a deadlock; give back what is held and \
-             try again, and take these locks in one order everywhere, or together with `keys`",
+            ", which waits for `{}`, held by this call chain: a deadlock; release what is held \
+             and try again, and acquire these locks in one order everywhere, or together with \
+             `keys`",
             self.holds
         )
     }
 }
 
-struct NotAsked<'a>(&'a str);
+struct Unreachable<'a>(&'a str);
 
-impl fmt::Display for NotAsked<'_> {
+impl fmt::Display for Unreachable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             "" => f.write_str("the store could not be reached"),
-            key => write!(f, "the store could not be asked about `{key}`"),
+            key => write!(f, "the request to the store for `{key}` failed"),
         }
     }
 }

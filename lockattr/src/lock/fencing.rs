@@ -6,22 +6,24 @@ use std::time::Duration;
 
 use crate::platform::entropy::since_1970;
 
-/// Low bits of a token that the store's counter leaves free, for hand-offs that do not ask the
+/// Low bits of a token that the store's counter leaves free, for hand-offs without a request to the
 /// store.
-pub(crate) const HAND_OVER_BITS: u32 = 10;
+pub(crate) const HANDOFF_BITS: u32 = 10;
 
 /// How far a hint may be ahead of a store's clock and counter, in microseconds: an hour. A clock
 /// may be wrong by years, and a counter never goes back.
 pub(crate) const FARTHEST_HINT: u64 = 3_600_000_000;
 
-/// 2024-01-01T00:00:00Z in seconds since 1970: where the counters of all stores begin.
+/// 2024-01-01T00:00:00Z in seconds since 1970: the start of the counters of all stores.
 const EPOCH: Duration = Duration::from_secs(1_704_067_200);
 
-/// The number of one acquisition: greater than that of every earlier acquisition of the same key.
+/// The fencing token of one acquisition: greater than that of every earlier acquisition of the same
+/// key.
 ///
-/// Send it along with every write, and let the resource reject a number smaller than the greatest
+/// Send it along with every write, and let the resource reject a token smaller than the greatest
 /// that it has seen (Kleppmann, *How to do distributed locking*, 2016). A holder that was paused
-/// past its lease then does no harm. The number is positive and fits a signed 64-bit column.
+/// past its lease then does no harm. The token is a positive number that fits a signed 64-bit
+/// column.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -49,7 +51,7 @@ impl FencingToken {
     ///
     /// The low ten bits stay free for hand-offs inside a process.
     pub const fn from_counter(counter: u64) -> Self {
-        Self((counter << HAND_OVER_BITS) & (u64::MAX >> 1))
+        Self((counter << HANDOFF_BITS) & (u64::MAX >> 1))
     }
 
     /// The token for a counter that a server sent; `None` if the counter is not valid, and the
@@ -62,41 +64,41 @@ impl FencingToken {
 
     /// The counter that [`from_counter`](Self::from_counter) made it from.
     pub(crate) const fn counter(self) -> u64 {
-        self.0 >> HAND_OVER_BITS
+        self.0 >> HANDOFF_BITS
     }
 
-    /// The number of the next hold of the same lease, handed off inside this process; `None` if the
-    /// numbers that the store reserved for hand-offs are used up.
+    /// The token of the next hold of the same lease, handed off inside this process; `None` if the
+    /// tokens that the store reserved for hand-offs are used up.
     pub(crate) fn handed_off(self) -> Option<Self> {
         let next = self.0 + 1;
-        (next & ((1 << HAND_OVER_BITS) - 1) != 0).then_some(Self(next))
+        (next & ((1 << HANDOFF_BITS) - 1) != 0).then_some(Self(next))
     }
 
-    /// The number itself.
+    /// The token as a number.
     pub const fn get(self) -> u64 {
         self.0
     }
 }
 
-/// Gives numbers to the holders of one shared lease. It stores the last number given.
+/// Gives tokens to the holders of one shared lease. It stores the last token given.
 #[derive(Debug)]
-pub(crate) struct Numbers(AtomicU64);
+pub(crate) struct TokenSequence(AtomicU64);
 
-impl Numbers {
+impl TokenSequence {
     /// Numbers greater than `last`, of the same lease.
     pub(crate) fn after(last: FencingToken) -> Self {
         Self(AtomicU64::new(last.0))
     }
 
-    /// The next number; `None` if those that the store reserved are used up.
+    /// The next token; `None` if those that the store reserved are used up.
     pub(crate) fn next(&self) -> Option<FencingToken> {
         let next = |last| FencingToken(last).handed_off().map(FencingToken::get);
         let last = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, next).ok()?;
         FencingToken(last).handed_off()
     }
 
-    /// The greatest number given.
-    pub(crate) fn last(&self) -> FencingToken {
+    /// The greatest token given.
+    pub(crate) fn last_token(&self) -> FencingToken {
         FencingToken(self.0.load(Ordering::Acquire))
     }
 }

@@ -38,8 +38,8 @@ pub struct HeldLock {
     /// The length of the store's wait queue. Each process counts once, however many of its tasks
     /// wait.
     pub waiting: u64,
-    /// The number of that holder's acquisition, if the store keeps it with the lock. Holds that
-    /// were handed off inside the holder's process have greater numbers.
+    /// The fencing token of that holder's acquisition, if the store keeps it with the lock. Holds
+    /// that were handed off inside the holder's process have greater tokens.
     pub fencing_token: Option<FencingToken>,
 }
 

@@ -45,7 +45,7 @@ pub struct Holder {
     ///
     /// [`LockOptions::function`]: crate::LockOptions::function
     pub function: Option<String>,
-    /// When it asked for the lock, by its own clock.
+    /// When it requested the lock, by its own clock.
     pub since: Option<SystemTime>,
     /// How long the lease still runs without a renewal; `None` if it never ends.
     pub remaining: Option<Duration>,
@@ -65,7 +65,7 @@ pub(crate) struct Waits {
 
 impl Waits {
     /// A word for a label, with a leading space.
-    pub(crate) fn word(&self) -> String {
+    pub(crate) fn to_word(&self) -> String {
         let names: Vec<_> = self.names.iter().map(|name| encoded(name)).collect();
         format!(" waits={}/{}/{}", self.id, self.holds_since, encoded(&names.join(" ")))
     }
@@ -170,13 +170,13 @@ impl Identity {
 
     /// The label of a call, for a lock's value.
     pub(crate) fn label(&self, function: Option<&str>) -> String {
-        let mut label = String::with_capacity(self.room(function));
+        let mut label = String::with_capacity(self.label_len(function));
         self.write_label(&mut label, function);
         label
     }
 
     /// The length of the label, if no character of the function's name has to be encoded.
-    pub(crate) fn room(&self, function: Option<&str>) -> usize {
+    pub(crate) fn label_len(&self, function: Option<&str>) -> usize {
         self.words.len() + function.map_or(0, str::len) + 40
     }
 

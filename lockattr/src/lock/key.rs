@@ -36,7 +36,8 @@ impl LockKey {
         if key.len() > MAX_KEY_BYTES {
             let start: String = key.chars().take(40).collect();
             return Err(Error::InvalidKey(format!(
-                "the key `{start}…` has {} bytes, the most is {MAX_KEY_BYTES}: lock a digest of it",
+                "the key `{start}…` has {} bytes, and at most {MAX_KEY_BYTES} are allowed: lock a \
+                 digest of it",
                 key.len()
             )));
         }
@@ -61,7 +62,7 @@ impl LockKey {
 
 /// Sorts the keys and removes duplicates. All calls use this order, so that two calls that name the
 /// same keys cannot deadlock.
-pub(crate) fn in_one_order(mut keys: Vec<LockKey>) -> Vec<LockKey> {
+pub(crate) fn sorted_unique(mut keys: Vec<LockKey>) -> Vec<LockKey> {
     keys.sort_by(|one, other| one.name().cmp(other.name()));
     keys.dedup();
     keys
@@ -85,7 +86,7 @@ impl fmt::Debug for LockKey {
 
 #[cfg(test)]
 mod tests {
-    use super::{LockKey, in_one_order};
+    use super::{LockKey, sorted_unique};
 
     /// Red without: the prefix stored apart from the key.
     #[test]
@@ -102,7 +103,7 @@ mod tests {
         let key = |key| LockKey::new("lock:", key).unwrap();
         let ordered = [key("a"), key("b"), key("c")];
         for named in [["c", "a", "b", "a"], ["b", "b", "c", "a"]] {
-            assert_eq!(in_one_order(named.map(key).to_vec()), ordered);
+            assert_eq!(sorted_unique(named.map(key).to_vec()), ordered);
         }
     }
 }

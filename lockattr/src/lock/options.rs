@@ -91,7 +91,7 @@ impl LockOptions {
     /// Retries after the first attempt: `retry(10)` makes at most eleven attempts.
     ///
     /// Every store of this crate keeps a wait queue: the call waits in it for as long as the
-    /// attempts would take, and is granted the lock in FIFO order. It asks again now and then, in
+    /// attempts would take, and is granted the lock in FIFO order. It also retries now and then, in
     /// case a notification was lost.
     ///
     /// `retry` × [`retry_delay`](Self::retry_delay) may be shorter than the TTL, but such a call
@@ -109,8 +109,8 @@ impl LockOptions {
     }
 
     /// The longest time to wait for the lock. With [`retry`](Self::retry) too, the bound that is
-    /// reached first counts. Zero asks once. A store that does not answer gets at least a quarter
-    /// of a second.
+    /// reached first counts. Zero makes one attempt. A store that does not answer gets at least a
+    /// quarter of a second.
     pub const fn wait(mut self, wait: Duration) -> Self {
         self.wait = Some(wait);
         self
@@ -216,7 +216,7 @@ impl LockOptions {
     /// ```
     #[track_caller]
     pub const fn template(mut self, template: &'static str) -> Self {
-        self.site = Some(Site { template, place: Location::caller() });
+        self.site = Some(Site { template, location: Location::caller() });
         self
     }
 }
@@ -224,17 +224,17 @@ impl LockOptions {
 /// Rejects a TTL that is out of bounds, or beyond the `longest` of this store.
 pub(crate) fn check_ttl(ttl: Duration, longest: Duration) -> Result<(), Error> {
     if !TTL.contains(&ttl) {
-        return Err(refused(format!("`ttl` is {ttl:?}: it must be 10 ms to 30 days")));
+        return Err(invalid(format!("`ttl` is {ttl:?}: it must be 10 ms to 30 days")));
     }
     check_longest("ttl", ttl, longest)
 }
 
 fn check_longest(option: &str, time: Duration, longest: Duration) -> Result<(), Error> {
     if time > longest {
-        return Err(refused(format!(
-            "`{option}` is {time:?}, and this store takes leases of {longest:?} at most: set its \
-             `max_ttl`, for every process alike, or its `session_timeout`, where it has one, to twice \
-             as much"
+        return Err(invalid(format!(
+            "`{option}` is {time:?}, and this store allows leases of {longest:?} at most: set its \
+             `max_ttl` (the same in every process), or its `session_timeout` to twice as much, if \
+             it has one"
         )));
     }
     Ok(())
@@ -242,7 +242,7 @@ fn check_longest(option: &str, time: Duration, longest: Duration) -> Result<(), 
 
 pub(crate) fn check_retry_delay(delay: Duration) -> Result<(), Error> {
     if delay.is_zero() {
-        return Err(refused(
+        return Err(invalid(
             "`retry_delay` is zero, which would ask the store without a pause: write 1 ms or more"
                 .into(),
         ));
@@ -255,13 +255,13 @@ pub(crate) fn check_retry_and_wait(
     wait: Option<Duration>,
 ) -> Result<(), Error> {
     if retry.is_some() && wait == Some(Duration::ZERO) {
-        return Err(refused(
+        return Err(invalid(
             "`wait` is zero, so `retry` would never retry: leave one of them out".into(),
         ));
     }
     Ok(())
 }
 
-fn refused(sentence: String) -> Error {
-    Error::InvalidOptions(sentence)
+fn invalid(message: String) -> Error {
+    Error::InvalidOptions(message)
 }

@@ -1,16 +1,16 @@
-//! How long an acquisition keeps asking: pure, without a clock of its own.
+//! How long an acquisition keeps trying: pure, without a clock of its own.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 /// The longest pause, whatever the options say, so that the clock cannot overflow.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+const MAX_PAUSE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// How long the only request of a call without a wait may take; most stores give up earlier.
 const RESPONSE_TIME: Duration = Duration::from_secs(5);
 
-/// How long an acquisition keeps asking.
+/// How long an acquisition keeps trying.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WaitBudget {
     /// Retries after the first attempt; `None` for no such bound.
@@ -33,19 +33,27 @@ impl WaitBudget {
     pub(crate) fn start(self, now: Instant) -> Attempts {
         let deadline = self.wait.and_then(|wait| now.checked_add(wait));
         let Self { retry, delay, .. } = self;
-        let (left, most) = (retry, retry.map(|retries| retries.saturating_add(1)));
-        Attempts { left, most, deadline, wait_ends: None, delay, made: 0, started: now }
+        let (retries_left, max_attempts) = (retry, retry.map(|retries| retries.saturating_add(1)));
+        Attempts {
+            retries_left,
+            max_attempts,
+            deadline,
+            wait_deadline: None,
+            delay,
+            made: 0,
+            started: now,
+        }
     }
 }
 
 /// The attempts of one acquisition. They are bounded, and no pause follows the last one.
 #[derive(Debug)]
 pub(crate) struct Attempts {
-    left: Option<u32>,
-    most: Option<u32>,
+    retries_left: Option<u32>,
+    max_attempts: Option<u32>,
     deadline: Option<Instant>,
     /// How long to stay queued, once computed.
-    wait_ends: Option<Instant>,
+    wait_deadline: Option<Instant>,
     delay: Duration,
     made: u32,
     started: Instant,
@@ -61,41 +69,41 @@ impl Attempts {
     /// `random` is in `0..1`. Half of every pause is random, so that callers that failed together
     /// do not return together.
     pub(crate) fn pause(&mut self, now: Instant, random: f64) -> Option<Instant> {
-        if let Some(left) = &mut self.left {
-            *left = left.checked_sub(1)?;
+        if let Some(retries_left) = &mut self.retries_left {
+            *retries_left = retries_left.checked_sub(1)?;
         }
-        if [self.deadline, self.wait_ends].into_iter().flatten().any(|ends| now >= ends) {
+        if [self.deadline, self.wait_deadline].into_iter().flatten().any(|ends| now >= ends) {
             return None;
         }
-        let wake = now + self.delay.min(LONGEST).mul_f64(0.5 + random / 2.0);
+        let wake = now + self.delay.min(MAX_PAUSE).mul_f64(0.5 + random / 2.0);
         Some(self.deadline.map_or(wake, |deadline| deadline.min(wake)))
     }
 
     pub(crate) fn is_once(&self) -> bool {
-        self.left == Some(0) || self.deadline == Some(self.started)
+        self.retries_left == Some(0) || self.deadline == Some(self.started)
     }
 
     pub(crate) fn can_wait(&self, now: Instant) -> bool {
-        !self.is_once() && self.wait_ends.is_none_or(|ends| now < ends)
+        !self.is_once() && self.wait_deadline.is_none_or(|ends| now < ends)
     }
 
     /// How long to stay queued: until the deadline, or for as long as the remaining retries would
     /// take if each failed.
-    pub(crate) fn wait_ends(&mut self, now: Instant, random: f64) -> Instant {
-        if let Some(ends) = self.wait_ends {
+    pub(crate) fn wait_deadline(&mut self, now: Instant, random: f64) -> Instant {
+        if let Some(ends) = self.wait_deadline {
             return ends;
         }
-        let retries = self.left.map(|left| {
+        let retries = self.retries_left.map(|retries_left| {
             // The sum of this many random pauses varies less.
-            let pause = 0.75 + (random / 2.0 - 0.25) / f64::from(left.max(1)).sqrt();
-            let pause = self.delay.min(LONGEST).mul_f64(pause);
-            now + pause.saturating_mul(left).min(LONGEST)
+            let pause = 0.75 + (random / 2.0 - 0.25) / f64::from(retries_left.max(1)).sqrt();
+            let pause = self.delay.min(MAX_PAUSE).mul_f64(pause);
+            now + pause.saturating_mul(retries_left).min(MAX_PAUSE)
         });
-        let ends = retries.into_iter().chain(self.deadline).min().unwrap_or(now + LONGEST);
-        *self.wait_ends.insert(ends)
+        let ends = retries.into_iter().chain(self.deadline).min().unwrap_or(now + MAX_PAUSE);
+        *self.wait_deadline.insert(ends)
     }
 
-    /// When a queued claim asks again if it receives no notification within `soon`; `None` if its
+    /// When a queued claim retries if it receives no notification within `soon`; `None` if its
     /// wait budget is used up.
     pub(crate) fn recheck_at(
         &mut self,
@@ -103,7 +111,7 @@ impl Attempts {
         soon: Duration,
         random: f64,
     ) -> Option<Instant> {
-        let ends = self.wait_ends(now, random);
+        let ends = self.wait_deadline(now, random);
         (now < ends).then(|| ends.min(now + soon))
     }
 
@@ -111,13 +119,13 @@ impl Attempts {
     /// that long.
     pub(crate) fn made(&self, now: Instant) -> u32 {
         let waited_it_out =
-            self.wait_ends.is_some_and(|ends| ends <= now && self.deadline != Some(ends));
-        match self.most {
-            Some(most) if waited_it_out => most,
-            Some(most) => self.made.min(most),
+            self.wait_deadline.is_some_and(|ends| ends <= now && self.deadline != Some(ends));
+        match self.max_attempts {
+            Some(max_attempts) if waited_it_out => max_attempts,
+            Some(max_attempts) => self.made.min(max_attempts),
             None => self.made,
         }
-        // A call that waited behind another caller of its process asked through that caller.
+        // A call that waited behind another caller of its process had an attempt through that one.
         .max(1)
     }
 
@@ -126,8 +134,8 @@ impl Attempts {
     }
 
     /// How long an attempt that starts now may take: until the deadline, but at least `floor`, or
-    /// an attempt near the deadline could not be answered. A call with `wait` zero asks once, and
-    /// allows the store the time that any answer may take.
+    /// an attempt near the deadline could not be answered. A call with `wait` zero
+    /// makes one attempt, and allows the store the time that any answer may take.
     pub(crate) fn response_deadline(&self, now: Instant, floor: Duration) -> Option<Instant> {
         self.deadline.map(|deadline| match deadline > self.started {
             true => deadline.max(now + floor),

@@ -130,16 +130,16 @@ impl ServerSettings {
         self.connections = Some(connections);
     }
 
-    /// The number of connections to a Redis server. It executes one command at a time, and one connection
-    /// carries the commands of all tasks in few writes, where two need twice as many. But `WAIT` blocks its
-    /// connection.
+    /// The number of connections to a Redis server. The server executes one command at a time, and
+    /// one connection carries the commands of all tasks in few writes, where two connections need
+    /// twice as many. But `WAIT` blocks its connection.
     #[cfg(feature = "redis")]
     pub(crate) fn multiplexed(&self) -> usize {
         self.connections.unwrap_or(if self.replicas > 0 { 2 } else { 1 })
     }
 
-    /// The number of connections to a database. Each is a process or a thread of the server, and answers one
-    /// request at a time.
+    /// The number of connections to a database. Each is a process or a thread of the server, which
+    /// answers one request at a time.
     #[cfg(any(feature = "postgres", feature = "mysql"))]
     pub(crate) fn connections(&self) -> usize {
         self.connections.unwrap_or(2)
@@ -186,8 +186,8 @@ impl TlsFiles {
             (None, Some(_)) => ("client_key", "client_cert"),
             _ => return Ok(()),
         };
-        let sentence = format!("`{named}` needs `{missing}` too: give both files");
-        Err(Error::InvalidOptions(sentence))
+        let message = format!("`{named}` needs `{missing}` too: give both files");
+        Err(Error::InvalidOptions(message))
     }
 
     /// The files that are set, by the names of their settings.

@@ -1,6 +1,6 @@
-//! With whom a lock is shared.
+//! Which claims may hold a lock together.
 
-/// With whom a claim shares its lock.
+/// The claims with which a claim shares its lock.
 ///
 /// ```
 /// use lockattr::store::Sharing;
@@ -14,6 +14,6 @@ pub enum Sharing {
     Exclusive,
     /// Any number of other shared claims.
     Shared,
-    /// Other claims that take a permit: at most this many permits in all.
+    /// Other claims with a permit: at most this many permits in all.
     Permits(u32),
 }

@@ -1,4 +1,4 @@
-//! The kind of lock that is asked for, and where in the code: the same for all keys of one
+//! A site: the kind of lock, and where in the code it is acquired. The same for all keys of one
 //! template.
 
 use std::fmt;
@@ -11,13 +11,13 @@ use std::panic::Location;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Site {
     pub(crate) template: &'static str,
-    pub(crate) place: &'static Location<'static>,
+    pub(crate) location: &'static Location<'static>,
 }
 
 /// `` `product:<id>` at src/shop.rs:17 ``
 impl fmt::Display for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { template, place } = self;
-        write!(f, "`{template}` at {}:{}", place.file(), place.line())
+        let Self { template, location } = self;
+        write!(f, "`{template}` at {}:{}", location.file(), location.line())
     }
 }

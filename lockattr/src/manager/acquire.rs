@@ -1,6 +1,6 @@
 //! The first acquisition of a lock, from the call to the store and back, in the order in which it
-//! runs: `acquire_new`, `acquire_unobserved`, `ask_or_wait`, `ask_store`, `PendingAcquire::{ask,
-//! send, granted}`.
+//! runs: `acquire_new`, `acquire_unobserved`, `acquire_or_wait`, `acquire_from_store`,
+//! `PendingAcquire::{attempt, send, granted}`.
 //!
 //! Other modules deal with other callers and processes: `local_queue.rs` and `contended.rs` with
 //! the wait queue of this process, `contended.rs` with the store's, `deadlock.rs` with deadlocks.
@@ -37,19 +37,20 @@ impl LockManager {
         let observation = AcquireObservation::begin(options, &keys, &self.shared.recorder);
         let outcome =
             observation.instrument(self.acquire_unobserved(options, keys, &observation)).await;
-        observed(observation, outcome.map(|guard| guard.at(options.site)))
+        report(observation, outcome.map(|guard| guard.at(options.site)))
     }
 
-    /// Takes a lock that this process has cached, or asks the store, until the manager shuts down.
+    /// Takes a lock that this process has cached, or acquires it from the store, until the manager
+    /// shuts down.
     async fn acquire_unobserved(
         &self,
         options: &ResolvedOptions,
         keys: Arc<[LockKey]>,
-        observed: &AcquireObservation,
+        observation: &AcquireObservation,
     ) -> Result<LockGuard, Error> {
         let (core, watchdog) = (&self.shared.core, &self.shared.core.watchdog);
-        // First, because the watchdog also sends what an earlier runtime left: perhaps the release
-        // of this key.
+        // First, because the watchdog also sends the requests that an earlier runtime left behind:
+        // perhaps the release of this key.
         watchdog.start()?;
         let mut head = None;
         if let Some(name) = handed_off(options, &keys) {
@@ -62,7 +63,7 @@ impl LockManager {
             }
         }
         let search = self.search(options, &keys);
-        let acquisition = self.ask_or_wait(options, &keys, head, observed);
+        let acquisition = self.acquire_or_wait(options, &keys, head, observation);
         tokio::select! {
             biased;
             outcome = acquisition => outcome,
@@ -71,13 +72,14 @@ impl LockManager {
         }
     }
 
-    /// Asks the store at once, unless callers of this process wait for these locks already.
-    async fn ask_or_wait(
+    /// Acquires from the store at once, unless callers of this process already wait for these
+    /// locks.
+    async fn acquire_or_wait(
         &self,
         options: &ResolvedOptions,
         keys: &Arc<[LockKey]>,
         mut head: Option<Head>,
-        observed: &AcquireObservation,
+        observation: &AcquireObservation,
     ) -> Result<LockGuard, Error> {
         let mut attempts = options.wait_budget.start(Instant::now());
         let queue = self.queue_for(options, keys);
@@ -89,17 +91,17 @@ impl LockManager {
             && head.is_none()
             && !attempts.is_once()
         {
-            let waited = self.wait_in_process(queue, options, keys, &mut attempts, observed);
+            let waited = self.wait_in_process(queue, options, keys, &mut attempts, observation);
             (head, companion) = match waited.await? {
                 Waited::Granted(guard) => return Ok(guard),
-                Waited::AskStore(head, companion) => (Some(head), companion),
+                Waited::Head(head, companion) => (Some(head), companion),
             };
         }
         let pending = self.pending_acquire(options, keys, head, queue.as_ref())?;
-        self.ask_store(pending.companion(companion), keys, attempts, observed).await
+        self.acquire_from_store(pending.companion(companion), keys, attempts, observation).await
     }
 
-    /// A claim for `keys` under a new owner token.
+    /// Makes a claim for `keys` under a new owner token.
     pub(super) fn pending_acquire<'a>(
         &'a self,
         options: &'a ResolvedOptions,
@@ -108,10 +110,12 @@ impl LockManager {
         queue: Option<&'a LocalQueue<'a>>,
     ) -> Result<PendingAcquire<'a>, Error> {
         let shared = &self.shared;
-        let (subscriber, room) = (shared.subscriber.id(), shared.identity.room(options.function));
-        let claim = Claim::labelled(subscriber, keys.clone(), options.sharing, room, |value| {
-            shared.identity.write_label(value, options.function);
-        });
+        let (subscriber, label_len) =
+            (shared.subscriber.id(), shared.identity.label_len(options.function));
+        let claim =
+            Claim::labelled(subscriber, keys.clone(), options.sharing, label_len, |value| {
+                shared.identity.write_label(value, options.function);
+            });
         if let Some(why) = shared.core.store().refuses_claim(&claim) {
             return Err(Error::InvalidOptions(why));
         }
@@ -124,71 +128,74 @@ impl LockManager {
         Ok(pending)
     }
 
-    /// Asks the store. If another process holds the lock, the caller waits in the store's queue.
-    async fn ask_store(
+    /// Sends a request to the store. If another process holds the lock, waits in the store's queue.
+    async fn acquire_from_store(
         &self,
         mut pending: PendingAcquire<'_>,
         keys: &[LockKey],
         mut attempts: Attempts,
-        observed: &AcquireObservation,
+        observation: &AcquireObservation,
     ) -> Result<LockGuard, Error> {
         attempts.begin();
-        match pending.ask(&attempts).await {
+        match pending.attempt(&attempts).await {
             Ok(guard) => unless_shut_down(guard, keys),
-            Err(refusal) => pending.wait_in_store(refusal, keys, attempts, observed).await,
+            Err(refusal) => pending.wait_in_store(refusal, keys, attempts, observation).await,
         }
     }
 }
 
 impl PendingAcquire<'_> {
-    /// Asks the store, and waits in its queue if there is time for that.
-    pub(super) async fn ask(&mut self, attempts: &Attempts) -> Result<LockGuard, Refusal> {
+    /// Sends one request to the store, and joins the store's queue if there is time to wait.
+    pub(super) async fn attempt(&mut self, attempts: &Attempts) -> Result<LockGuard, Refusal> {
         let mut request = self.request();
-        let asked = Instant::now();
-        if attempts.can_wait(asked) {
+        let requested_at = Instant::now();
+        if attempts.can_wait(requested_at) {
             let token = self.claim.token();
             self.subscription.get_or_insert_with(|| self.shared.subscriber.subscribe(token));
             request = request.waiting(Waiting::Queued).recheck_every(self.recheck_every());
         }
         let refused =
-            self.send(request, attempts.response_deadline(asked, MIN_RESPONSE_TIME)).await;
+            self.send(request, attempts.response_deadline(requested_at, MIN_RESPONSE_TIME)).await;
         if let (Err(refusal), Some(head)) = (&refused, &self.head) {
             head.learned(refusal.known());
         }
         refused
     }
 
-    /// Sends the request, and waits for the answer until `cut`. A grant becomes a guard.
+    /// Sends the request, and waits for the answer until `deadline`. A grant becomes a guard.
     pub(super) async fn send(
         &mut self,
         request: AcquireRequest,
-        cut: Option<Instant>,
+        deadline: Option<Instant>,
     ) -> Result<LockGuard, Refusal> {
         let had_to_undo = std::mem::replace(&mut self.must_undo, true);
-        let had_no_answer = std::mem::replace(&mut self.unanswered, true);
-        let (ttl, asked) = (self.options.ttl, Instant::now());
+        let was_unanswered = std::mem::replace(&mut self.unanswered, true);
+        let (ttl, requested_at) = (self.options.ttl, Instant::now());
         let store = self.shared.core.store();
-        // Checked before the request is sent: a release sent later is also executed later.
+        // Checked before the request is sent, because the store executes a later release after it.
         let companion = self.companion.as_ref();
-        let is_beside = companion.is_some_and(|it| self.shared.core.watchdog.holds(it.token()));
-        let answer = store.acquire(&request);
-        let answer = match cut {
-            Some(cut) => match timeout_at(cut, answer).await {
-                Ok(answer) => answer,
-                Err(_) => return Err(self.no_answer(asked, cut)),
+        let is_companion = companion.is_some_and(|it| self.shared.core.watchdog.holds(it.token()));
+        let response = store.acquire(&request);
+        let response = match deadline {
+            Some(deadline) => match timeout_at(deadline, response).await {
+                Ok(response) => response,
+                Err(_) => return Err(self.no_response(requested_at, deadline)),
             },
-            None => answer.await,
+            None => response.await,
         };
-        self.unanswered = had_no_answer || matches!(&answer, Err(error) if !error.is_not_sent());
-        match answer {
+        self.unanswered = was_unanswered || matches!(&response, Err(error) if !error.is_not_sent());
+        match response {
             // The grant arrived after its own lease had expired. `must_undo` stays set: the next
-            // attempt takes the lock over, or the drop releases it.
-            Ok(AcquireOutcome::Acquired { .. }) if Instant::now() >= asked + validity(ttl) => {
+            // attempt acquires the lock again, or the drop releases it.
+            Ok(AcquireOutcome::Acquired { .. })
+                if Instant::now() >= requested_at + validity(ttl) =>
+            {
                 Err(Refusal::Unknown(lapsed(ttl)))
             }
             Ok(AcquireOutcome::Acquired { fencing, contended }) => {
-                let by = if is_beside { GrantedBy::CompanionRequest } else { GrantedBy::Request };
-                Ok(self.granted(fencing, asked, contended, by).await)
+                let by =
+                    if is_companion { GrantedBy::CompanionRequest } else { GrantedBy::Request };
+                Ok(self.granted(fencing, requested_at, contended, by).await)
             }
             Ok(AcquireOutcome::Held { holder, queued }) => {
                 self.must_undo = had_to_undo || queued.is_some();
@@ -201,12 +208,12 @@ impl PendingAcquire<'_> {
         }
     }
 
-    /// Makes the guard of a lock that is held since `asked`, and notifies the waiters of this
-    /// process.
+    /// Makes the guard of a lock that was granted to a request sent at `requested_at`, and notifies
+    /// the waiters of this process.
     pub(super) async fn granted(
         &mut self,
         fencing: FencingToken,
-        asked: Instant,
+        requested_at: Instant,
         contended: bool,
         by: GrantedBy,
     ) -> LockGuard {
@@ -214,7 +221,7 @@ impl PendingAcquire<'_> {
         let lease = GrantedLease {
             claim: self.claim.clone(),
             fencing,
-            asked,
+            requested_at,
             ttl: options.ttl,
             renew: options.renew,
             max_hold: options.max_hold,
@@ -225,7 +232,7 @@ impl PendingAcquire<'_> {
                 let ours = LastKnown::Ours(self.claim.clone());
                 match (&head, self.queue) {
                     (Some(head), _) => head.granted(contended, ours, Instant::now()),
-                    // It asked for all waiters, because the head does not respond.
+                    // This request was for all waiters, because the head does not respond.
                     (None, Some(queue)) => queue.learned(ours),
                     (None, None) => {}
                 }
@@ -242,8 +249,8 @@ impl PendingAcquire<'_> {
             self.claim.left_queue();
         }
         if woken {
-            // A woken task runs next on its own thread, and no other thread takes it from there: a
-            // body that computes from its first line would keep the watchdog from running.
+            // A woken task runs next on this thread, and no other thread takes it over: a body that
+            // computes from its first line would keep the watchdog from running.
             yield_now().await;
         }
         guard
@@ -258,7 +265,7 @@ fn handed_off<'a>(options: &ResolvedOptions, keys: &'a [LockKey]) -> Option<&'a 
     }
 }
 
-/// Takes the lock that this process has cached, if it fits.
+/// Takes the lock that this process has cached, if it suits `options`.
 pub(super) async fn take_cached_lock(
     options: &ResolvedOptions,
     head: Head,
@@ -284,7 +291,7 @@ pub(super) fn unless_shut_down(guard: LockGuard, keys: &[LockKey]) -> Result<Loc
 }
 
 /// Reports how an acquisition ended; its guard reports how the hold ends.
-pub(super) fn observed(
+pub(super) fn report(
     observation: AcquireObservation,
     outcome: Result<LockGuard, Error>,
 ) -> Result<LockGuard, Error> {

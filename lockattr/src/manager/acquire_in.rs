@@ -77,15 +77,15 @@ impl LockManager {
         let store = self.shared.core.store().clone();
         let Some(store) = in_transactions(&store) else {
             return Err(Error::InvalidOptions(
-                "`acquire_in` locks in a PostgreSQL transaction, and this manager's locks are \
-                 elsewhere: connect it to that database (`postgres://…`)"
+                "`acquire_in` locks in a PostgreSQL transaction, but this manager's store is not \
+                 PostgreSQL: connect it to the transaction's database (`postgres://…`)"
                     .into(),
             ));
         };
         if chain::find(&self.shared.core, key.as_str()).is_some() {
             return Err(Error::InvalidOptions(format!(
-                "this call chain holds `{key}` already, and its transaction would wait for that: \
-                 take it in the transaction alone, or not in there"
+                "this call chain already holds `{key}`, and the transaction would wait for that \
+                 hold: lock the key only in the transaction, or only outside of it"
             )));
         }
         let number = store.number(&key).await.map_err(|error| error.about(key.as_str()))?;
@@ -95,7 +95,7 @@ impl LockManager {
         }
     }
 
-    /// Keeps other callers out by a lease until the transaction does.
+    /// Excludes other callers by a lease until the transaction has the lock.
     async fn by_lease<T: PostgresTransaction>(
         &self,
         store: &dyn InTransactions,
@@ -104,7 +104,7 @@ impl LockManager {
         number: i64,
     ) -> Result<FencingToken, Error> {
         let mut options = LockOptions::new().resolve(&self.shared.settings)?;
-        // The lock must go back to the store, which then knows that the transaction is next.
+        // The lock must be released to the store, which then grants it to the transaction.
         options.by_store = true;
         let guard = self.acquire_new(&options, Arc::new([key.clone()])).await?;
         let statement = store.statement(&key, None);
@@ -130,14 +130,16 @@ impl LockManager {
         number: i64,
     ) -> Result<FencingToken, Error> {
         let wait_budget = LockOptions::new().resolve(&self.shared.settings)?.wait_budget;
-        let asked = Instant::now();
+        let began = Instant::now();
         let wait = match wait_budget.is_once() {
             true => Duration::ZERO,
             // As long as the retries of a queued caller elsewhere would take.
-            false => whole(wait_budget.start(asked).wait_ends(asked, random_fraction()) - asked),
+            false => {
+                whole(wait_budget.start(began).wait_deadline(began, random_fraction()) - began)
+            }
         };
         let contended = || {
-            let (key, waited) = (key.as_str().to_owned(), asked.elapsed());
+            let (key, waited) = (key.as_str().to_owned(), began.elapsed());
             Error::Contended { key, attempts: 1, waited, holder: None }
         };
         let statement = store.statement(&key, Some(wait));
@@ -145,7 +147,7 @@ impl LockManager {
             Ok(TOO_STRICT) => return Err(too_strict(&key)),
             Ok(TAKEN) => return Err(contended()),
             Ok(pid) => pid,
-            Err(_) if !wait.is_zero() && asked.elapsed() >= wait => return Err(contended()),
+            Err(_) if !wait.is_zero() && began.elapsed() >= wait => return Err(contended()),
             Err(error) => return Err(failed(&key, error)),
         };
         let seen = store.sees(number, pid).await.map_err(|error| error.about(key.as_str()))?;
@@ -166,15 +168,16 @@ fn failed(key: &LockKey, error: impl std::error::Error + Send + Sync + 'static) 
 
 fn too_strict(key: &LockKey) -> Error {
     Error::InvalidOptions(format!(
-        "the transaction that was to lock `{key}` is not `read committed`: with `lock=session` it would \
-         wait for the lock inside, and then see what was there before it had it; begin it as `read \
-         committed`, or lock by leases (leave `lock=session` out of the URL)"
+        "the transaction for `{key}` is stricter than `read committed`: with `lock=session` it \
+         waits for the lock inside, and would then see the state from before the lock was \
+         granted; begin it as `read committed`, or use leases (leave `lock=session` out of the \
+         URL)"
     ))
 }
 
 fn elsewhere(key: &LockKey) -> Error {
     Error::InvalidOptions(format!(
-        "the transaction that was to lock `{key}` is not in the database where this manager's locks \
-         are, so that it keeps nobody out: connect the manager to the transaction's database"
+        "the transaction for `{key}` is not in the database that stores this manager's locks, so \
+         it would exclude no other holder: connect the manager to the transaction's database"
     ))
 }

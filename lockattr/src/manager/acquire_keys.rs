@@ -1,5 +1,5 @@
-//! Acquires what a call asks for: a hold of its own call chain that it re-enters (`reenter.rs`), a
-//! new lock (`acquire.rs`), or several keys, some of each.
+//! Acquires the keys of a call: re-enters a hold of its own call chain (`reenter.rs`), acquires a
+//! new lock (`acquire.rs`), or both for several keys.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ impl LockManager {
         options: &ResolvedOptions,
         key: &str,
     ) -> Result<LockGuard, Error> {
-        // A call that needs no store is ready at once; a loop of such calls must let other tasks
+        // A call that sends no request is ready at once; a loop of such calls must let other tasks
         // run.
         consume_budget().await;
         // Before any allocation: a nested call costs next to nothing.
@@ -49,20 +49,20 @@ impl LockManager {
         let began = Instant::now();
         let in_all = |error: Error| error.waited_since(began);
         let (entries, rest) = self.in_chain(keys);
-        let mut also = Vec::new();
+        let mut reentered = Vec::new();
         for (outer, key) in &entries {
-            let options = options.after(began.elapsed());
-            also.push(self.enter_again(&options, outer, key.as_str()).await.map_err(in_all)?);
+            let options = options.after_waiting(began.elapsed());
+            reentered.push(self.enter_again(&options, outer, key.as_str()).await.map_err(in_all)?);
         }
         if !rest.is_empty() {
-            let options = options.after(began.elapsed());
+            let options = options.after_waiting(began.elapsed());
             let guard = self.acquire_new(&options, rest.into()).await.map_err(in_all)?;
             // The re-entered holds may have been lost during the wait.
-            also.iter().try_for_each(|turn| turn.ensure_held())?;
-            return Ok(guard.and(also));
+            reentered.iter().try_for_each(|reentry| reentry.ensure_held())?;
+            return Ok(guard.with_reentered(reentered));
         }
-        match also.pop() {
-            Some(innermost) => Ok(innermost.and(also)),
+        match reentered.pop() {
+            Some(innermost) => Ok(innermost.with_reentered(reentered)),
             None => Err(Error::InvalidKey("no key is given: name what to lock".into())),
         }
     }

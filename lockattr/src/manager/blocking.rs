@@ -21,7 +21,7 @@ use crate::{Error, Holder, Lease, LockGuard, LockOptions};
 /// block.
 ///
 /// They use the machine's clock, even if a test has paused tokio's.
-#[expect(clippy::needless_pass_by_value, reason = "the async forms take their options so")]
+#[expect(clippy::needless_pass_by_value, reason = "as in the async methods")]
 impl LockManager {
     /// [Connects](Self::connect) to the store that `url` names, and waits for its answer.
     ///
@@ -268,17 +268,17 @@ impl LockManager {
         self.wait_for(&named(&keys), async move { manager.acquire_all_on(&options, keys).await })
     }
 
-    /// Runs `asks`, a request to the store about `key`, and waits for it.
+    /// Runs `request`, a request to the store about `key`, and waits for it.
     pub(crate) fn wait_for<T: Send + 'static>(
         &self,
         key: &str,
-        asks: impl Future<Output = Result<T, Error>> + Send + 'static,
+        request: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, Error> {
         may_wait(key)?;
         // Its span is inside the caller's, although it is made on another thread.
-        let asks =
-            ChainPosition::here().run_future(asks).in_current_span().with_current_subscriber();
-        self.shared.core.watchdog.block_on(key, asks)?
+        let request =
+            ChainPosition::here().run_future(request).in_current_span().with_current_subscriber();
+        self.shared.core.watchdog.block_on(key, request)?
     }
 }
 

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 
 use crate::hold::chain::ChainPosition;
-use crate::hold::enter::{enter, go_on};
+use crate::hold::enter::{enter, enter_span};
 use crate::hold::stage::Stage;
 use crate::lock::options::{Release, ResolvedOptions};
 use crate::{Error, Lease, LockGuard, OnLost};
@@ -52,10 +52,10 @@ enum BodyState {
         release: Release,
         /// Whether the body was polled. A nested call is in this state before its first poll.
         begun: bool,
-        /// Wakes the body to be cancelled; made when the body first has to wait.
+        /// Wakes a body that has to be cancelled; made when the body first has to wait.
         ended: Option<Boxed<Error>>,
     },
-    ReleaseRequest {
+    Releasing {
         released: Boxed<Result<(), Error>>,
         lease: Lease,
         on_lost: OnLost,
@@ -84,7 +84,7 @@ impl<B: Future> Future for Run<B> {
             *this.output = Some(output);
         }
         let released = ready!(this.held.poll_release(context));
-        let output = this.output.take().expect("polled again after it was ready");
+        let output = this.output.take().expect("polled after completion");
         Poll::Ready(output.and_then(|output| released.map(|()| output)))
     }
 }
@@ -121,8 +121,8 @@ impl BodyState {
         if self.has_begun() {
             return self.poll_body(context, |context| body.poll_begun(context));
         }
-        let polled = ready!(self.poll_enter(context, |place, context| {
-            body.as_mut().begin(place);
+        let polled = ready!(self.poll_enter(context, |position, context| {
+            body.as_mut().begin(position);
             body.poll_begun(context)
         }))?;
         self.poll_begun(context, polled)
@@ -147,19 +147,19 @@ impl BodyState {
                 // The guard stays here while the body begins: a body that panics is dropped before
                 // its guard.
                 Self::Granted(granted) => {
-                    let place = granted.guard.place();
+                    let position = granted.guard.position();
                     match enter(granted.guard.frame(), granted.guard.span()) {
-                        Ok(_entered) => break begin(place, context),
+                        Ok(_entered) => break begin(position, context),
                         Err(lost) => lost,
                     }
                 }
                 Self::Running { guard, begun: false, .. } => {
-                    let place = guard.place();
+                    let position = guard.position();
                     let entered = enter(guard.frame(), guard.span());
-                    return Poll::Ready(entered.map(|_entered| begin(place, context)));
+                    return Poll::Ready(entered.map(|_entered| begin(position, context)));
                 }
-                Self::Reacquiring(again) => {
-                    let granted = ready!(again.as_mut().poll(context));
+                Self::Reacquiring(acquisition) => {
+                    let granted = ready!(acquisition.as_mut().poll(context));
                     *self = Self::Unlocked;
                     *self = Self::Granted(Box::new(granted?));
                     continue;
@@ -172,7 +172,7 @@ impl BodyState {
                 *self = Self::running(*granted);
                 return Poll::Ready(Err(lost));
             };
-            *self = Self::Reacquiring(Box::pin(granted.again(options, lost)));
+            *self = Self::Reacquiring(Box::pin(granted.reacquire(options, lost)));
         };
         if let Self::Granted(granted) = std::mem::replace(self, Self::Unlocked) {
             *self = Self::running(*granted);
@@ -191,7 +191,7 @@ impl BodyState {
         };
         let polled = {
             let _inside = if *begun {
-                let inside = go_on(guard.span());
+                let inside = enter_span(guard.span());
                 // The clock decides before every poll: a process that slept past its deadline gets
                 // here before any timer fires.
                 if *on_lost == OnLost::Cancel
@@ -235,19 +235,19 @@ impl BodyState {
                 std::mem::replace(self, Self::Unlocked)
         {
             if guard.is_nested() {
-                return Poll::Ready(judge(guard.ensure_held(), guard.key(), on_lost));
+                return Poll::Ready(outcome_for_caller(guard.ensure_held(), guard.key(), on_lost));
             }
             let lease = Lease::clone(&guard);
             let released: Boxed<_> = match release {
                 Release::Await => Box::pin(guard.release()),
                 Release::Background => Box::pin(guard.release_until_sent()),
             };
-            *self = Self::ReleaseRequest { released, lease, on_lost };
+            *self = Self::Releasing { released, lease, on_lost };
         }
         match self {
-            Self::ReleaseRequest { released, lease, on_lost } => {
+            Self::Releasing { released, lease, on_lost } => {
                 let released = ready!(released.as_mut().poll(context));
-                Poll::Ready(judge(released, lease.key(), *on_lost))
+                Poll::Ready(outcome_for_caller(released, lease.key(), *on_lost))
             }
             _ => Poll::Ready(Ok(())),
         }
@@ -255,7 +255,11 @@ impl BodyState {
 }
 
 /// The part of a release's outcome that the caller needs to know.
-fn judge(released: Result<(), Error>, key: &str, on_lost: OnLost) -> Result<(), Error> {
+fn outcome_for_caller(
+    released: Result<(), Error>,
+    key: &str,
+    on_lost: OnLost,
+) -> Result<(), Error> {
     match released {
         Err(error @ Error::Store { .. }) => {
             tracing::warn!(key, %error, "the release got no answer; trying again");

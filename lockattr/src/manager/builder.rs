@@ -106,7 +106,7 @@ impl LockManagerBuilder {
     /// wants it.
     ///
     /// For keys that one process locks repeatedly. While it is cached, the lock counts as held,
-    /// also for [`holder`](LockManager::holder), and a caller elsewhere that asks only once is
+    /// also for [`holder`](LockManager::holder), and a caller elsewhere that makes only one attempt is
     /// refused.
     pub fn linger(mut self, time: Duration) -> Self {
         self.settings.linger = time;
@@ -136,10 +136,10 @@ impl LockManagerBuilder {
     /// opposite order, the two can deadlock. The check reports this the first time both orders are
     /// seen, even if no deadlock happens: as one warning event with all code locations, and as one
     /// of [`LockManager::inversions`]. It covers only calls that [wait](crate::LockOptions::wait):
-    /// a call that asks once cannot take part in a deadlock.
+    /// a call that makes one attempt cannot take part in a deadlock.
     /// [lockdep](https://docs.kernel.org/locking/lockdep-design.html) does the same in Linux.
-    pub fn check_lock_order(mut self, look: bool) -> Self {
-        self.settings.check_lock_order = look;
+    pub fn check_lock_order(mut self, enabled: bool) -> Self {
+        self.settings.check_lock_order = enabled;
         self
     }
 
@@ -149,11 +149,11 @@ impl LockManagerBuilder {
     /// A waiting call then publishes in the store what it waits for, and follows what the others
     /// wait for. One call of a deadlock gets [`Error::Deadlock`] within a second, which names the
     /// others; without detection, all of them would wait until their wait budgets end. A call that
-    /// does not wait, or is not inside a hold, costs nothing; one that waits inside a hold for more
+    /// does not wait, or is not inside a hold, costs nothing; a call that waits inside a hold for more
     /// than 100 ms costs a few commands. Enable it in all managers of the fleet. Permits are
     /// excluded: a waiter for one of several is not stuck while another may be released.
-    pub fn detect_deadlocks(mut self, look: bool) -> Self {
-        self.settings.detect_deadlocks = look;
+    pub fn detect_deadlocks(mut self, enabled: bool) -> Self {
+        self.settings.detect_deadlocks = enabled;
         self
     }
 
@@ -300,13 +300,12 @@ impl LockManagerBuilder {
             (Some(store), None) => store,
             (None, Some(url)) => super::open::open(&url.0, &mut self.settings)?,
             (Some(_), Some(_)) => {
-                let sentence = "a manager has one store: give it either `url` or `store`";
-                return Err(Error::InvalidOptions(sentence.into()));
+                let message = "a manager has one store: give it either `url` or `store`";
+                return Err(Error::InvalidOptions(message.into()));
             }
             (None, None) => {
-                let sentence =
-                    "a manager needs a store: give it a `url`, like `redis://127.0.0.1/`";
-                return Err(Error::InvalidOptions(sentence.into()));
+                let message = "a manager needs a store: give it a `url`, like `redis://127.0.0.1/`";
+                return Err(Error::InvalidOptions(message.into()));
             }
         };
         self.settings.longest_ttl = store.longest_ttl();
@@ -326,8 +325,8 @@ impl LockManagerBuilder {
     pub async fn connect(self) -> Result<LockManager, Error> {
         let manager = self.build()?;
         manager.shared.core.watchdog.check_here()?;
-        let answer = manager.shared.core.store().ping().await;
-        answer.map_err(|error| error.about(""))?;
+        let outcome = manager.shared.core.store().ping().await;
+        outcome.map_err(|error| error.about(""))?;
         Ok(manager)
     }
 }

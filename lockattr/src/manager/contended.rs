@@ -1,5 +1,5 @@
 //! What an acquisition does while another holder has the lock: it waits in the queue of this
-//! process, asks the store independently of the head of that queue, and waits in the store's queue
+//! process, sends requests independently of the head of that queue, and waits in the store's queue
 //! for a grant.
 
 use std::sync::Arc;
@@ -31,34 +31,34 @@ const FULL_RATE_WAITERS: u32 = 32;
 /// How a wait in the queue of this process ends.
 pub(super) enum Waited {
     Granted(LockGuard),
-    /// This caller is the head and asks the store; as the companion of this claim, if that holds
-    /// the lock.
-    AskStore(Head, Option<Arc<Claim>>),
+    /// This caller is the head and acquires from the store; as the companion of this claim, if that
+    /// holds the lock.
+    Head(Head, Option<Arc<Claim>>),
 }
 
 impl LockManager {
-    /// Waits in the queue of this process. A waiter whose lock can be shared asks the store
-    /// meanwhile, independently of the head.
+    /// Waits in the queue of this process. A waiter whose lock can be shared meanwhile sends
+    /// requests to the store, independently of the head.
     pub(super) async fn wait_in_process<'a>(
         &'a self,
         queue: &'a LocalQueue<'a>,
         options: &'a ResolvedOptions,
         keys: &Arc<[LockKey]>,
         attempts: &mut Attempts,
-        observed: &AcquireObservation,
+        observation: &AcquireObservation,
     ) -> Result<Waited, Error> {
-        let (mut probed, mut number) = (false, None);
+        let (mut probed, mut waiter_id) = (false, None);
         loop {
-            let wait = queue.wait(options, keys, probed, number, attempts, observed);
+            let wait = queue.wait(options, keys, probed, waiter_id, attempts, observation);
             let (companion, for_all) = match wait.await? {
                 LocalOutcome::Granted(guard) => return Ok(Waited::Granted(guard)),
-                LocalOutcome::AskStore(head, with) => return Ok(Waited::AskStore(head, with)),
+                LocalOutcome::Head(head, with) => return Ok(Waited::Head(head, with)),
                 LocalOutcome::Probe(waiter, with) => {
-                    number = waiter;
+                    waiter_id = waiter;
                     (with, None)
                 }
                 LocalOutcome::ProbeForAll(waiter, probe) => {
-                    number = Some(waiter);
+                    waiter_id = Some(waiter);
                     (None, Some(probe))
                 }
             };
@@ -66,7 +66,7 @@ impl LockManager {
             let pending = self.pending_acquire(options, keys, None, Some(queue))?;
             attempts.begin();
             let granted = pending.companion(companion).probe(attempts, for_all.is_some()).await;
-            // All waiters know the answer by now.
+            // By now all waiters know the answer.
             drop(for_all);
             if let Some(guard) = granted {
                 return unless_shut_down(guard, keys).map(Waited::Granted);
@@ -74,8 +74,8 @@ impl LockManager {
         }
     }
 
-    /// Releases the locks on `keys` that this process has cached, because the store will be asked
-    /// for them.
+    /// Releases the locks on `keys` that this process has cached, before a request for them
+    /// is sent to the store.
     pub(super) async fn release_cached(&self, keys: &[LockKey]) {
         for key in keys {
             for cached in self.shared.core.queues().take_cached(Some(key.name())) {
@@ -87,13 +87,13 @@ impl LockManager {
 }
 
 impl PendingAcquire<'_> {
-    /// Asks the store without waiting in its queue. The head of this process's queue learns of a
-    /// refusal. With `for_all`, other waiters whose wait budget is spent wait for the answer.
+    /// Sends a request without joining the store's queue. The queue of this process learns of a
+    /// refusal. With `for_all`, other waiters whose wait budget has ended wait for the answer.
     pub(super) async fn probe(mut self, attempts: &Attempts, for_all: bool) -> Option<LockGuard> {
         let (request, now) = (self.request(), Instant::now());
-        let cut = attempts.response_deadline(now, MIN_RESPONSE_TIME);
-        let cut = cut.or(for_all.then(|| now + MIN_RESPONSE_TIME));
-        match self.send(request, cut).await {
+        let deadline = attempts.response_deadline(now, MIN_RESPONSE_TIME);
+        let deadline = deadline.or(for_all.then(|| now + MIN_RESPONSE_TIME));
+        match self.send(request, deadline).await {
             Ok(guard) => Some(guard),
             Err(refusal) => {
                 if let Some(queue) = self.queue {
@@ -104,14 +104,14 @@ impl PendingAcquire<'_> {
         }
     }
 
-    /// Waits in the store's queue after a refusal, and asks again at intervals until the lock is
-    /// granted or the wait budget ends.
+    /// Waits in the store's queue after a refusal, and sends a new request at intervals until the
+    /// lock is granted or the wait budget ends.
     pub(super) async fn wait_in_store(
         &mut self,
         mut refusal: Refusal,
         keys: &[LockKey],
         mut attempts: Attempts,
-        observed: &AcquireObservation,
+        observation: &AcquireObservation,
     ) -> Result<LockGuard, Error> {
         loop {
             let (now, random) = (Instant::now(), random_fraction());
@@ -125,7 +125,7 @@ impl PendingAcquire<'_> {
                 Refusal::Unknown(error) => error.about(&named(keys)),
             };
             let Some(until) = again else { return Err(over(refusal, &attempts)) };
-            observed.waits();
+            observation.waits();
             if let Some(guard) = self.granted_before(until).await {
                 return Ok(guard);
             }
@@ -134,14 +134,14 @@ impl PendingAcquire<'_> {
                 return Err(over(refusal, &attempts));
             }
             attempts.begin();
-            refusal = match self.ask(&attempts).await {
+            refusal = match self.attempt(&attempts).await {
                 Ok(guard) => return unless_shut_down(guard, keys),
                 Err(refusal) => refusal,
             };
         }
     }
 
-    /// Waits for a grant, until `until` or until it is time to ask again.
+    /// Waits for a grant, until `until` or until the store asks for a new request.
     async fn granted_before(&mut self, mut until: Instant) -> Option<LockGuard> {
         let Some(subscription) = &self.subscription else {
             sleep_until(until).await;
@@ -156,9 +156,9 @@ impl PendingAcquire<'_> {
                     if until <= sign {
                         return None;
                     }
-                    // Shows the waiters behind it that this task is polled.
+                    // Shows the waiters behind it that this task is still polled.
                     if let Some(head) = &self.head {
-                        head.shows_life();
+                        head.show_life();
                     }
                     continue;
                 }
@@ -170,8 +170,8 @@ impl PendingAcquire<'_> {
             }
         };
         let Grant { fencing, since, contended } = grant;
-        // A grant that is too old is requested again, which restarts its lease. A lease that is not
-        // renewed is the deadline of the work, and has to last.
+        // A grant that is too old is requested again, which restarts its lease. Without renewals
+        // the lease is the deadline of the work, so it must be nearly new.
         let oldest = validity(self.options.ttl) / if self.options.renew { 2 } else { 10 };
         if Instant::now() >= since + oldest {
             return None;
@@ -179,30 +179,34 @@ impl PendingAcquire<'_> {
         Some(self.granted(fencing, since, contended, GrantedBy::Notification).await)
     }
 
-    /// How often a queued claim asks again: every `retry_delay`, and less often if this manager
-    /// waits for so many locks that these requests alone would keep the store busy.
+    /// How often a queued claim sends a new request: every `retry_delay`, and less often if this
+    /// manager waits for so many locks that these requests alone would keep the store busy.
     pub(super) fn recheck_every(&self) -> Duration {
         let waits = u32::try_from(self.shared.subscriber.waiting()).unwrap_or(u32::MAX);
         self.options.wait_budget.delay.saturating_mul(waits.div_ceil(FULL_RATE_WAITERS).max(1))
     }
 
-    /// The outcome of a request without an answer until `cut`. `must_undo` stays set: the request
-    /// may still be granted.
-    pub(super) fn no_answer(&self, asked: Instant, cut: Instant) -> Refusal {
+    /// The outcome of a request that got no answer until `deadline`. `must_undo` stays set, because
+    /// the request may still be granted.
+    pub(super) fn no_response(&self, requested_at: Instant, deadline: Instant) -> Refusal {
         // The store has answered other requests since: it is overloaded, but not down.
-        if self.shared.core.store().answered_since(self.claim.key(), asked) {
+        if self.shared.core.store().answered_since(self.claim.key(), requested_at) {
             return Refusal::Held { holder: None, queued: None };
         }
-        match self.known_before(asked, cut) {
+        match self.known_before(requested_at, deadline) {
             Some(holder) => Refusal::Held { holder, queued: None },
             None => Refusal::Unknown(too_late()),
         }
     }
 
     /// The holder that this process knew of when it sent a request that got no answer. Only for a
-    /// request so near the deadline that it had the least time: its missing answer is no outage.
-    fn known_before(&self, asked: Instant, cut: Instant) -> Option<Option<Box<Holder>>> {
-        if cut > asked + MIN_RESPONSE_TIME {
+    /// request so near the deadline that it had the least time: a missing answer is then no outage.
+    fn known_before(
+        &self,
+        requested_at: Instant,
+        deadline: Instant,
+    ) -> Option<Option<Box<Holder>>> {
+        if deadline > requested_at + MIN_RESPONSE_TIME {
             return None;
         }
         match self.head.as_ref()?.known()? {
@@ -216,9 +220,9 @@ impl PendingAcquire<'_> {
         if head.is_none() {
             queue.learned_for_all(LastKnown::Ours(self.claim.clone()));
         }
-        queue.shared_with_us(&self.claim, by);
+        queue.granted_shared(&self.claim, by);
         queue.was_granted();
-        // The next waiter of this process asks.
+        // Now the next waiter of this process sends its request.
         drop(head);
     }
 }

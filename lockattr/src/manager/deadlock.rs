@@ -69,7 +69,7 @@ struct Note {
     left: Option<Instant>,
 }
 
-/// A lock on the path, and its holder, which waits as well.
+/// A lock on the path, and its holder, which also waits.
 #[derive(Clone)]
 struct Step {
     key: String,
@@ -101,7 +101,7 @@ impl LockManager {
         let label = self.shared.identity.label(options.function);
         let note = |(held, entry): &(LockKey, Arc<Frame>)| {
             let holds_since = Holder::from_value(entry.hold().claim().value(), None).since_millis();
-            let label = label.clone() + &Waits { id, holds_since, names: names.clone() }.word();
+            let label = label.clone() + &Waits { id, holds_since, names: names.clone() }.to_word();
             let keys = Arc::new([LockKey::new(NOTES, held.name()).ok()?]);
             let claim = Claim::with(self.shared.subscriber.id(), keys, Sharing::Exclusive, &label);
             Some(Note { claim: Arc::new(claim), left: None })
@@ -123,19 +123,19 @@ fn blocks_others(entry: &Frame) -> bool {
 impl Waiter {
     async fn search(mut self) -> Error {
         let mut pause = FIRST_PAUSE;
-        for look in 1_u32.. {
+        for round in 1_u32.. {
             sleep(pause).await;
-            pause = if look == 1 { SECOND_PAUSE } else { (pause * 2).min(MAX_PAUSE) };
+            pause = if round == 1 { SECOND_PAUSE } else { (pause * 2).min(MAX_PAUSE) };
             self.leave_notes().await;
-            let Some(circle) = self.circle().await else { continue };
-            let again = self.circle().await;
-            let ids = |circle: &[Step]| circle.iter().map(|step| step.waits.id).collect::<Vec<_>>();
-            if again.is_none_or(|again| ids(&again) != ids(&circle)) {
+            let Some(cycle) = self.find_cycle().await else { continue };
+            let again = self.find_cycle().await;
+            let ids = |cycle: &[Step]| cycle.iter().map(|step| step.waits.id).collect::<Vec<_>>();
+            if again.is_none_or(|again| ids(&again) != ids(&cycle)) {
                 continue;
             }
             // One call of the cycle is enough, and all agree which.
-            if look >= MAX_ROUNDS || ids(&circle).iter().all(|id| *id < self.id) {
-                return self.named(circle);
+            if round >= MAX_ROUNDS || ids(&cycle).iter().all(|id| *id < self.id) {
+                return self.error(cycle);
             }
         }
         std::future::pending().await
@@ -156,20 +156,20 @@ impl Waiter {
     }
 
     /// The path from a lock that this call waits for to one that it holds.
-    async fn circle(&self) -> Option<Vec<Step>> {
+    async fn find_cycle(&self) -> Option<Vec<Step>> {
         let first = self.waits_for.iter().map(|key| (key.name().to_owned(), Vec::new()));
         let (mut open, mut seen) = (first.collect::<Vec<(String, Vec<Step>)>>(), Vec::new());
-        while let Some((name, way)) = open.pop() {
-            if seen.contains(&name) || way.len() >= MAX_PATH {
+        while let Some((name, path)) = open.pop() {
+            if seen.contains(&name) || path.len() >= MAX_PATH {
                 continue;
             }
             seen.push(name.clone());
             let Some((holder, waits)) = self.note_at(&name).await else { continue };
-            let way = [way, vec![Step { key: name, holder, waits: waits.clone() }]].concat();
+            let path = [path, vec![Step { key: name, holder, waits: waits.clone() }]].concat();
             if self.held_here(&waits).is_some() {
-                return Some(way);
+                return Some(path);
             }
-            open.extend(waits.names.into_iter().map(|name| (name, way.clone())));
+            open.extend(waits.names.into_iter().map(|name| (name, path.clone())));
         }
         None
     }
@@ -195,14 +195,14 @@ impl Waiter {
         is_same_process.then_some((waiter, *waits))
     }
 
-    fn named(&self, circle: Vec<Step>) -> Error {
+    fn error(&self, cycle: Vec<Step>) -> Error {
         let prefix = &self.manager.shared.settings.prefix;
         let shown = |name: &str| name.strip_prefix(prefix.as_str()).unwrap_or(name).to_owned();
-        let closes = circle.last().and_then(|last| self.held_here(&last.waits));
+        let held = cycle.last().and_then(|last| self.held_here(&last.waits));
         Error::Deadlock {
             key: named(&self.waits_for),
-            holds: closes.map(|key| key.as_str().to_owned()).unwrap_or_default(),
-            circle: circle.into_iter().map(|step| (shown(&step.key), step.holder)).collect(),
+            holds: held.map(|key| key.as_str().to_owned()).unwrap_or_default(),
+            circle: cycle.into_iter().map(|step| (shown(&step.key), step.holder)).collect(),
         }
     }
 }

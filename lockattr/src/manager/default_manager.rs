@@ -40,8 +40,8 @@ impl Installed {
     /// Installs another, if the last one belongs to the parent of this forked process.
     fn replace(&self, manager: LockManager) -> bool {
         let last = self.last();
-        let is_left = !last.manager.is_of_this_process();
-        is_left && last.forked.set(Box::new(Self::of(manager))).is_ok()
+        let belongs_to_parent = !last.manager.is_of_this_process();
+        belongs_to_parent && last.forked.set(Box::new(Self::of(manager))).is_ok()
     }
 }
 
@@ -70,8 +70,8 @@ pub(crate) fn install(manager: LockManager) -> Result<(), Error> {
 pub(crate) fn install_as(name: &str, manager: LockManager) -> Result<(), Error> {
     let mut named = NAMED.write().unwrap_or_else(PoisonError::into_inner);
     if named.get(name).is_some_and(LockManager::is_of_this_process) {
-        let sentence = format!("a manager is already installed as `{name}`: take another name");
-        return Err(Error::InvalidOptions(sentence));
+        let message = format!("a manager is already installed as `{name}`: choose another name");
+        return Err(Error::InvalidOptions(message));
     }
     named.insert(name.into(), manager);
     Ok(())

@@ -57,6 +57,6 @@ pub fn inherit<F: Future>(future: F) -> impl Future<Output = F::Output> {
 /// # }
 /// ```
 pub fn inherit_blocking<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
-    let (place, scope) = (ChainPosition::here(), default_manager::Scope::here());
-    move || scope.run(|| place.run(work))
+    let (position, scope) = (ChainPosition::here(), default_manager::Scope::here());
+    move || scope.run(|| position.run(work))
 }

@@ -1,9 +1,9 @@
-//! Lock-order checking: the order in which locks are taken inside each other, as witnesses in
-//! kernels record it.
+//! Lock-order checking: records the order in which locks are acquired inside each other, as
+//! FreeBSD's `witness` and Linux's lockdep do in kernels.
 //!
-//! Two programs that take two locks in opposite orders deadlock only if they meet. The two orders
-//! show it beforehand, even if they occur on different days. So the order is recorded by template
-//! and not by key: `order:<id>` inside `product:<id>`.
+//! Two calls that acquire two locks in opposite orders deadlock only if they run at the same time.
+//! The two orders reveal it beforehand, even if they occur on different days. So the order is
+//! recorded by template and not by key: `order:<id>` inside `product:<id>`.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -43,12 +43,14 @@ use crate::lock::site::Site;
 /// ```
 #[derive(Clone, Debug)]
 pub struct LockInversion {
-    /// The order seen last, and then those that lead back from its inner lock to its outer one.
+    /// The order seen last, and then the orders that lead back from its inner lock to its outer
+    /// one.
     orders: Vec<Nested>,
 }
 
 impl LockManager {
-    /// Records the order in which this call chain waits for locks inside those that it holds.
+    /// Records the order in which this call chain is about to acquire locks inside those that it
+    /// holds.
     pub(super) fn check_lock_order(&self, options: &ResolvedOptions, inner: Site) {
         if self.shared.settings.check_lock_order && !options.wait_budget.is_once() {
             let now = Instant::now();
@@ -62,33 +64,37 @@ impl LockManager {
 }
 
 impl LockInversion {
-    /// The templates of the cycle, each taken inside the next, the last inside the first.
+    /// The templates of the cycle, each acquired inside the next, the last inside the first.
     pub fn templates(&self) -> impl Iterator<Item = &'static str> {
         self.orders.iter().map(|order| order.outer.template)
     }
 }
 
-/// One sentence: which lock is taken inside which, where, and what to do.
+/// One sentence: which lock is acquired inside which, where, and what to do.
 impl fmt::Display for LockInversion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [first, rest @ ..] = &self.orders[..] else { return Ok(()) };
         if first.outer.template == first.inner.template {
             return write!(
                 f,
-                "{} is taken inside {}: two calls that name the keys the other way round wait for \
-                 each other; take them together with `keys`, or give the inner one a template of \
-                 its own if there is an order among them",
+                "{} is acquired inside {}: two calls that lock two such keys in opposite orders \
+                 wait for each other; acquire the keys together with `keys`, or give the inner \
+                 lock its own template if the keys always have one order",
                 first.inner, first.outer
             );
         }
-        write!(f, "{} is taken inside {}, and the other way round ", first.inner, first.outer)?;
+        write!(
+            f,
+            "{} is acquired inside {}, and in the opposite order ",
+            first.inner, first.outer
+        )?;
         for (nth, order) in rest.iter().enumerate() {
             let and = if nth == 0 { "" } else { ", and " };
             write!(f, "{and}{} inside {}", order.inner, order.outer)?;
         }
         f.write_str(
-            ": two such calls may wait for each other; take them in one order, or together with \
-             `keys`",
+            ": two such calls may wait for each other; acquire these locks in one order, or \
+             together with `keys`",
         )
     }
 }
@@ -114,10 +120,10 @@ impl LockOrder {
     /// inversions.
     pub(crate) fn record(&self, inner: Site, outer: impl IntoIterator<Item = Site>) {
         for outer in outer {
-            // After the lock is released: a subscriber of the event may call `inversions`.
-            let inversion = self.observed().take(Nested { outer, inner });
+            // After the mutex is unlocked: a subscriber of the event may call `inversions`.
+            let inversion = self.observed().insert(Nested { outer, inner });
             if let Some(inversion) = inversion {
-                tracing::warn!(%inversion, "locks are taken in two orders");
+                tracing::warn!(%inversion, "locks are acquired in two orders");
             }
         }
     }
@@ -134,7 +140,7 @@ impl LockOrder {
 
 impl ObservedOrders {
     /// Records an order, and returns the inversion that it completes, if any; each only once.
-    fn take(&mut self, new: Nested) -> Option<LockInversion> {
+    fn insert(&mut self, new: Nested) -> Option<LockInversion> {
         let known = self.orders.entry(new.outer.template).or_default();
         if known.iter().any(|order| order.inner.template == new.inner.template) {
             return None;
@@ -151,22 +157,22 @@ impl ObservedOrders {
 
     /// The shortest path of nested orders from one template to another.
     fn path(&self, from: &'static str, to: &str) -> Option<Vec<Nested>> {
-        let (mut seen, mut ways) = (HashSet::from([from]), vec![(from, Vec::new())]);
-        while !ways.is_empty() {
+        let (mut seen, mut paths) = (HashSet::from([from]), vec![(from, Vec::new())]);
+        while !paths.is_empty() {
             let mut longer = Vec::new();
-            for (end, way) in ways {
+            for (end, path) in paths {
                 for order in self.orders.get(end).into_iter().flatten() {
-                    let way: Vec<_> = [&way[..], &[*order]].concat();
+                    let path: Vec<_> = [&path[..], &[*order]].concat();
                     let inner = order.inner.template;
                     if inner == to {
-                        return Some(way);
+                        return Some(path);
                     }
                     if seen.insert(inner) {
-                        longer.push((inner, way));
+                        longer.push((inner, path));
                     }
                 }
             }
-            ways = longer;
+            paths = longer;
         }
         None
     }
@@ -180,25 +186,25 @@ mod tests {
 
     #[track_caller]
     fn site(template: &'static str) -> Site {
-        Site { template, place: Location::caller() }
+        Site { template, location: Location::caller() }
     }
 
-    /// The inversions reported after these locks were taken, each pair as outer and inner.
-    fn inversions_of(taken: &[[&'static str; 2]]) -> Vec<String> {
+    /// The inversions reported after these locks were acquired, each pair as outer and inner.
+    fn inversions_of(nested: &[[&'static str; 2]]) -> Vec<String> {
         let order = LockOrder::default();
-        for [outer, inner] in taken {
+        for [outer, inner] in nested {
             order.record(site(inner), [site(outer)]);
         }
         order.inversions().iter().map(ToString::to_string).collect()
     }
 
-    /// Red without: `way`.
+    /// Red without: `path`.
     #[test]
     fn two_orders_are_notified_once_with_all_places() {
-        let told = inversions_of(&[["a", "b"], ["b", "a"], ["a", "b"], ["b", "a"]]);
-        let [told] = &told[..] else { panic!("{told:?}") };
-        assert_eq!(told.matches("lock_order.rs:").count(), 4, "{told}");
-        assert!(told.starts_with("`a` at "), "{told}");
+        let inversions = inversions_of(&[["a", "b"], ["b", "a"], ["a", "b"], ["b", "a"]]);
+        let [inversions] = &inversions[..] else { panic!("{inversions:?}") };
+        assert_eq!(inversions.matches("lock_order.rs:").count(), 4, "{inversions}");
+        assert!(inversions.starts_with("`a` at "), "{inversions}");
     }
 
     #[test]
@@ -212,17 +218,17 @@ mod tests {
     /// Red without: `longer`.
     #[test]
     fn a_deadlock_of_three_is_found() {
-        let told = inversions_of(&[["a", "b"], ["b", "c"], ["c", "a"]]);
-        assert_eq!(told.len(), 1, "{told:?}");
+        let inversions = inversions_of(&[["a", "b"], ["b", "c"], ["c", "a"]]);
+        assert_eq!(inversions.len(), 1, "{inversions:?}");
         for template in ["`a`", "`b`", "`c`"] {
-            assert!(told[0].contains(template), "{told:?}");
+            assert!(inversions[0].contains(template), "{inversions:?}");
         }
     }
 
     /// Red without: `new.outer.template != new.inner.template` and its sentence.
     #[test]
     fn two_keys_of_one_template_have_no_order() {
-        let told = inversions_of(&[["account:<id>", "account:<id>"]]);
-        assert!(told[0].contains("take them together with `keys`"), "{told:?}");
+        let inversions = inversions_of(&[["account:<id>", "account:<id>"]]);
+        assert!(inversions[0].contains("acquire the keys together with `keys`"), "{inversions:?}");
     }
 }

@@ -93,8 +93,9 @@ struct Shared {
     identity: Identity,
     core: Arc<Core>,
     subscriber: Arc<Subscriber>,
-    /// The queues of callers that want several keys: one caller per queue asks the store. Separate
-    /// from all other queues, because the joined names of two keys could equal the name of a third.
+    /// The queues of callers that request several keys: one caller of each queue sends requests to
+    /// the store. Separate from all other queues, because the joined names of two keys could equal
+    /// the name of a third.
     several: Arc<WaitQueues>,
     lock_order: LockOrder,
 }
@@ -175,7 +176,7 @@ impl LockManager {
         let queues = Arc::downgrade(core.queues());
         let subscriber = Subscriber::new(move |name| {
             if let Some(queues) = queues.upgrade() {
-                // A cached lock is released.
+                // Dropping a cached lock releases it.
                 drop(queues.contended(name, Instant::now()));
             }
         });
@@ -186,8 +187,7 @@ impl LockManager {
             }
         });
         let unclaimed = Arc::downgrade(&core.watchdog);
-        // The lock that was granted to a waiter which gave up is already on its way back, so retry
-        // now.
+        // The lock that was granted to a waiter which gave up is waiting to be released: retry now.
         let subscriber = Arc::new(subscriber.on_unclaimed(move |_token| {
             if let Some(watchdog) = unclaimed.upgrade() {
                 watchdog.retry_now();
@@ -274,12 +274,12 @@ impl LockManager {
 
     /// Acquires the lock, waiting within the wait budget of `options`.
     ///
-    /// Inside a hold on the same key by this call chain, it re-enters that hold without asking the
-    /// store.
+    /// Inside a hold on the same key by this call chain, it re-enters that hold without a request
+    /// to the store.
     ///
     /// # Errors
     ///
-    /// [`Error::Contended`] if another holder still had it after the last attempt, or if the answer
+    /// [`Error::Contended`] if another holder still had the lock after the last attempt, or if the answer
     /// was late and the store answered other requests meanwhile; [`Error::Store`] if the store
     /// could not be reached then; and [`Error::Lost`], [`Error::Reentered`], [`Error::ShutDown`],
     /// [`Error::InvalidKey`], [`Error::InvalidOptions`] as documented there.
@@ -494,8 +494,8 @@ impl LockManager {
         match keys.len() {
             0..=MOST_KEYS => Ok(keys),
             count => Err(Error::InvalidOptions(format!(
-                "one call asks for {count} keys, and takes at most {MOST_KEYS}: lock one key that stands \
-                 for all, or make several calls"
+                "one call locks at most {MOST_KEYS} keys, and this one names {count}: lock one \
+                 key that represents them all, or make several calls"
             ))),
         }
     }

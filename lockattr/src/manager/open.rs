@@ -68,7 +68,7 @@ pub(crate) fn open(text: &str, settings: &mut Settings) -> Result<AnyStore, Erro
 
 fn memory(url: &Url, rest: &[(String, String)]) -> Result<AnyStore, Error> {
     if url.has_host() || !matches!(url.path(), "" | "/") {
-        return Err(Error::InvalidOptions("`memory://` takes neither host nor path".into()));
+        return Err(Error::InvalidOptions("`memory://` has neither host nor path".into()));
     }
     match rest.first() {
         Some((name, _)) => Err(unknown_setting(rest, name, "")),

@@ -1,6 +1,6 @@
 //! A claim on its way to the store and back, and what to undo if its caller gives up.
 //!
-//! `acquire.rs` sends it, `contended.rs` waits with it.
+//! `acquire.rs` sends its requests, `contended.rs` waits with it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub(super) const MIN_RESPONSE_TIME: Duration = Duration::from_millis(250);
 pub(super) enum Refusal {
     Held {
         holder: Option<Box<Holder>>,
-        /// When to ask again, if the claim is in the store's wait queue.
+        /// When to send the next request, if the claim is in the store's wait queue.
         queued: Option<Duration>,
     },
     Unknown(StoreError),
@@ -49,18 +49,18 @@ pub(super) enum GrantedBy {
     Notification,
 }
 
-/// A claim on its way. Dropping it at any await point releases what the store may have granted
-/// without an answer, and leaves the store's wait queue.
+/// A claim whose acquisition is under way. Dropping it at any await point releases what the store
+/// may have granted without an answer, and leaves the store's wait queue.
 pub(super) struct PendingAcquire<'a> {
     pub(super) shared: &'a Shared,
     pub(super) options: &'a ResolvedOptions,
     pub(super) claim: Arc<Claim>,
-    /// The head of the queue of this process, unless this claim asks independently of it.
+    /// The head of the queue of this process, unless this claim sends requests independently of it.
     pub(super) head: Option<Head>,
     pub(super) queue: Option<&'a LocalQueue<'a>>,
     /// The claim of this process that this one is a companion of.
     pub(super) companion: Option<Arc<Claim>>,
-    /// The store's notifications, once the claim may wait in the store's queue.
+    /// Receives the store's notifications, once the claim may wait in the store's queue.
     pub(super) subscription: Option<Subscription>,
     /// Whether a request is under way or got no answer, or the claim is in the store's queue. Never
     /// reset by a refusal: a request without an answer may still arrive after it.
@@ -92,7 +92,7 @@ impl<'a> PendingAcquire<'a> {
         }
     }
 
-    /// The same, as the companion of this claim while that one holds the lock.
+    /// The same claim, as the companion of this one while that holds the lock.
     pub(super) fn companion(mut self, companion: Option<Arc<Claim>>) -> Self {
         self.companion = companion;
         self
@@ -114,7 +114,7 @@ impl Drop for PendingAcquire<'_> {
 }
 
 pub(super) fn too_late() -> StoreError {
-    StoreError::new("it did not answer before the `wait` was over")
+    StoreError::new("it did not answer before `wait` ended")
 }
 
 pub(super) fn lapsed(ttl: Duration) -> StoreError {

@@ -8,11 +8,11 @@ use tokio::task::coop::consume_budget;
 use tokio::time::{Instant, sleep_until};
 
 use super::LockManager;
-use super::acquire::observed;
+use super::acquire::report;
 use super::acquire::shut_down;
 use crate::hold::chain::{self, Frame};
 use crate::hold::last_known::contended;
-use crate::lock::key::{LockKey, in_one_order};
+use crate::lock::key::{LockKey, sorted_unique};
 use crate::lock::options::ResolvedOptions;
 use crate::observe::{self, AcquireObservation};
 use crate::platform::entropy::random_fraction;
@@ -37,9 +37,11 @@ fn try_enter_again(
     if let Some(reason) = ended {
         return Err(outer.hold().lost(reason));
     }
-    let Some(turn) = outer.clone().try_turn(options.sharing, options.site) else { return Ok(None) };
+    let Some(reentry) = outer.clone().try_enter(options.sharing, options.site) else {
+        return Ok(None);
+    };
     observe::reentered(options);
-    Ok(Some(LockGuard::reentered(turn)))
+    Ok(Some(LockGuard::reentered(reentry)))
 }
 
 impl LockManager {
@@ -51,7 +53,7 @@ impl LockManager {
     ) -> Result<LockGuard, Error> {
         let wait = AcquireObservation::inside(options, key, &self.shared.recorder);
         let outcome = enter_again(options, outer, key, &wait).await;
-        observed(wait, outcome)
+        report(wait, outcome)
     }
 
     /// Re-enters a hold of the call's own chain, if it has one on `key` and no other call is
@@ -91,8 +93,8 @@ impl LockManager {
         match try_enter_again(options, outer, key) {
             Ok(None) => Ok(None),
             Ok(Some(mut guard)) => {
-                let watched = inside().entered(guard.frame().hold());
-                guard.watch(watched);
+                let observation = inside().entered(guard.frame().hold());
+                guard.watch(observation);
                 Ok(Some(guard))
             }
             Err(error) => {
@@ -113,14 +115,14 @@ impl LockManager {
         if !rest.is_empty() {
             return Ok(None);
         }
-        let mut also = Vec::new();
+        let mut reentered = Vec::new();
         for (outer, key) in &entries {
             let Some(guard) = self.try_enter_again(options, outer, key.as_str())? else {
                 return Ok(None);
             };
-            also.push(guard);
+            reentered.push(guard);
         }
-        Ok(also.pop().map(|innermost| innermost.and(also)))
+        Ok(reentered.pop().map(|innermost| innermost.with_reentered(reentered)))
     }
 
     /// The entries of this call chain that hold some of `keys`, each once with one of its keys; and
@@ -130,7 +132,7 @@ impl LockManager {
         keys: Vec<LockKey>,
     ) -> (Vec<(Arc<Frame>, LockKey)>, Vec<LockKey>) {
         let (mut entries, mut rest) = (Vec::<(Arc<Frame>, LockKey)>::new(), Vec::new());
-        for key in in_one_order(keys) {
+        for key in sorted_unique(keys) {
             match chain::find(&self.shared.core, key.as_str()) {
                 // One entry may hold several keys, and has one gate.
                 Some(outer) if entries.iter().any(|(known, _)| Arc::ptr_eq(known, &outer)) => {}
@@ -138,7 +140,7 @@ impl LockManager {
                 None => rest.push(key),
             }
         }
-        // Branches that want the same holds wait at their gates in the same order.
+        // Branches that want the same holds must wait at their gates in the same order.
         entries.sort_by_key(|(outer, _)| Reverse(chain::within(outer)));
         (entries, rest)
     }
@@ -149,7 +151,7 @@ async fn enter_again(
     options: &ResolvedOptions,
     outer: &Arc<Frame>,
     key: &str,
-    observed: &AcquireObservation,
+    observation: &AcquireObservation,
 ) -> Result<LockGuard, Error> {
     if let Some(guard) = try_enter_again(options, outer, key)? {
         return Ok(guard);
@@ -157,18 +159,18 @@ async fn enter_again(
     let mut attempts = options.wait_budget.start(Instant::now());
     attempts.begin();
     // In the gate's queue from here on, so that calls enter in their order.
-    let turn = pin!(outer.clone().turn(options.sharing, options.site));
+    let reentry = pin!(outer.clone().enter(options.sharing, options.site));
     let ended = pin!(outer.clone().ended());
-    let ends = attempts.wait_ends(Instant::now(), random_fraction());
-    observed.waits();
+    let ends = attempts.wait_deadline(Instant::now(), random_fraction());
+    observation.waits();
     tokio::select! {
         biased;
         lost = ended => Err(lost),
-        turn = turn => {
+        reentry = reentry => {
             // The call of the outer entry has returned meanwhile.
-            let turn = turn.ok_or_else(|| outer.hold().lost(LostReason::Released))?;
+            let reentry = reentry.ok_or_else(|| outer.hold().lost(LostReason::Released))?;
             observe::reentered(options);
-            Ok(LockGuard::reentered(turn))
+            Ok(LockGuard::reentered(reentry))
         }
         () = sleep_until(ends) => Err(contended(key, &attempts, own_label(outer))),
     }
@@ -183,8 +185,8 @@ fn check_sharing(inner: Sharing, outer: Sharing, key: &str) -> Result<(), Error>
         (inner, outer) => (described(inner), described(outer)),
     };
     Err(Error::InvalidOptions(format!(
-        "this call chain holds `{key}` {outer}, and inside of that it can never be had {inner}: \
-         take it {inner} where the chain begins"
+        "this call chain holds `{key}` {outer}, so a nested call can never acquire it {inner}: \
+         acquire it {inner} where the chain begins"
     )))
 }
 

@@ -105,7 +105,7 @@ impl LockManager {
     /// assert!(manager.force_release("nightly").await?);
     /// assert!(manager.holder("nightly").await?.is_none());
     ///
-    /// // Who had it is notified, at the latest when it gives the lock back.
+    /// // The holder learns of it, at the latest when it releases the lock.
     /// assert!(matches!(hangs.release().await, Err(Error::Lost { .. })));
     /// # Ok(())
     /// # }

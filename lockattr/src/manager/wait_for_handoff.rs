@@ -1,4 +1,4 @@
-//! Waiting for a hand-off in the queue of this process, while checking the waiters ahead.
+//! Waiting for a hand-off in the queue of this process, while watching the waiters ahead.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use crate::queue::{PICK_UP_TIMEOUT, Received, Unclaimed, Waiter};
 
 const MAX_CHECK_PAUSE: Duration = Duration::from_millis(500);
 
-/// After this long without a sign of life, the head is passed over: its task may never be polled
+/// After this long without a sign of life, the head is replaced: its task may never be polled
 /// again. Longer than twice the time between two signs, and than most stores take to answer.
 const SILENT_AFTER: Duration = Duration::from_secs(5);
 
-/// Waits for the hand-off. Passes over a waiter ahead that its runtime no longer polls, and a head
+/// Waits for the hand-off. Replaces a waiter ahead that its runtime no longer polls, and a head
 /// that lost its lock and does not release it.
 pub(super) async fn wait_for_handoff(
     queues: &Arc<WaitQueues>,
@@ -27,8 +27,8 @@ pub(super) async fn wait_for_handoff(
     let mut pause = PICK_UP_TIMEOUT;
     let (mut signs, mut since) = (None, Instant::now());
     loop {
-        if let Ok(came) = timeout(pause, waiter.received()).await {
-            return came;
+        if let Ok(received) = timeout(pause, waiter.received()).await {
+            return received;
         }
         queues.skip_lost_head(name, &lost);
         match queues.signs(name) {
@@ -39,8 +39,8 @@ pub(super) async fn wait_for_handoff(
         pause = match queues.check_unclaimed(name, Instant::now()) {
             Unclaimed::Nothing => (2 * pause).min(MAX_CHECK_PAUSE),
             Unclaimed::ForNow => PICK_UP_TIMEOUT,
-            Unclaimed::TooLong(came) => {
-                drop(came);
+            Unclaimed::TooLong(received) => {
+                drop(received);
                 PICK_UP_TIMEOUT
             }
         };

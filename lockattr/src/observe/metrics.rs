@@ -65,11 +65,7 @@ pub(super) fn describe() {
 #[cfg(feature = "metrics")]
 fn described() {
     use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
-    describe_counter!(
-        "lockattr.acquisitions",
-        Unit::Count,
-        "Acquisitions that are over, by outcome"
-    );
+    describe_counter!("lockattr.acquisitions", Unit::Count, "Completed acquisitions, by outcome");
     describe_histogram!(
         "lockattr.wait.duration",
         Unit::Seconds,
@@ -78,14 +74,10 @@ fn described() {
     describe_histogram!(
         "lockattr.hold.duration",
         Unit::Seconds,
-        "From the lock to its end, by how that came"
+        "From the acquisition to the end of the hold, by outcome"
     );
     describe_gauge!("lockattr.held", Unit::Count, "Locks that this process holds");
-    describe_gauge!(
-        "lockattr.waiting",
-        Unit::Count,
-        "Acquisitions that are under way in this process"
-    );
-    describe_counter!("lockattr.renewals", Unit::Count, "Leases renewed, or not, by outcome");
-    describe_counter!("lockattr.releases", Unit::Count, "Locks given back, or not, by outcome");
+    describe_gauge!("lockattr.waiting", Unit::Count, "Acquisitions under way in this process");
+    describe_counter!("lockattr.renewals", Unit::Count, "Renewals, by outcome");
+    describe_counter!("lockattr.releases", Unit::Count, "Releases, by outcome");
 }

@@ -59,14 +59,14 @@ impl AcquireObservation {
     /// Begins to observe an acquisition.
     pub(crate) fn begin(options: &ResolvedOptions, keys: &[LockKey], recorder: &Recorder) -> Self {
         let recording = recorder.begin(options, keys.iter().map(LockKey::as_str));
-        let seen = span::is_enabled();
-        if !(metrics::ENABLED || seen) {
+        let is_traced = span::is_enabled();
+        if !(metrics::ENABLED || is_traced) {
             return Self { observed: None, nested: None, recording };
         }
         let template = template(options);
         // Metrics do not use the key.
-        let key = if seen { named(keys) } else { String::new() };
-        let span = if seen { span::of(&key, template, options.sharing) } else { Span::none() };
+        let key = if is_traced { named(keys) } else { String::new() };
+        let span = if is_traced { span::of(&key, template, options.sharing) } else { Span::none() };
         metrics::waits(template, 1.0);
         let since = Instant::now();
         let observed =
@@ -128,7 +128,7 @@ impl Drop for AcquireObservation {
     fn drop(&mut self) {
         if let Some(observed) = self.observed.take() {
             let waited = observed.waited();
-            observed.gave_up("cancelled", waited, None);
+            observed.not_acquired("cancelled", waited, None);
         }
         if let Some(template) = self.nested.take() {
             metrics::acquired(template, "cancelled", None);
@@ -174,10 +174,10 @@ impl Observed {
     }
 
     fn refused(&self, error: &Error, waited: Duration) {
-        self.gave_up(named_error(error), waited, Some(error));
+        self.not_acquired(named_error(error), waited, Some(error));
     }
 
-    fn gave_up(&self, outcome: &'static str, waited: Duration, error: Option<&Error>) {
+    fn not_acquired(&self, outcome: &'static str, waited: Duration, error: Option<&Error>) {
         metrics::acquired(self.template, outcome, Some(waited));
         span::refused(&self.span, &self.key, self.template, outcome, waited, error);
     }
@@ -196,8 +196,8 @@ impl HoldObservation {
     }
 
     /// Records the outcome of the release.
-    pub(crate) fn given_back(&mut self, answer: &Result<(), Error>) {
-        if let Err(Error::Lost { reason, .. }) = answer {
+    pub(crate) fn released(&mut self, outcome: &Result<(), Error>) {
+        if let Err(Error::Lost { reason, .. }) = outcome {
             self.recording.lost(*reason);
             if let Some(observed) = &mut self.observed {
                 observed.outcome = Some(named_reason(*reason));

@@ -9,7 +9,7 @@ use crate::platform::process::Process;
 
 pub(crate) fn random_bits() -> u64 {
     #[cfg(feature = "__sim")]
-    if let Some(bits) = crate::platform::simulated::said(|machine| machine.random_bits()) {
+    if let Some(bits) = crate::platform::simulated::from_machine(|machine| machine.random_bits()) {
         return bits;
     }
     MADE_IN.with_borrow_mut(|made_in| {
@@ -34,7 +34,7 @@ pub(crate) fn random_fraction() -> f64 {
 
 pub(crate) fn since_1970() -> Duration {
     #[cfg(feature = "__sim")]
-    if let Some(time) = crate::platform::simulated::said(|machine| machine.since_1970()) {
+    if let Some(time) = crate::platform::simulated::from_machine(|machine| machine.since_1970()) {
         return time;
     }
     SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default()

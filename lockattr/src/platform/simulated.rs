@@ -22,6 +22,6 @@ pub fn run_on(machine: Option<Rc<dyn Machine>>) {
     MACHINE.with(|current| current.replace(machine));
 }
 
-pub(crate) fn said<T>(ask: impl FnOnce(&dyn Machine) -> T) -> Option<T> {
-    MACHINE.try_with(|machine| machine.borrow().as_deref().map(ask)).ok().flatten()
+pub(crate) fn from_machine<T>(read: impl FnOnce(&dyn Machine) -> T) -> Option<T> {
+    MACHINE.try_with(|machine| machine.borrow().as_deref().map(read)).ok().flatten()
 }

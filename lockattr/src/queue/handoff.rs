@@ -1,8 +1,8 @@
-//! A handoff on its way to a waiter: it lies ready until the waiter picks it up.
+//! A hand-off on its way to a waiter: it is pending until the waiter picks it up.
 //!
-//! A waiter may never come to that, because its runtime does not drive it any more. So another waiter,
-//! or the watchdog, takes back a handoff that lies there for long, and lets it go on to the next waiter.
-//! The one that it was taken from is queued again when it is polled.
+//! A waiter may never pick it up, because its runtime does not poll it any more. So another waiter,
+//! or the watchdog, takes back a hand-off that has been pending for too long, and passes it to the
+//! next waiter. The waiter that missed it rejoins the queue when it is polled.
 
 use std::time::Duration;
 
@@ -10,32 +10,32 @@ use super::waiter::QueuedWaiter;
 use super::{ByName, Head, Name, Received, WaitQueue, WaitQueues, locked};
 use crate::platform::sync::{Arc, Instant};
 
-/// A handoff that lies ready for longer goes on to the next waiter.
+/// A hand-off that is pending for longer is passed to the next waiter.
 pub(crate) const PICK_UP_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// What a waiter's handoff brings.
+/// What a waiter is handed.
 #[derive(Debug)]
 pub(super) enum Handoff<T> {
     /// The lock, handed off.
     Lock(T),
-    /// The role of the head, with its number: this waiter now asks the store.
-    Ask(u64),
+    /// The role of the head, with its id: this waiter now sends the requests to the store.
+    Head(u64),
 }
 
-/// A handoff that lies ready for a waiter.
+/// A hand-off that its waiter has not picked up yet.
 pub(super) struct PendingHandoff<T> {
     id: u64,
     handoff: Handoff<T>,
-    /// When somebody first saw it lie there.
+    /// When another caller first saw it pending.
     seen: Option<Instant>,
 }
 
-/// What a look at the handoff that lies ready came to.
+/// The outcome of a check for hand-offs that were not picked up.
 #[derive(Debug)]
-#[must_use = "what was taken back goes on to the next when it is dropped"]
+#[must_use = "dropping it passes the hand-off to the next waiter"]
 pub(crate) enum Unclaimed<W, T, K = ()> {
     Nothing,
-    /// A hand-off is pending, and its waiter has time left.
+    /// Hand-offs are pending, and their waiters have time left.
     ForNow,
     TooLong(Received<W, T, K>),
 }
@@ -53,38 +53,38 @@ impl<W, T, K> SelectedWaiter<W, T, K> {
     }
 
     /// Hands the lock to the waiter, or returns it if the waiter is gone.
-    pub(crate) fn hand(self, lock: T) -> Result<(), T> {
+    pub(crate) fn hand_off(self, lock: T) -> Result<(), T> {
         let Self { queues, name, waiter } = self;
         {
             let mut by_name = queues.by_name(&name);
             if !by_name.queues.get_mut(&name).is_some_and(|queue| queue.unselect(waiter.id)) {
                 return Err(lock);
             }
-            by_name.put_ready(&name, waiter.id, Handoff::Lock(lock));
+            by_name.add_pending(&name, waiter.id, Handoff::Lock(lock));
         }
-        // Not while the lines are locked: the waiter that is woken may want them.
+        // The mutex is unlocked first: the woken waiter may lock it.
         waiter.notify();
         Ok(())
     }
 }
 
 impl<W, T, K> ByName<W, T, K> {
-    /// Lays a handoff ready for the waiter with this id.
-    pub(super) fn put_ready(&mut self, name: &str, id: u64, handoff: Handoff<T>) {
+    /// Stores a hand-off for the waiter with this id to pick up.
+    pub(super) fn add_pending(&mut self, name: &str, id: u64, handoff: Handoff<T>) {
         if let Some(queue) = self.queues.get_mut(name) {
-            queue.handed.push(PendingHandoff { id, handoff, seen: None });
-            self.handed += 1;
+            queue.pending.push(PendingHandoff { id, handoff, seen: None });
+            self.pending += 1;
         }
     }
 
-    /// The handoff that lies ready for the waiter with this id.
+    /// Takes out the hand-off for the waiter with this id.
     pub(super) fn pick_up(&mut self, name: &str, id: u64) -> Option<Handoff<T>> {
         let queue = self.queues.get_mut(name)?;
-        let at = queue.handed.iter().position(|handed| handed.id == id)?;
-        self.handed -= 1;
-        let handoff = queue.handed.swap_remove(at).handoff;
+        let at = queue.pending.iter().position(|pending| pending.id == id)?;
+        self.pending -= 1;
+        let handoff = queue.pending.swap_remove(at).handoff;
         if queue.has_no_head() {
-            self.forget_if_over(name);
+            self.remove_if_empty(name);
         }
         Some(handoff)
     }
@@ -93,27 +93,27 @@ impl<W, T, K> ByName<W, T, K> {
 impl<W, T, K> WaitQueue<W, T, K> {
     /// Returns whether this waiter was selected to get the lock, and unselects it.
     pub(super) fn unselect(&mut self, id: u64) -> bool {
-        let at = self.called.iter().position(|called| *called == id);
-        at.map(|at| self.called.swap_remove(at)).is_some()
+        let at = self.selected.iter().position(|selected| *selected == id);
+        at.map(|at| self.selected.swap_remove(at)).is_some()
     }
 
-    /// The waiter whose handoff lies ready for longer than it should; none if all may be picked up still.
-    /// Nothing if no handoff lies there.
+    /// The waiter whose hand-off has been pending for too long: `Some(None)` if none has, `None` if
+    /// no hand-off is pending.
     fn unclaimed(&mut self, now: Instant) -> Option<Option<u64>> {
-        let mut left = None;
-        for handed in &mut self.handed {
-            let seen = *handed.seen.get_or_insert(now);
+        let mut overdue = None;
+        for pending in &mut self.pending {
+            let seen = *pending.seen.get_or_insert(now);
             if now.saturating_duration_since(seen) >= PICK_UP_TIMEOUT {
-                left = left.or(Some(handed.id));
+                overdue = overdue.or(Some(pending.id));
             }
         }
-        (!self.handed.is_empty()).then_some(left)
+        (!self.pending.is_empty()).then_some(overdue)
     }
 }
 
 impl<W, T, K> WaitQueues<W, T, K> {
-    /// Looks at the handoff that lies ready for the lock of this name, and takes it back if it has lain
-    /// there since a look `PICK_UP_TIMEOUT` ago.
+    /// Checks the hand-offs that are pending for the lock of this name. Takes one back that a check
+    /// at least `PICK_UP_TIMEOUT` ago saw already.
     pub(crate) fn check_unclaimed(
         self: &Arc<Self>,
         name: &str,
@@ -131,31 +131,31 @@ impl<W, T, K> WaitQueues<W, T, K> {
         })
     }
 
-    /// The same for all locks.
+    /// Does the same for all locks.
     pub(crate) fn reclaim_all(self: &Arc<Self>, now: Instant) -> Vec<Received<W, T, K>> {
         let mut names = Vec::new();
         for shard in &self.shards {
             let by_name = locked(shard);
-            if by_name.handed > 0 {
-                let handed = by_name.queues.iter().filter(|(_, queue)| !queue.handed.is_empty());
-                names.extend(handed.map(|(name, _)| name.clone()));
+            if by_name.pending > 0 {
+                let pending = by_name.queues.iter().filter(|(_, queue)| !queue.pending.is_empty());
+                names.extend(pending.map(|(name, _)| name.clone()));
             }
         }
         // Sorted, because the order of a map differs from run to run.
         names.sort();
-        let looked = names.iter().map(|name| self.check_unclaimed(name, now));
-        let taken = looked.filter_map(|lying| match lying {
-            Unclaimed::TooLong(came) => Some(came),
+        let checked = names.iter().map(|name| self.check_unclaimed(name, now));
+        let reclaimed = checked.filter_map(|unclaimed| match unclaimed {
+            Unclaimed::TooLong(received) => Some(received),
             Unclaimed::Nothing | Unclaimed::ForNow => None,
         });
-        taken.collect()
+        reclaimed.collect()
     }
 
     pub(super) fn received(self: &Arc<Self>, name: Name, handoff: Handoff<T>) -> Received<W, T, K> {
         match handoff {
             Handoff::Lock(lock) => Received::Lock(lock),
-            Handoff::Ask(number) => {
-                Received::Ask(Head { queues: self.clone(), name, number, left: false })
+            Handoff::Head(id) => {
+                Received::Head(Head { queues: self.clone(), name, id, left: false })
             }
         }
     }

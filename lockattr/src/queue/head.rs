@@ -1,4 +1,5 @@
-//! The head of a wait queue: the caller of this process that asks the store, or holds the lock.
+//! The head of a wait queue: the caller of this process that sends the requests to the store, or
+//! holds the lock.
 
 use std::collections::hash_map::Entry;
 use std::fmt;
@@ -8,62 +9,63 @@ use super::waiter::QueuedWaiter;
 use super::{ByName, Limits, Name, WaitQueue, WaitQueues, wake};
 use crate::platform::sync::{Arc, Instant};
 
-/// What follows when the head is done.
+/// What happens to the lock when its holder is done.
 pub(crate) enum Next<W, T, K = ()> {
     /// This waiter gets the lock.
-    Hand(SelectedWaiter<W, T, K>),
-    /// No caller who could have it from here; the next one, if any, asks the store.
+    Waiter(SelectedWaiter<W, T, K>),
+    /// No waiter can get it from here. The next one, if any, sends a request to the store.
     Store {
         /// Whether another process waits.
         contended: bool,
     },
 }
 
-/// The head of a wait queue. It asks the store, or holds the lock. When it is dropped, the next waiter
-/// becomes the head.
+/// The head of a wait queue: it sends the requests to the store, or holds the lock. When it is
+/// dropped, the next waiter becomes the head.
 pub(crate) struct Head<W, T, K = ()> {
     pub(super) queues: Arc<WaitQueues<W, T, K>>,
     pub(super) name: Name,
-    pub(super) number: u64,
+    pub(super) id: u64,
     pub(super) left: bool,
 }
 
-/// The head as seen by callers that hold the lock together. The last of them drops the head.
+/// A view of the head for callers that hold the lock together. The last of them drops the head.
 pub(crate) struct SharedHead<W, T, K = ()> {
     queues: Arc<WaitQueues<W, T, K>>,
     name: Name,
-    number: u64,
+    id: u64,
 }
 
 impl<W, T, K> Head<W, T, K> {
-    /// The store granted the lock, and reported whether other claims waited at that moment; this process
-    /// may have been notified of later ones before. `ours` is what waiters here learn about the lock.
+    /// Records that the store granted the lock, and whether it reported waiting claims. This
+    /// process may have been notified of later claims before. `ours` is what waiters here learn
+    /// about the lock.
     pub(crate) fn granted(&self, contended: bool, ours: K, now: Instant) {
         let known_waiters = {
             let mut by_name = self.queues.by_name(&self.name);
-            let Some(queue) = by_name.of(self) else { return };
+            let Some(queue) = by_name.queue_of(self) else { return };
             if contended || queue.contended.is_some() {
                 queue.contended = Some((now, 0));
             }
-            queue.learns(ours, true)
+            queue.learn(ours, true)
         };
         wake(known_waiters);
     }
 
-    /// The store answered that another process holds the lock, or did not answer.
+    /// Records what the store answered, or that it did not answer.
     pub(crate) fn learned(&self, known: K) {
         let known_waiters = {
             let mut by_name = self.queues.by_name(&self.name);
-            let Some(queue) = by_name.of(self) else { return };
+            let Some(queue) = by_name.queue_of(self) else { return };
             queue.is_answered = true;
-            queue.learns(known, false)
+            queue.learn(known, false)
         };
         wake(known_waiters);
     }
 
-    /// It lives, and has nothing else to say.
-    pub(crate) fn shows_life(&self) {
-        if let Some(queue) = self.queues.by_name(&self.name).of(self) {
+    /// Shows that the head is alive.
+    pub(crate) fn show_life(&self) {
+        if let Some(queue) = self.queues.by_name(&self.name).queue_of(self) {
             queue.signs += 1;
         }
     }
@@ -74,35 +76,35 @@ impl<W, T, K> Head<W, T, K> {
         K: Clone,
     {
         let mut by_name = self.queues.by_name(&self.name);
-        by_name.of(self)?.known.as_ref().map(|(known, _)| known.clone())
+        by_name.queue_of(self)?.known.as_ref().map(|(known, _)| known.clone())
     }
 
-    /// Who gets the lock next, if `fits` says that the first in the queue can have it from here.
+    /// Selects the waiter that gets the lock next: the first in the queue, if it `fits`.
     pub(crate) fn next(&self, now: Instant, fits: impl FnOnce(&W) -> bool) -> Next<W, T, K> {
-        self.queues.next(&self.name, self.number, now, fits)
+        self.queues.next(&self.name, self.id, now, fits)
     }
 
-    /// From now on several callers hold the lock together. From `ours`, waiters here learn how to join
-    /// them.
-    pub(crate) fn shares(&self, ours: K) {
-        if let Some(queue) = self.queues.by_name(&self.name).of(self) {
+    /// Records that several callers hold the lock together from now on. `ours` shows waiters here
+    /// how to join them.
+    pub(crate) fn share(&self, ours: K) {
+        if let Some(queue) = self.queues.by_name(&self.name).queue_of(self) {
             queue.known = Some((ours, true));
             queue.signs += 1;
         }
     }
 
-    /// The head as seen by callers that hold the lock together.
-    pub(crate) fn front(&self) -> SharedHead<W, T, K> {
-        SharedHead { queues: self.queues.clone(), name: self.name.clone(), number: self.number }
+    /// A view of this head for callers that hold the lock together.
+    pub(crate) fn shared(&self) -> SharedHead<W, T, K> {
+        SharedHead { queues: self.queues.clone(), name: self.name.clone(), id: self.id }
     }
 
-    /// Leaves the lock here until `until`, for the next call; gives it back if somebody waits.
+    /// Caches the lock here until `until`, for the next call. Returns it if any caller waits.
     pub(crate) fn cache(mut self, lock: T, until: Instant) -> Result<(), T> {
         let queues = self.queues.clone();
         let mut by_name = queues.by_name(&self.name);
-        match by_name.of(&self) {
+        match by_name.queue_of(&self) {
             Some(queue) if queue.waiting.is_empty() && queue.contended.is_none() => {
-                queue.kept = Some(Box::new((lock, until)));
+                queue.cached = Some(Box::new((lock, until)));
                 self.left = true;
                 Ok(())
             }
@@ -118,23 +120,24 @@ impl<W, T, K> Head<W, T, K> {
         self.left = true;
         let waiter = {
             let mut by_name = self.queues.by_name(&self.name);
-            // The usual end of a free lock: its name is looked up once.
+            // The usual end of a free lock, so it looks the name up only once.
             let Entry::Occupied(mut queue) = by_name.queues.entry(self.name.clone()) else {
                 return;
             };
-            if queue.get().head != self.number {
+            if queue.get().head != self.id {
                 return;
             }
-            let alone = queue.get().called.is_empty() && queue.get().handed.is_empty();
-            if alone && queue.get().waiting.is_empty() {
+            let is_last = queue.get().selected.is_empty() && queue.get().pending.is_empty();
+            if is_last && queue.get().waiting.is_empty() {
                 queue.remove();
                 return;
             }
-            // What the store last said of it stays true for now; that it was ours does not.
+            // What the store last reported stays true for now; that this process holds the lock
+            // does not.
             queue.get_mut().known.take_if(|(_, ours)| *ours);
-            by_name.ask_next(&self.name)
+            by_name.promote_next(&self.name)
         };
-        // Not while the lines are locked: the caller that is woken may want them.
+        // The mutex is unlocked first: the woken waiter may lock it.
         if let Some(waiter) = waiter {
             waiter.notify();
         }
@@ -142,70 +145,71 @@ impl<W, T, K> Head<W, T, K> {
 }
 
 impl<W, T, K> WaitQueues<W, T, K> {
-    /// Selects the next holder after the head with this number.
+    /// Selects the next holder after the head with this id.
     fn next(
         self: &Arc<Self>,
         name: &Name,
-        number: u64,
+        id: u64,
         now: Instant,
         fits: impl FnOnce(&W) -> bool,
     ) -> Next<W, T, K> {
         let mut by_name = self.by_name(name);
-        let Some(queue) = by_name.headed(name, number) else {
+        let Some(queue) = by_name.queue_headed_by(name, id) else {
             return Next::Store { contended: false };
         };
-        let nobody = Next::Store { contended: queue.contended.is_some() };
+        let to_store = Next::Store { contended: queue.contended.is_some() };
         if !queue.waiting.front().is_some_and(|waiter| fits(&waiter.wants)) {
-            return nobody;
+            return to_store;
         }
         let Limits { count, time } = self.limits;
-        if let Some((since, passed)) = &mut queue.contended {
-            if *passed >= count || now.saturating_duration_since(*since) >= time {
-                return nobody;
+        if let Some((since, handoffs)) = &mut queue.contended {
+            if *handoffs >= count || now.saturating_duration_since(*since) >= time {
+                return to_store;
             }
-            *passed += 1;
+            *handoffs += 1;
         }
-        let Some(waiter) = queue.waiting.pop_front() else { return nobody };
-        queue.called.push(waiter.id);
-        Next::Hand(SelectedWaiter { queues: self.clone(), name: name.clone(), waiter })
+        let Some(waiter) = queue.waiting.pop_front() else { return to_store };
+        queue.selected.push(waiter.id);
+        Next::Waiter(SelectedWaiter { queues: self.clone(), name: name.clone(), waiter })
     }
 }
 
 impl<W, T, K> SharedHead<W, T, K> {
-    /// Who may have the lock beside those who have it, if `fits` says that the first in the queue can.
+    /// Selects a waiter that joins the present holders: the first in the queue, if it `fits`.
     pub(crate) fn next(&self, now: Instant, fits: impl FnOnce(&W) -> bool) -> Next<W, T, K> {
-        self.queues.next(&self.name, self.number, now, fits)
+        self.queues.next(&self.name, self.id, now, fits)
     }
 
     /// Whether `which` is true of any waiter.
     pub(crate) fn any_waits(&self, which: impl Fn(&W) -> bool) -> bool {
         let mut by_name = self.queues.by_name(&self.name);
-        let queue = by_name.headed(&self.name, self.number);
+        let queue = by_name.queue_headed_by(&self.name, self.id);
         queue.is_some_and(|queue| queue.waiting.iter().any(|waiter| which(&waiter.wants)))
     }
 }
 
 impl<W, T, K> ByName<W, T, K> {
-    /// The queue of a head, unless that was passed over.
-    fn of(&mut self, head: &Head<W, T, K>) -> Option<&mut WaitQueue<W, T, K>> {
-        self.headed(&head.name, head.number)
+    /// The queue of a head, unless the head was replaced.
+    fn queue_of(&mut self, head: &Head<W, T, K>) -> Option<&mut WaitQueue<W, T, K>> {
+        self.queue_headed_by(&head.name, head.id)
     }
 
-    fn headed(&mut self, name: &str, number: u64) -> Option<&mut WaitQueue<W, T, K>> {
-        self.queues.get_mut(name).filter(|queue| queue.head == number)
+    fn queue_headed_by(&mut self, name: &str, id: u64) -> Option<&mut WaitQueue<W, T, K>> {
+        self.queues.get_mut(name).filter(|queue| queue.head == id)
     }
 
-    /// The first waiter becomes the head, once it is notified; without one there is no queue any more.
-    pub(super) fn ask_next(&mut self, name: &str) -> Option<QueuedWaiter<W>> {
-        let number = self.number();
+    /// Makes the first waiter the head and returns it, to be notified. Without a waiter, removes
+    /// the queue.
+    pub(super) fn promote_next(&mut self, name: &str) -> Option<QueuedWaiter<W>> {
+        let id = self.next_id();
         let queue = self.queues.get_mut(name)?;
         queue.contended = None;
-        queue.begin(number);
+        queue.set_head(id);
         let Some(waiter) = queue.waiting.pop_front() else {
-            self.leave_without_head(name);
+            self.remove_head(name);
             return None;
         };
-        self.put_ready(name, waiter.id, Handoff::Ask(number));
+        self.add_pending(name, waiter.id, Handoff::Head(id));
         Some(waiter)
     }
 }

@@ -1,13 +1,14 @@
-//! The wait queues inside a process. Of all callers that want the same lock, the head of the queue asks the
-//! store. The others wait behind it, and a holder hands the lock to the next one without asking the store
-//! (lock cohorting: Dice, Marathe, Shavit, `PPoPP` 2012). No I/O, and no clock of its own.
+//! The wait queues inside a process. Of all callers that want the same lock, only the head of the
+//! queue sends requests to the store. The others wait behind it, and a holder hands the lock to the
+//! next waiter without a request to the store (lock cohorting: Dice, Marathe, Shavit, `PPoPP`
+//! 2012). No I/O, and no clock of its own.
 //!
-//! So a process has one entry in the store's wait queue for a lock, however many of its callers wait, and a
-//! waiter whose wait budget ends need not ask the store: all of its queue [knows](Waiter::known) what the head
-//! learned last.
+//! So a process has one entry in the store's wait queue for a lock, however many of its callers
+//! wait. A waiter whose wait budget ends needs no request of its own: its whole queue
+//! [knows](Waiter::known) what the head learned last.
 //!
-//! `W` is what a waiter wants, `T` what it is handed, `K` what is known of the lock: none of them is
-//! read here.
+//! `W` is what a waiter wants, `T` what it is handed, `K` what is known about the lock. This module
+//! reads none of them.
 
 mod handoff;
 mod head;
@@ -29,8 +30,8 @@ use head_bypass::HeadBypass;
 use waiter::QueuedWaiter;
 pub(crate) use waiter::{Received, Waiter};
 
-/// How often, and for how long, a process hands a lock to its own callers while another process waits for it.
-/// Permits always have these limits.
+/// How often, and for how long, a process hands a lock to its own callers while another process
+/// waits for it. Permits always have these limits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) count: u32,
@@ -47,56 +48,57 @@ pub(crate) struct WaitQueues<W, T, K = ()> {
 
 type Shard<W, T, K> = Mutex<ByName<W, T, K>>;
 
-/// A name, shared by its queue and those who stand in it.
+/// The name of a lock, shared by its queue and that queue's waiters.
 type Name = Arc<str>;
 
 struct ByName<W, T, K> {
     queues: HashMap<Name, WaitQueue<W, T, K>, NameHasher>,
-    /// Waiters that were taken out to ask the store beside the head, and with what they share their place.
-    /// Not in their queue: that may be gone before they come to it.
+    /// Waiters that were taken out of their queue to send requests in parallel with the head, each
+    /// with the claim that it is a companion of. Stored here, because the queue may be removed
+    /// before such a waiter is polled.
     probes: HashMap<u64, K>,
-    /// The last number given. Waiters and heads are numbered together.
+    /// The last id given. Waiters and heads share one sequence.
     last_id: u64,
-    handed: usize,
+    pending: usize,
 }
 
-/// One queue: there is one as long as somebody is ahead, or the lock is kept here, or a turn is on its way.
+/// The queue of one lock. It exists while there is a head, a cached lock, or a pending hand-off.
 struct WaitQueue<W, T, K> {
-    /// The number of its head. One that was passed over has another, and nothing to say any more. [`NO_HEAD`]
-    /// if a turn is on its way and else no caller is here.
+    /// The id of the head; [`NO_HEAD`] if only hand-offs are pending. A replaced head has another
+    /// id, and its later reports are ignored.
     head: u64,
     waiting: VecDeque<QueuedWaiter<W>>,
-    /// Waiters that were taken out to get the lock. Several, if they share it.
-    called: Vec<u64>,
-    handed: Vec<PendingHandoff<T>>,
-    /// Since when another process waits, and how often the lock was handed off since.
+    /// Waiters that were taken out of the queue to get the lock. Several, if they share it.
+    selected: Vec<u64>,
+    pending: Vec<PendingHandoff<T>>,
+    /// Since when another process waits, and how many hand-offs there were since then.
     contended: Option<(Instant, u32)>,
-    /// Callers that bypass the head while it asks the store.
-    past: Option<HeadBypass>,
-    /// Whether the head has an answer, and so is in the store's queue.
+    /// How many callers bypassed the head while it waits for the store.
+    bypass: Option<HeadBypass>,
+    /// Whether the store has answered the head, which is then in the store's queue.
     is_answered: bool,
-    /// The lock, while no caller has it and it is kept for the next call; and until when.
-    /// Boxed, because most lines are of locks that somebody has.
-    kept: Option<Box<(T, Instant)>>,
-    /// What the head learned last, and whether that is that this process holds the lock.
+    /// The lock and the end of its time in the cache, while no caller has it. Boxed, because most
+    /// queues belong to locks that a caller holds.
+    cached: Option<Box<(T, Instant)>>,
+    /// What the head learned last, and whether it is that this process holds the lock.
     known: Option<(K, bool)>,
-    /// Waiters to notify when something is known.
+    /// Waiters to notify when something becomes known.
     known_waiters: Vec<oneshot::Sender<()>>,
-    /// The claim that present waiters may be companions of since the last grant, and the first number after
-    /// theirs.
+    /// The claim that was granted last, and the first id after the waiters that were present then:
+    /// those may become its companions.
     companions: Option<(K, u64)>,
-    /// How often the head showed that it is alive.
+    /// The number of signs of life from the head.
     signs: u64,
-    /// How many callers have asked in parallel with the head since it began to ask.
+    /// How many callers have sent requests in parallel with the head since its last report.
     probe_count: u32,
-    /// Whether a waiter asks the store for the whole queue, because the head is silent.
+    /// Whether a waiter sends a request for the whole queue, because the head is silent.
     probed_for_all: bool,
 }
 
-/// The head of a queue that has none.
+/// The head of a queue without a head.
 const NO_HEAD: u64 = 0;
 
-/// How many callers at most ask in parallel with a head that has no answer yet.
+/// How many callers may send requests in parallel with a head that has no answer yet.
 const MAX_PROBES: u32 = 32;
 
 impl<W, T, K> WaitQueue<W, T, K> {
@@ -104,12 +106,12 @@ impl<W, T, K> WaitQueue<W, T, K> {
         Self {
             head: 0,
             waiting: VecDeque::new(),
-            called: Vec::new(),
-            handed: Vec::new(),
+            selected: Vec::new(),
+            pending: Vec::new(),
             contended: None,
-            past: None,
+            bypass: None,
             is_answered: false,
-            kept: None,
+            cached: None,
             known: None,
             known_waiters: Vec::new(),
             companions: None,
@@ -119,18 +121,18 @@ impl<W, T, K> WaitQueue<W, T, K> {
         }
     }
 
-    /// Installs another head, which has not asked yet.
-    fn begin(&mut self, head: u64) {
+    /// Installs a new head, which has sent no request yet.
+    fn set_head(&mut self, head: u64) {
         (self.head, self.is_answered) = (head, false);
     }
 
-    /// Whether a caller that comes is the head.
+    /// Whether the next caller that joins becomes the head.
     fn has_no_head(&self) -> bool {
         self.head == NO_HEAD
     }
 
-    /// Records what is known now, and returns the waiters to wake.
-    fn learns(&mut self, known: K, ours: bool) -> Vec<oneshot::Sender<()>> {
+    /// Records what is known now, and returns the senders that wake the waiters.
+    fn learn(&mut self, known: K, ours: bool) -> Vec<oneshot::Sender<()>> {
         self.known = Some((known, ours));
         self.signs += 1;
         (self.probed_for_all, self.probe_count) = (false, 0);
@@ -139,54 +141,55 @@ impl<W, T, K> WaitQueue<W, T, K> {
 }
 
 impl<W, T, K> ByName<W, T, K> {
-    /// A new number, greater than all before.
-    fn number(&mut self) -> u64 {
+    /// Returns a new id, greater than all before.
+    fn next_id(&mut self) -> u64 {
         self.last_id += 1;
         self.last_id
     }
 
-    /// The queue of this name has no head any more, and no caller waits there. It goes when no turn is on its way.
-    fn leave_without_head(&mut self, name: &str) {
+    /// Removes the head of this queue, which no caller waits in, and the queue unless a hand-off is
+    /// pending.
+    fn remove_head(&mut self, name: &str) {
         if let Some(queue) = self.queues.get_mut(name) {
             queue.head = NO_HEAD;
-            self.forget_if_over(name);
+            self.remove_if_empty(name);
         }
     }
 
-    /// Forgets the queue of this name, if it is there for no caller.
-    fn forget_if_over(&mut self, name: &str) {
+    /// Removes the queue of this name if it has neither a head nor pending hand-offs.
+    fn remove_if_empty(&mut self, name: &str) {
         let is_over = |queue: &WaitQueue<W, T, K>| {
-            queue.has_no_head() && queue.called.is_empty() && queue.handed.is_empty()
+            queue.has_no_head() && queue.selected.is_empty() && queue.pending.is_empty()
         };
         if self.queues.get(name).is_some_and(is_over) {
             self.queues.remove(name);
         }
     }
 
-    /// Makes a new head of the queue of this name, which is there from now on: its number.
+    /// Installs a new head in the queue of this name, which is created if needed. Returns its id.
     fn new_head(&mut self, name: &str) -> u64 {
-        let number = self.number();
+        let id = self.next_id();
         match self.queues.get_mut(name) {
-            Some(queue) => queue.begin(number),
+            Some(queue) => queue.set_head(id),
             None => {
-                self.queues.insert(name.into(), WaitQueue { head: number, ..WaitQueue::new() });
+                self.queues.insert(name.into(), WaitQueue { head: id, ..WaitQueue::new() });
             }
         }
-        number
+        id
     }
 }
 
 #[derive(Debug)]
 pub(crate) enum Joined<W, T, K = ()> {
-    /// It is the head, and has the lock if that was cached.
+    /// The caller is the head, and gets the lock if that was cached.
     Head(Head<W, T, K>, Option<T>),
-    /// It waits behind the head.
+    /// The caller waits behind the head.
     Waiting(Waiter<W, T, K>),
 }
 
 #[derive(Debug)]
 pub(crate) enum CachedLock<T> {
-    Over(T),
+    Expired(T),
     Until(Instant),
     Gone,
 }
@@ -196,43 +199,38 @@ impl<W, T, K> WaitQueues<W, T, K> {
         let hasher = NameHasher::default();
         let shards = std::array::from_fn(|_| {
             let (queues, probes) = (HashMap::with_hasher(hasher.clone()), HashMap::new());
-            Mutex::new(ByName { queues, probes, last_id: 0, handed: 0 })
+            Mutex::new(ByName { queues, probes, last_id: 0, pending: 0 })
         });
         Arc::new(Self { shards, hasher, limits })
     }
 
-    /// Joins the queue for the lock of this name. A caller that left the queue to ask in parallel with the head passes
-    /// its `number` to get its place back.
-    pub(crate) fn join(
-        self: &Arc<Self>,
-        name: &str,
-        wants: W,
-        number: Option<u64>,
-    ) -> Joined<W, T, K>
+    /// Joins the queue for the lock of this name. A waiter that left the queue to send a request in
+    /// parallel with the head passes its `id` to get its position back.
+    pub(crate) fn join(self: &Arc<Self>, name: &str, wants: W, id: Option<u64>) -> Joined<W, T, K>
     where
         W: Clone,
     {
         let mut by_name = self.by_name(name);
-        let kept = match by_name.queues.get_mut(name) {
+        let cached = match by_name.queues.get_mut(name) {
             None => None,
-            Some(queue) if queue.kept.is_some() => queue.kept.take(),
+            Some(queue) if queue.cached.is_some() => queue.cached.take(),
             Some(queue) if queue.has_no_head() => None,
             Some(_) => {
-                let id = number.unwrap_or_else(|| by_name.number());
-                return Joined::Waiting(self.behind(&mut by_name, name, id, wants));
+                let id = id.unwrap_or_else(|| by_name.next_id());
+                return Joined::Waiting(self.join_behind(&mut by_name, name, id, wants));
             }
         };
-        Joined::Head(self.head(&mut by_name, name), kept.map(|kept| kept.0))
+        Joined::Head(self.head(&mut by_name, name), cached.map(|cached| cached.0))
     }
 
-    /// What `tell` makes of what is known of the lock of this name.
-    pub(crate) fn knows<R>(&self, name: &str, read: impl FnOnce(&K) -> R) -> Option<R> {
+    /// Returns what `read` makes of what is known about the lock of this name.
+    pub(crate) fn read_known<R>(&self, name: &str, read: impl FnOnce(&K) -> R) -> Option<R> {
         let by_name = self.by_name(name);
         by_name.queues.get(name)?.known.as_ref().map(|(known, _)| read(known))
     }
 
-    /// A place in the queue of this name, in the order of the numbers.
-    fn behind(
+    /// Adds a waiter behind the head, in the order of ids.
+    fn join_behind(
         self: &Arc<Self>,
         by_name: &mut ByName<W, T, K>,
         name: &str,
@@ -242,40 +240,42 @@ impl<W, T, K> WaitQueues<W, T, K> {
     where
         W: Clone,
     {
-        let (sender, turn) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         if let Some(queue) = by_name.queues.get_mut(name) {
             let at = queue.waiting.partition_point(|waiter| waiter.id < id);
-            queue.waiting.insert(at, QueuedWaiter { id, wants: wants.clone(), turn: sender });
+            queue.waiting.insert(at, QueuedWaiter { id, wants: wants.clone(), sender });
         }
-        Waiter { queues: self.clone(), name: name.into(), id, wants, turn }
+        Waiter { queues: self.clone(), name: name.into(), id, wants, receiver }
     }
 
-    /// The place in front for the lock of this name, if no caller has it, and the lock if it is kept.
+    /// Becomes the head for the lock of this name if there is none, and takes the lock if it is
+    /// cached.
     pub(crate) fn try_join(self: &Arc<Self>, name: &str) -> Option<(Head<W, T, K>, Option<T>)> {
         let mut by_name = self.by_name(name);
-        let number = by_name.number();
+        let id = by_name.next_id();
         let name = Name::from(name);
-        // The usual way to a free lock: its name is looked up once.
-        let kept = match by_name.queues.entry(name.clone()) {
+        // The usual path to a free lock, so it looks the name up only once.
+        let cached = match by_name.queues.entry(name.clone()) {
             Entry::Vacant(vacant) => {
-                vacant.insert(WaitQueue { head: number, ..WaitQueue::new() });
+                vacant.insert(WaitQueue { head: id, ..WaitQueue::new() });
                 None
             }
             Entry::Occupied(mut queue) => {
                 let queue = queue.get_mut();
-                let kept = queue.kept.take();
-                if kept.is_none() && !queue.has_no_head() {
+                let cached = queue.cached.take();
+                if cached.is_none() && !queue.has_no_head() {
                     return None;
                 }
-                queue.begin(number);
-                kept.map(|kept| kept.0)
+                queue.set_head(id);
+                cached.map(|cached| cached.0)
             }
         };
-        Some((Head { queues: self.clone(), name, number, left: false }, kept))
+        Some((Head { queues: self.clone(), name, id, left: false }, cached))
     }
 
-    /// Whether a caller that could share the lock may ask the store in parallel with the head: the head's first request
-    /// has no answer yet, and no caller waits behind it. At most [`MAX_PROBES`] may.
+    /// Whether a caller that can share the lock may send a request in parallel with the head: the
+    /// head's first request has no answer yet, and no caller waits behind it. Counts the caller, up
+    /// to [`MAX_PROBES`].
     pub(crate) fn may_probe(&self, name: &str) -> bool {
         let queues = &mut self.by_name(name).queues;
         let Some(queue) = queues.get_mut(name) else { return false };
@@ -285,8 +285,8 @@ impl<W, T, K> WaitQueues<W, T, K> {
         may
     }
 
-    /// Whether a waiter may ask the store for its whole queue, because the head is silent. Only
-    /// the first caller of this method may.
+    /// Whether a waiter may send a request for its whole queue, because the head is silent. `true`
+    /// for the first caller only.
     pub(crate) fn may_probe_for_all(&self, name: &str) -> bool {
         let queues = &mut self.by_name(name).queues;
         queues
@@ -294,12 +294,13 @@ impl<W, T, K> WaitQueues<W, T, K> {
             .is_some_and(|queue| !std::mem::replace(&mut queue.probed_for_all, true))
     }
 
-    /// Records what a caller that asked in parallel with the head has learned.
+    /// Records what a caller learned that sent a request in parallel with the head.
     pub(crate) fn learned(&self, name: &str, known: K) {
         self.learned_if(name, known, |_| true);
     }
 
-    /// A caller learned this that asked beside the head: for all, or it is no other caller's concern.
+    /// Records what a caller learned that sent a request for the whole queue; ignored if it sent
+    /// one only for itself.
     pub(crate) fn learned_for_all(&self, name: &str, known: K) {
         self.learned_if(name, known, |queue| queue.probed_for_all);
     }
@@ -310,12 +311,12 @@ impl<W, T, K> WaitQueues<W, T, K> {
             let queue =
                 queues.get_mut(name).filter(|queue| queue.known.is_none() && concerns(queue));
             let Some(queue) = queue else { return };
-            queue.learns(known, false)
+            queue.learn(known, false)
         };
         wake(known_waiters);
     }
 
-    /// A caller that asked for all is gone without an answer, and another may.
+    /// A caller that sent a request for the whole queue is gone without an answer: another may try.
     pub(crate) fn probe_ended(&self, name: &str) {
         let known_waiters = {
             let queues = &mut self.by_name(name).queues;
@@ -328,8 +329,9 @@ impl<W, T, K> WaitQueues<W, T, K> {
         wake(known_waiters);
     }
 
-    /// The lock was granted in a mode that others can share. The present waiters share the place of `granted`
-    /// in the store's queue. Later ones do not, or other processes would starve.
+    /// The lock was granted in a mode that others can share. The waiters that are present now may
+    /// share the place of `granted` in the store's queue. Later ones may not, or other processes
+    /// would starve.
     pub(crate) fn share(&self, name: &str, granted: K) {
         let mut by_name = self.by_name(name);
         let next = by_name.last_id + 1;
@@ -338,22 +340,22 @@ impl<W, T, K> WaitQueues<W, T, K> {
         }
     }
 
-    /// The claim whose place the waiter of this number shares.
-    pub(crate) fn companion(&self, name: &str, number: u64) -> Option<K>
+    /// The claim whose place the waiter with this id may share.
+    pub(crate) fn companion(&self, name: &str, id: u64) -> Option<K>
     where
         K: Clone,
     {
         let by_name = self.by_name(name);
         let companions = by_name.queues.get(name)?.companions.as_ref();
-        companions.filter(|(_, next)| number < *next).map(|(granted, _)| granted.clone())
+        companions.filter(|(_, next)| id < *next).map(|(granted, _)| granted.clone())
     }
 
-    /// The head's number, and a counter that grows as long as the head is alive.
+    /// The id of the head, and a counter that grows while the head is alive.
     pub(crate) fn signs(&self, name: &str) -> Option<(u64, u64)> {
         self.by_name(name).queues.get(name).map(|queue| (queue.head, queue.signs))
     }
 
-    /// Replaces a head that has shown no sign of life since `signs`, and does not hold the lock.
+    /// Replaces a head that has shown no sign of life since `signs` and does not hold the lock.
     pub(crate) fn skip_silent_head(&self, name: &str, signs: (u64, u64)) {
         let waiter = {
             let mut by_name = self.by_name(name);
@@ -363,7 +365,7 @@ impl<W, T, K> WaitQueues<W, T, K> {
                 return;
             }
             queue.known = None;
-            by_name.ask_next(name)
+            by_name.promote_next(name)
         };
         // The mutex is unlocked first: the woken waiter may lock it.
         if let Some(waiter) = waiter {
@@ -371,8 +373,8 @@ impl<W, T, K> WaitQueues<W, T, K> {
         }
     }
 
-    /// The lock was granted in a mode that others can share. The first `count` waiters that share the place,
-    /// and can share the lock, ask the store too, all at once.
+    /// The lock was granted in a mode that others can share. The first `count` waiters that may
+    /// share its place, and can share the lock, send requests too, all at once.
     pub(crate) fn send_probes(&self, name: &str, count: usize, can_share: impl Fn(&W) -> bool)
     where
         K: Clone,
@@ -382,17 +384,17 @@ impl<W, T, K> WaitQueues<W, T, K> {
             let ByName { queues, probes, .. } = &mut *by_name;
             let Some(queue) = queues.get_mut(name) else { return };
             let Some((granted, next)) = &queue.companions else { return };
-            let scouts_go = |one: &&QueuedWaiter<W>| one.id < *next && can_share(&one.wants);
-            let count = queue.waiting.iter().take(count).take_while(scouts_go).count();
+            let may_probe = |one: &&QueuedWaiter<W>| one.id < *next && can_share(&one.wants);
+            let count = queue.waiting.iter().take(count).take_while(may_probe).count();
             let sent: Vec<_> = queue.waiting.drain(..count).collect();
             probes.extend(sent.iter().map(|waiter| (waiter.id, granted.clone())));
             sent
         };
-        // Not while the lines are locked: a waiter that is woken may want them.
+        // The mutex is unlocked first: a woken waiter may lock it.
         probes.into_iter().for_each(QueuedWaiter::notify);
     }
 
-    /// Replaces a head whose lock is lost according to `lost`. The first waiter then asks the store.
+    /// Replaces a head whose lock is lost according to `lost`. The first waiter becomes the head.
     pub(crate) fn skip_lost_head(&self, name: &str, lost: impl Fn(&K) -> bool) {
         let waiter = {
             let mut by_name = self.by_name(name);
@@ -401,7 +403,7 @@ impl<W, T, K> WaitQueues<W, T, K> {
                 return;
             }
             queue.known = None;
-            by_name.ask_next(name)
+            by_name.promote_next(name)
         };
         // The mutex is unlocked first: the woken waiter may lock it.
         if let Some(waiter) = waiter {
@@ -409,31 +411,32 @@ impl<W, T, K> WaitQueues<W, T, K> {
         }
     }
 
-    /// A head of the queue of this name, which is there from now on.
+    /// Makes the caller the head of the queue of this name, which is created if needed.
     fn head(self: &Arc<Self>, by_name: &mut ByName<W, T, K>, name: &str) -> Head<W, T, K> {
-        let number = by_name.new_head(name);
-        Head { queues: self.clone(), name: name.into(), number, left: false }
+        let id = by_name.new_head(name);
+        Head { queues: self.clone(), name: name.into(), id, left: false }
     }
 
-    /// Another process waits for the lock of this name, or, without a name, for any of them. Returns the
-    /// cached ones, which the caller has to release.
-    #[must_use = "they are not kept any more"]
+    /// Records that another process waits for the lock of this name or, without a name, for any
+    /// lock. Returns the cached locks, which the caller has to release.
+    #[must_use = "the locks are no longer cached, and must be released"]
     pub(crate) fn contended(&self, name: Option<&str>, now: Instant) -> Vec<T> {
         let note = |queue: &mut WaitQueue<W, T, K>| {
             queue.contended.get_or_insert((now, 0));
         };
-        // In one step for each lock: the caller that takes a kept lock just then takes the note along.
+        // In one step for each lock, so that a caller that takes a cached lock meanwhile also gets
+        // the note.
         let Some(name) = name else {
             return self.take_all_cached(|queues| queues.values_mut().for_each(note));
         };
         let queues = &mut self.by_name(name).queues;
-        let kept = take_cached(queues, name);
+        let cached = take_cached(queues, name);
         queues.get_mut(name).into_iter().for_each(note);
-        kept.into_iter().collect()
+        cached.into_iter().collect()
     }
 
-    /// The cached lock of this name, or, without a name, all cached locks.
-    #[must_use = "they are not kept any more"]
+    /// Takes the cached lock of this name or, without a name, all cached locks.
+    #[must_use = "the locks are no longer cached, and must be released"]
     pub(crate) fn take_cached(&self, name: Option<&str>) -> Vec<T> {
         match name {
             Some(name) => take_cached(&mut self.by_name(name).queues, name).into_iter().collect(),
@@ -441,31 +444,31 @@ impl<W, T, K> WaitQueues<W, T, K> {
         }
     }
 
-    /// All cached locks; `also` runs in the same step.
+    /// Takes all cached locks; `also` runs in the same step.
     fn take_all_cached(
         &self,
         also: impl Fn(&mut HashMap<Name, WaitQueue<W, T, K>, NameHasher>),
     ) -> Vec<T> {
-        let mut kept = Vec::new();
+        let mut cached = Vec::new();
         for shard in &self.shards {
             let queues = &mut locked(shard).queues;
-            kept.extend(queues.extract_if(|_, queue| queue.kept.is_some()));
+            cached.extend(queues.extract_if(|_, queue| queue.cached.is_some()));
             also(queues);
         }
         // Sorted, because the order of a map differs from run to run.
-        kept.sort_by(|(one, _), (other, _)| one.cmp(other));
-        kept.into_iter().filter_map(|(_, queue)| queue.kept).map(|kept| kept.0).collect()
+        cached.sort_by(|(one, _), (other, _)| one.cmp(other));
+        cached.into_iter().filter_map(|(_, queue)| queue.cached).map(|cached| cached.0).collect()
     }
 
-    /// What is to be done at `now` with the lock of this name.
-    pub(crate) fn cached(&self, name: &str, now: Instant) -> CachedLock<T> {
+    /// Returns whether the cached lock of this name has to be released at `now`.
+    pub(crate) fn check_cached(&self, name: &str, now: Instant) -> CachedLock<T> {
         let queues = &mut self.by_name(name).queues;
-        match queues.get(name).and_then(|queue| queue.kept.as_ref()).map(|kept| kept.1) {
+        match queues.get(name).and_then(|queue| queue.cached.as_ref()).map(|cached| cached.1) {
             None => CachedLock::Gone,
             Some(until) if until > now => CachedLock::Until(until),
             Some(_) => {
-                let kept = queues.remove(name).and_then(|queue| queue.kept);
-                kept.map_or(CachedLock::Gone, |kept| CachedLock::Over(kept.0))
+                let cached = queues.remove(name).and_then(|queue| queue.cached);
+                cached.map_or(CachedLock::Gone, |cached| CachedLock::Expired(cached.0))
             }
         }
     }
@@ -486,14 +489,14 @@ fn take_cached<W, T, K>(
     queues: &mut HashMap<Name, WaitQueue<W, T, K>, NameHasher>,
     name: &str,
 ) -> Option<T> {
-    queues.get(name)?.kept.as_ref()?;
-    queues.remove(name)?.kept.map(|kept| kept.0)
+    queues.get(name)?.cached.as_ref()?;
+    queues.remove(name)?.cached.map(|cached| cached.0)
 }
 
-/// Only without the mutex: a woken waiter may lock it.
+/// Call without the mutex: a woken waiter may lock it.
 fn wake(known_waiters: Vec<oneshot::Sender<()>>) {
-    for one in known_waiters {
+    for sender in known_waiters {
         // The receiver may be gone.
-        let _gone: Result<(), ()> = one.send(());
+        let _gone: Result<(), ()> = sender.send(());
     }
 }

@@ -1,4 +1,4 @@
-//! Waiters behind the head of a wait queue, and how they learn of a hand-off.
+//! Waiters behind the head of a wait queue, and how they are notified of a hand-off.
 
 use std::fmt;
 
@@ -10,51 +10,51 @@ pub(super) struct QueuedWaiter<W> {
     pub(super) id: u64,
     pub(super) wants: W,
     /// Notifies the waiter that a hand-off is pending.
-    pub(super) turn: oneshot::Sender<()>,
+    pub(super) sender: oneshot::Sender<()>,
 }
 
 impl<W> QueuedWaiter<W> {
-    /// Tells it that its turn lies ready. One that is gone has passed it on.
+    /// Notifies the waiter that a hand-off is pending. If the waiter is gone, it has passed the
+    /// hand-off on.
     pub(super) fn notify(self) {
-        self.turn.send(()).ok();
+        self.sender.send(()).ok();
     }
 }
 
-/// A waiter, as its caller holds it. When it is dropped, it leaves the queue and passes on what it was
-/// handed.
+/// A waiter, as its caller holds it. Dropping it leaves the queue and passes on what it was handed.
 pub(crate) struct Waiter<W, T, K = ()> {
     pub(super) queues: Arc<WaitQueues<W, T, K>>,
     pub(super) name: Name,
     pub(super) id: u64,
     pub(super) wants: W,
-    pub(super) turn: oneshot::Receiver<()>,
+    pub(super) receiver: oneshot::Receiver<()>,
 }
 
 #[derive(Debug)]
 pub(crate) enum Received<W, T, K = ()> {
     Lock(T),
-    Ask(Head<W, T, K>),
-    /// It asks the store in parallel with the head, as a companion of this claim. If it cannot acquire the lock, it
-    /// rejoins the queue with this number.
+    Head(Head<W, T, K>),
+    /// The caller sends a request in parallel with the head, as a companion of this claim. If that
+    /// does not acquire the lock, it rejoins the queue with this id.
     Probe(u64, Option<K>),
 }
 
 impl<W: Clone, T, K> Waiter<W, T, K> {
-    /// Waits for the turn; nothing is lost if this is dropped.
+    /// Waits for a hand-off; nothing is lost if this is dropped.
     pub(crate) async fn received(&mut self) -> Received<W, T, K> {
         loop {
-            if (&mut self.turn).await.is_err() {
-                // A waiter is only taken out of the queue to be told.
+            if (&mut self.receiver).await.is_err() {
+                // A waiter is taken out of the queue only to be notified.
                 std::future::pending::<()>().await;
             }
-            if let Some(came) = self.pick_up() {
-                return came;
+            if let Some(received) = self.pick_up() {
+                return received;
             }
         }
     }
 
-    /// Its number: smaller numbers come first.
-    pub(crate) fn number(&self) -> u64 {
+    /// Its id: a waiter with a smaller id is ahead.
+    pub(crate) fn id(&self) -> u64 {
         self.id
     }
 
@@ -63,36 +63,36 @@ impl<W: Clone, T, K> Waiter<W, T, K> {
     where
         K: Clone,
     {
-        let (tells, changed) = oneshot::channel();
+        let (sender, changed) = oneshot::channel();
         if let Some(queue) = self.queues.by_name(&self.name).queues.get_mut(&self.name) {
             if let Some((known, _)) = &queue.known {
                 return Ok(known.clone());
             }
-            queue.known_waiters.push(tells);
+            queue.known_waiters.push(sender);
         }
         Err(changed)
     }
 
-    /// Picks the hand-off up. If others got it because it was pending for too long, the waiter rejoins the
-    /// queue at the front, or becomes the head of an empty one.
+    /// Picks the hand-off up. If it was pending for too long and was passed on, the waiter rejoins
+    /// the queue at the front, or becomes the head of an empty one.
     fn pick_up(&mut self) -> Option<Received<W, T, K>> {
         let queues = self.queues.clone();
         let mut by_name = queues.by_name(&self.name);
         if let Some(granted) = by_name.probes.remove(&self.id) {
             return Some(Received::Probe(self.id, Some(granted)));
         }
-        if let Some(turn) = by_name.pick_up(&self.name, self.id) {
-            return Some(queues.received(self.name.clone(), turn));
+        if let Some(handoff) = by_name.pick_up(&self.name, self.id) {
+            return Some(queues.received(self.name.clone(), handoff));
         }
-        let kept = match by_name.queues.get_mut(&self.name) {
+        let cached = match by_name.queues.get_mut(&self.name) {
             None => None,
-            Some(queue) if queue.kept.is_some() => queue.kept.take(),
+            Some(queue) if queue.cached.is_some() => queue.cached.take(),
             Some(queue) if queue.has_no_head() => None,
             Some(_) => {
-                let (sender, turn) = oneshot::channel();
-                let id = by_name.number();
-                (self.id, self.turn) = (id, turn);
-                let waiter = QueuedWaiter { id, wants: self.wants.clone(), turn: sender };
+                let (sender, receiver) = oneshot::channel();
+                let id = by_name.next_id();
+                (self.id, self.receiver) = (id, receiver);
+                let waiter = QueuedWaiter { id, wants: self.wants.clone(), sender };
                 if let Some(queue) = by_name.queues.get_mut(&self.name) {
                     queue.waiting.push_front(waiter);
                 }
@@ -100,10 +100,11 @@ impl<W: Clone, T, K> Waiter<W, T, K> {
             }
         };
         let head = queues.head(&mut by_name, &self.name);
-        // Not while the lines are locked. It was kept for one who wants it on options of its own.
+        // The mutex is unlocked first: dropping the cached lock may lock it. This waiter may want
+        // other options than the cached lock has.
         drop(by_name);
-        drop(kept);
-        Some(Received::Ask(head))
+        drop(cached);
+        Some(Received::Head(head))
     }
 }
 
@@ -114,18 +115,18 @@ impl<W, T, K> Drop for Waiter<W, T, K> {
         let Some(queue) = by_name.queues.get_mut(&self.name) else { return };
         if let Some(at) = queue.waiting.iter().position(|waiter| waiter.id == self.id) {
             let left = queue.waiting.remove(at);
-            // Not while the lines are locked: dropping it wakes the task that waits.
+            // The mutex is unlocked first: dropping the sender wakes the waiting task.
             drop(by_name);
             drop(left);
             return;
         }
-        // A holder that is about to hand the lock over then sees that this waiter is gone.
+        // A holder that is about to hand the lock off then sees that this waiter is gone.
         if queue.unselect(self.id) {
-            by_name.forget_if_over(&self.name);
+            by_name.remove_if_empty(&self.name);
         }
-        if let Some(turn) = by_name.pick_up(&self.name, self.id) {
+        if let Some(handoff) = by_name.pick_up(&self.name, self.id) {
             drop(by_name);
-            drop(self.queues.received(self.name.clone(), turn));
+            drop(self.queues.received(self.name.clone(), handoff));
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use super::attempts::Attempts;
 use super::queued_state::QueuedState;
 use super::{LockKey, Sharing, Subscriber};
-use crate::lock::key::{in_one_order, named};
+use crate::lock::key::{named, sorted_unique};
 use crate::lock::token::OwnerToken;
 use crate::platform::entropy::random_bits;
 
@@ -58,7 +58,7 @@ impl Claim {
         sharing: Sharing,
         label: &str,
     ) -> Self {
-        let keys = in_one_order(others.into_iter().chain([key]).collect());
+        let keys = sorted_unique(others.into_iter().chain([key]).collect());
         Self::with(subscriber.id(), keys.into(), sharing, label)
     }
 

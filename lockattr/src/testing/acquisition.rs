@@ -41,7 +41,7 @@ pub struct Acquisition {
     ///
     /// [`LockOptions::function`]: crate::LockOptions::function
     pub function: Option<&'static str>,
-    /// The service of the manager that was asked: identifies the
+    /// The service of the manager that was called: identifies the
     /// [process](super::TestLocks::another_process) of the test.
     pub service: String,
     /// Whether it is a nested call that re-entered a hold of its own call chain.
@@ -84,8 +84,8 @@ impl fmt::Display for Acquisition {
 pub enum Outcome {
     /// The request to the store is under way.
     Asking,
-    /// Another caller has the lock or is ahead: it waits in the queue, or pauses before it asks
-    /// again.
+    /// Another caller has the lock or is ahead: it waits in the queue, or pauses before its next
+    /// attempt.
     Waiting,
     /// It has the lock.
     Held,
@@ -103,7 +103,7 @@ pub enum Outcome {
     Invalid,
     /// Refused: it was part of a deadlock.
     Deadlock,
-    /// Its caller dropped it before it was answered.
+    /// Its caller dropped it before it had an outcome.
     Cancelled,
 }
 

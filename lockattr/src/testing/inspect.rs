@@ -209,18 +209,18 @@ impl TestLocks {
     }
 }
 
-/// Waits until `look` finds something: checks at each change, and when a lease ends.
+/// Waits until `find` finds something: checks at each change, and when a lease ends.
 async fn until<T>(
     changed: &Notify,
-    look: impl Fn() -> Option<T>,
+    find: impl Fn() -> Option<T>,
     by_itself: impl Fn() -> Option<Instant>,
 ) -> Option<T> {
     let limit = Instant::now() + LONG_ENOUGH;
     loop {
         let mut change = pin!(changed.notified());
-        // Listen first, then look, so that no change in between is missed.
+        // Register first, check second, so that no change in between is missed.
         change.as_mut().enable();
-        if let Some(found) = look() {
+        if let Some(found) = find() {
             return Some(found);
         }
         if Instant::now() >= limit {

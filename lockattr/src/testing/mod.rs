@@ -40,7 +40,7 @@
 //! # async fn main() {
 //! let locks = TestLocks::new();
 //!
-//! // Another node has it, and gives it back in time.
+//! // Another node has it, and releases it in time.
 //! locks.hold("product:42").release_after(Duration::from_secs(2));
 //! assert!(locks.scope(deduct(42)).await.is_ok());
 //!
@@ -117,7 +117,7 @@ impl TestLocks {
     /// Locks with the default settings: a TTL and a wait budget of ten seconds each.
     #[allow(clippy::new_without_default)] // Each call makes separate locks.
     pub fn new() -> Self {
-        Self::with(LockManager::builder()).expect("the defaults make sense")
+        Self::with(LockManager::builder()).expect("the default settings are valid")
     }
 
     /// Locks whose managers have these settings, which must contain neither a URL nor a store.

@@ -16,12 +16,12 @@ const NO_ANSWER_AFTER: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Fault {
     #[default]
-    Fair,
-    /// They are refused.
+    None,
+    /// Requests are refused.
     Cut,
-    /// They do not arrive.
+    /// Requests do not arrive.
     Hanging,
-    /// They take effect, and their answers are lost.
+    /// Requests take effect, and their answers are lost.
     AnswersLost,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Network {
 
 #[derive(Debug, Default)]
 struct State {
-    weather: Fault,
+    fault: Fault,
     /// How long each request takes.
     delay: Duration,
     /// How many of the next requests are refused.
@@ -42,10 +42,10 @@ struct State {
 }
 
 impl Network {
-    pub(super) fn set(&self, weather: Fault) {
+    pub(super) fn set(&self, fault: Fault) {
         let mut state = self.state();
-        state.weather = weather;
-        if weather == Fault::Fair {
+        state.fault = fault;
+        if fault == Fault::None {
             state.failing = 0;
             state.delay = Duration::ZERO;
         }
@@ -67,25 +67,25 @@ impl Network {
 
     /// Whether notifications of the store arrive.
     pub(super) fn delivers(&self) -> bool {
-        self.state().weather == Fault::Fair
+        self.state().fault == Fault::None
     }
 
     pub(super) async fn send<T>(&self, request: impl FnOnce() -> T) -> Result<T, StoreError> {
-        let (weather, delay) = self.next();
+        let (fault, delay) = self.next();
         if !delay.is_zero() {
             sleep(delay).await;
         }
-        match weather {
-            Fault::Fair => Ok(request()),
-            Fault::Cut => Err(StoreError::new("the test has cut it off")),
+        match fault {
+            Fault::None => Ok(request()),
+            Fault::Cut => Err(StoreError::new("the test has cut the network")),
             Fault::Hanging => {
-                timeout(NO_ANSWER_AFTER, self.until_mended()).await.map_err(|_| no_answer())?;
+                timeout(NO_ANSWER_AFTER, self.until_mended()).await.map_err(|_| no_response())?;
                 Ok(request())
             }
             Fault::AnswersLost => {
                 drop(request());
                 sleep(NO_ANSWER_AFTER).await;
-                Err(no_answer())
+                Err(no_response())
             }
         }
     }
@@ -94,17 +94,17 @@ impl Network {
     fn next(&self) -> (Fault, Duration) {
         let mut state = self.state();
         state.requests += 1;
-        let weather = if state.failing > 0 { Fault::Cut } else { state.weather };
+        let fault = if state.failing > 0 { Fault::Cut } else { state.fault };
         state.failing = state.failing.saturating_sub(1);
-        (weather, state.delay)
+        (fault, state.delay)
     }
 
     async fn until_mended(&self) {
         loop {
             let mut mended = pin!(self.mended.notified());
-            // Listen first, then look, so that no change in between is missed.
+            // Register first, check second, so that no change in between is missed.
             mended.as_mut().enable();
-            if self.state().weather != Fault::Hanging {
+            if self.state().fault != Fault::Hanging {
                 return;
             }
             mended.await;
@@ -117,6 +117,6 @@ impl Network {
     }
 }
 
-fn no_answer() -> StoreError {
-    StoreError::new("no answer within 1s, as the test wants it")
+fn no_response() -> StoreError {
+    StoreError::new("no answer within 1s, simulated by the test")
 }

@@ -22,7 +22,7 @@ pub(super) struct ServiceObserver {
 #[derive(Debug)]
 struct Recorded {
     record: Arc<Record>,
-    number: usize,
+    index: usize,
     stage: Stage,
 }
 
@@ -41,7 +41,7 @@ impl ServiceObserver {
 
 impl Observer for ServiceObserver {
     fn begin(&self, options: &ResolvedOptions, keys: Vec<String>) -> Box<dyn Observation> {
-        let number = self.record.begin(Entry {
+        let index = self.record.begin(Entry {
             keys,
             template: options.site.map(|site| site.template),
             function: options.function,
@@ -52,26 +52,26 @@ impl Observer for ServiceObserver {
             acquired: None,
             ended: None,
         });
-        Box::new(Recorded { record: self.record.clone(), number, stage: Stage::Asking })
+        Box::new(Recorded { record: self.record.clone(), index, stage: Stage::Asking })
     }
 }
 
 impl Observation for Recorded {
     fn nested(&self) {
-        self.record.is_nested(self.number);
+        self.record.set_nested(self.index);
     }
 
     fn waits(&self) {
-        self.record.set_outcome(self.number, Outcome::Waiting);
+        self.record.set_outcome(self.index, Outcome::Waiting);
     }
 
     fn acquired(&mut self, hold: &Arc<LeaseState>) {
-        self.record.acquired(self.number, hold.fencing());
+        self.record.acquired(self.index, hold.fencing());
         self.stage = Stage::Holding(hold.clone());
     }
 
     fn refused(&mut self, error: &Error) {
-        self.ends(match error {
+        self.end(match error {
             Error::Contended { .. } => Outcome::Contended,
             Error::Store { .. } => Outcome::Unavailable,
             Error::Lost { reason, .. } => Outcome::Lost(*reason),
@@ -82,13 +82,13 @@ impl Observation for Recorded {
     }
 
     fn lost(&mut self, reason: LostReason) {
-        self.ends(Outcome::Lost(reason));
+        self.end(Outcome::Lost(reason));
     }
 }
 
 impl Recorded {
-    fn ends(&mut self, outcome: Outcome) {
-        self.record.set_outcome(self.number, outcome);
+    fn end(&mut self, outcome: Outcome) {
+        self.record.set_outcome(self.index, outcome);
         self.stage = Stage::Over;
     }
 }
@@ -103,6 +103,6 @@ impl Drop for Recorded {
             },
             Stage::Over => return,
         };
-        self.ends(outcome);
+        self.end(outcome);
     }
 }

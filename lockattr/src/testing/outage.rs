@@ -56,7 +56,7 @@ impl TestLocks {
     }
 
     /// Ends [`cut`](Self::cut), [`hang`](Self::hang), [`lose_answers`](Self::lose_answers),
-    /// [`slow`](Self::slow) and [`fail_next`](Self::fail_next). A waiter asks again.
+    /// [`slow`](Self::slow) and [`fail_next`](Self::fail_next). Waiters retry.
     pub fn mend(&self) {
         self.shared.store.mend();
     }

@@ -10,7 +10,7 @@ use crate::FencingToken;
 
 #[derive(Debug, Default)]
 pub(super) struct Record {
-    pages: Mutex<Log>,
+    log: Mutex<Log>,
     changed: Notify,
 }
 
@@ -35,50 +35,50 @@ pub(super) struct Entry {
 }
 
 impl Record {
-    /// Begins an entry, and returns its number.
+    /// Begins an entry, and returns its index.
     pub(super) fn begin(&self, entry: Entry) -> usize {
-        let mut pages = self.pages();
-        pages.entries.push(entry);
-        pages.entries.len() - 1
+        let mut log = self.log();
+        log.entries.push(entry);
+        log.entries.len() - 1
     }
 
-    pub(super) fn is_nested(&self, number: usize) {
-        self.pages().entries[number].nested = true;
+    pub(super) fn set_nested(&self, index: usize) {
+        self.log().entries[index].nested = true;
     }
 
-    pub(super) fn set_outcome(&self, number: usize, outcome: Outcome) {
-        self.change(number, |entry| entry.set_outcome(outcome));
+    pub(super) fn set_outcome(&self, index: usize, outcome: Outcome) {
+        self.change(index, |entry| entry.set_outcome(outcome));
     }
 
     /// Records that the entry has its lock.
-    pub(super) fn acquired(&self, number: usize, fencing: FencingToken) {
-        self.change(number, |entry| {
+    pub(super) fn acquired(&self, index: usize, fencing: FencingToken) {
+        self.change(index, |entry| {
             entry.acquired = Some((fencing, Instant::now()));
             entry.set_outcome(Outcome::Held)
         });
     }
 
-    fn change(&self, number: usize, change: impl FnOnce(&mut Entry) -> Option<String>) {
-        let mut pages = self.pages();
-        let told = change(&mut pages.entries[number]);
-        pages.timeline.extend(told);
-        drop(pages);
+    fn change(&self, index: usize, change: impl FnOnce(&mut Entry) -> Option<String>) {
+        let mut log = self.log();
+        let line = change(&mut log.entries[index]);
+        log.timeline.extend(line);
+        drop(log);
         self.changed.notify_waiters();
     }
 
     pub(super) fn note(&self, line: String) {
-        self.pages().timeline.push(line);
+        self.log().timeline.push(line);
     }
 
     pub(super) fn timeline(&self) -> Vec<String> {
-        self.pages().timeline.clone()
+        self.log().timeline.clone()
     }
 
     /// The selected entries in their current state.
-    pub(super) fn acquisitions(&self, counts: impl Fn(&Entry) -> bool) -> Vec<Acquisition> {
+    pub(super) fn acquisitions(&self, is_selected: impl Fn(&Entry) -> bool) -> Vec<Acquisition> {
         let now = Instant::now();
-        let pages = self.pages();
-        pages.entries.iter().filter(|entry| counts(entry)).map(|entry| entry.at(now)).collect()
+        let log = self.log();
+        log.entries.iter().filter(|entry| is_selected(entry)).map(|entry| entry.at(now)).collect()
     }
 
     /// Signalled at each change.
@@ -86,9 +86,9 @@ impl Record {
         &self.changed
     }
 
-    fn pages(&self) -> MutexGuard<'_, Log> {
+    fn log(&self) -> MutexGuard<'_, Log> {
         // No code inside can panic half-way, so a poisoned lock is still valid.
-        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -76,16 +76,16 @@ impl TestLocks {
         let options = options.resolve(self.manager.settings());
         let sharing = options.unwrap_or_else(|error| panic!("{error}")).sharing;
         let other = self.other(key, sharing);
-        let taken = self.shared.store.directly(|locks| locks.take(&other.claim, FOR_GOOD));
-        match taken {
+        let acquired = self.shared.store.directly(|locks| locks.take(&other.claim, FOR_GOOD));
+        match acquired {
             Ok(()) => other,
             Err(Some(holder)) => panic!(
-                "`{}` cannot be held as somebody else: it is held by {holder}; `steal` it, or \
+                "`{}` cannot be held as another client: it is held by {holder}; `steal` it, or \
                  release it first",
                 other.key()
             ),
             Err(None) => panic!(
-                "`{}` cannot be held as somebody else: others stand in line for it",
+                "`{}` cannot be held as another client: callers wait in the queue for it",
                 other.key()
             ),
         }
@@ -128,7 +128,7 @@ impl TestLocks {
         let stolen_from = self.shared.store.directly(|locks| locks.steal(&other.claim, FOR_GOOD));
         assert!(
             !stolen_from.is_empty(),
-            "`{}` cannot be stolen: nobody has it; `hold` it, or wait with `until_held`",
+            "`{}` cannot be stolen: no caller holds it; `hold` it, or wait with `until_held`",
             other.key()
         );
         other.stolen_from = stolen_from.iter().map(|claim| claim.token()).collect();
@@ -163,7 +163,11 @@ impl TestLocks {
     pub fn expire(&self, key: impl AsRef<str>) {
         let key = self.key(key);
         let ended = self.shared.store.directly(|locks| locks.end(&key));
-        assert!(!ended.is_empty(), "`{key}` cannot expire: nobody has it; wait with `until_held`");
+        assert!(
+            !ended.is_empty(),
+            "`{key}` cannot expire: no caller holds it; wait with \
+             `until_held`"
+        );
         for watchdog in self.shared.watchdogs() {
             ended.iter().for_each(|claim| watchdog.expired(claim.token()));
         }
@@ -175,7 +179,7 @@ impl TestLocks {
             store: self.shared.store.clone(),
             claim: Arc::new(claim),
             stolen_from: Vec::new(),
-            given_back: false,
+            released: false,
         }
     }
 }
@@ -188,7 +192,7 @@ pub struct Other {
     /// The holders that it was stolen from.
     stolen_from: Vec<OwnerToken>,
     /// Whether it was released, now or for later.
-    given_back: bool,
+    released: bool,
 }
 
 impl Other {
@@ -225,7 +229,7 @@ impl Other {
     /// # }
     /// ```
     pub fn release_after(mut self, time: Duration) {
-        self.let_go(time);
+        self.release_in(time);
     }
 
     /// Notifies the holders from whom it was [stolen](TestLocks::steal) now, as some stores do. No
@@ -237,8 +241,8 @@ impl Other {
         self
     }
 
-    fn let_go(&mut self, after: Duration) {
-        if !std::mem::replace(&mut self.given_back, true) {
+    fn release_in(&mut self, after: Duration) {
+        if !std::mem::replace(&mut self.released, true) {
             let release = ReleaseRequest::new(self.claim.clone()).after(after);
             self.store.directly(|locks| locks.give_back(&release));
         }
@@ -247,7 +251,7 @@ impl Other {
 
 impl Drop for Other {
     fn drop(&mut self) {
-        self.let_go(Duration::ZERO);
+        self.release_in(Duration::ZERO);
     }
 }
 

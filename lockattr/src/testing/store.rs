@@ -26,7 +26,7 @@ pub(super) struct ScriptedStore {
 struct Wire {
     subscriber: Weak<Subscriber>,
     /// The subscriber of the memory store, which drops its subscription along with this.
-    _outside: Arc<Subscriber>,
+    _inner: Arc<Subscriber>,
 }
 
 impl ScriptedStore {
@@ -34,19 +34,18 @@ impl ScriptedStore {
         &self.network
     }
 
-    /// Answers requests again. Managers ask for the notifications that they missed, as after a
-    /// reconnect.
+    /// Ends the fault. Managers fetch the notifications that they missed, as after a reconnect.
     pub(super) fn mend(&self) {
-        self.network.set(Fault::Fair);
+        self.network.set(Fault::None);
         let subscribers: Vec<_> =
-            self.wires().iter().filter_map(|ear| ear.subscriber.upgrade()).collect();
+            self.wires().iter().filter_map(|wire| wire.subscriber.upgrade()).collect();
         subscribers.iter().for_each(|subscriber| subscriber.ask_all_again());
     }
 
     /// Notifies the manager of this claim that its lock is lost.
     pub(super) fn notify_lost(&self, token: OwnerToken) {
         let subscribers: Vec<_> =
-            self.wires().iter().filter_map(|ear| ear.subscriber.upgrade()).collect();
+            self.wires().iter().filter_map(|wire| wire.subscriber.upgrade()).collect();
         let subscriber =
             subscribers.iter().find(|subscriber| subscriber.id() == token.subscriber());
         if let Some(subscriber) = subscriber {
@@ -61,7 +60,7 @@ impl ScriptedStore {
 
     /// Reads or changes the locks without the network.
     pub(super) fn directly<T>(&self, change: impl FnOnce(&MemoryStore) -> T) -> T {
-        self.wires().retain(|ear| ear.subscriber.strong_count() > 0);
+        self.wires().retain(|wire| wire.subscriber.strong_count() > 0);
         let changed = change(&self.locks);
         self.changed.notify_waiters();
         changed
@@ -72,16 +71,16 @@ impl ScriptedStore {
         self.subscribers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The answer of the memory store, which answers at once.
-    fn ask<T>(&self, request: impl FnOnce(&MemoryStore) -> Option<T>) -> Result<T, StoreError> {
-        let answer = self.directly(request);
-        answer.ok_or_else(|| StoreError::new("the store in memory did not answer at once"))
+    /// Runs a request on the memory store, which completes at once.
+    fn run<T>(&self, request: impl FnOnce(&MemoryStore) -> Option<T>) -> Result<T, StoreError> {
+        let reply = self.directly(request);
+        reply.ok_or_else(|| StoreError::new("the memory store did not complete at once"))
     }
 }
 
 impl Store for ScriptedStore {
-    async fn acquire(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
-        let request = || self.ask(|locks| locks.acquire(asked).now_or_never());
+    async fn acquire(&self, requested_at: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
+        let request = || self.run(|locks| locks.acquire(requested_at).now_or_never());
         self.network.send(request).await??
     }
 
@@ -94,19 +93,19 @@ impl Store for ScriptedStore {
                 subscriber.contended(name);
             }
         };
-        let on_notification = move |token, news| {
+        let on_notification = move |token, notification| {
             if let Some(subscriber) = told.upgrade().filter(|_| network.delivers()) {
-                subscriber.notify(token, news);
+                subscriber.notify(token, notification);
             }
         };
-        let outside =
+        let inner =
             Arc::new(Subscriber::with_network(subscriber.id(), on_contended, on_notification));
-        self.locks.subscribe(&outside);
-        self.wires().push(Wire { subscriber: Arc::downgrade(subscriber), _outside: outside });
+        self.locks.subscribe(&inner);
+        self.wires().push(Wire { subscriber: Arc::downgrade(subscriber), _inner: inner });
     }
 
     async fn renew(&self, renewals: &[RenewRequest]) -> Vec<Result<RenewOutcome, StoreError>> {
-        let request = || self.ask(|locks| locks.renew(renewals).now_or_never());
+        let request = || self.run(|locks| locks.renew(renewals).now_or_never());
         each(self.network.send(request).await, renewals.len())
     }
 
@@ -114,27 +113,27 @@ impl Store for ScriptedStore {
         &self,
         releases: &[ReleaseRequest],
     ) -> Vec<Result<ReleaseOutcome, StoreError>> {
-        let request = || self.ask(|locks| locks.release(releases).now_or_never());
+        let request = || self.run(|locks| locks.release(releases).now_or_never());
         each(self.network.send(request).await, releases.len())
     }
 
     async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
-        let request = || self.ask(|locks| locks.holder(key).now_or_never());
+        let request = || self.run(|locks| locks.holder(key).now_or_never());
         self.network.send(request).await??
     }
 
     async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
-        let request = || self.ask(|locks| locks.held_locks(prefix).now_or_never());
+        let request = || self.run(|locks| locks.held_locks(prefix).now_or_never());
         self.network.send(request).await??
     }
 
     async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
-        let request = || self.ask(|locks| locks.force_release(key).now_or_never());
+        let request = || self.run(|locks| locks.force_release(key).now_or_never());
         self.network.send(request).await??
     }
 
     async fn next_token(&self, key: &LockKey) -> Result<Option<FencingToken>, StoreError> {
-        let request = || self.ask(|locks| locks.next_token(key).now_or_never());
+        let request = || self.run(|locks| locks.next_token(key).now_or_never());
         self.network.send(request).await??
     }
 
@@ -153,11 +152,11 @@ impl Store for ScriptedStore {
 
 /// The answers of a batch, or the same error for each of its requests.
 fn each<T>(
-    answer: Result<Result<Vec<Result<T, StoreError>>, StoreError>, StoreError>,
-    asked: usize,
+    reply: Result<Result<Vec<Result<T, StoreError>>, StoreError>, StoreError>,
+    requested_at: usize,
 ) -> Vec<Result<T, StoreError>> {
-    match answer.and_then(|answer| answer) {
+    match reply.and_then(|reply| reply) {
         Ok(answers) => answers,
-        Err(error) => std::iter::repeat_with(|| Err(error.clone())).take(asked).collect(),
+        Err(error) => std::iter::repeat_with(|| Err(error.clone())).take(requested_at).collect(),
     }
 }

@@ -22,11 +22,11 @@ pub(super) type UnderWay = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub(super) fn send_renewals(watchdog: Arc<Watchdog>, batch: Vec<(u64, RenewRequest)>) -> UnderWay {
     Box::pin(async move {
         let (ids, renewals): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
-        let asked = Instant::now();
-        let answers =
-            answers(async { watchdog.store.renew(&renewals).await }, renewals.len()).await;
-        for ((id, renewal), answer) in ids.into_iter().zip(&renewals).zip(answers) {
-            watchdog.settle_renewal(id, renewal, answer, asked);
+        let requested_at = Instant::now();
+        let responses =
+            responses(async { watchdog.store.renew(&renewals).await }, renewals.len()).await;
+        for ((id, renewal), response) in ids.into_iter().zip(&renewals).zip(responses) {
+            watchdog.settle_renewal(id, renewal, response, requested_at);
         }
     })
 }
@@ -36,29 +36,31 @@ pub(super) fn send_releases(watchdog: Arc<Watchdog>, releases: Vec<PendingReleas
     let mut unanswered = Unanswered { watchdog, releases };
     Box::pin(unconstrained(async move {
         let releases = &unanswered.releases;
-        let asked = Instant::now();
-        let locks: Vec<_> = releases.iter().map(|release| release.sent(asked)).collect();
+        let requested_at = Instant::now();
+        let locks: Vec<_> = releases.iter().map(|release| release.request(requested_at)).collect();
         let store = &unanswered.watchdog.store;
-        let answers = answers(async { store.release(&locks).await }, locks.len());
+        let responses = responses(async { store.release(&locks).await }, locks.len());
         // If the store hangs, the request is repeated while there is something to release.
-        let mut answers = match timeout_at(asked + time_to_answer(releases, asked), answers).await {
-            Ok(answers) => answers,
-            Err(_) => locks.iter().map(|_| Err(StoreError::new("it did not answer"))).collect(),
-        };
-        while let (Some(release), Some(answer)) = (unanswered.releases.pop(), answers.pop()) {
-            unanswered.watchdog.settle_release(release, answer);
+        let mut responses =
+            match timeout_at(requested_at + response_time(releases, requested_at), responses).await
+            {
+                Ok(responses) => responses,
+                Err(_) => locks.iter().map(|_| Err(StoreError::new("it did not answer"))).collect(),
+            };
+        while let (Some(release), Some(response)) = (unanswered.releases.pop(), responses.pop()) {
+            unanswered.watchdog.settle_release(release, response);
         }
         unanswered.watchdog.settled();
     }))
 }
 
 /// A third of the time that remains to release the last of them, or to remove it from a queue.
-fn time_to_answer(releases: &[PendingRelease], now: Instant) -> Duration {
-    let left = |release: &PendingRelease| match release.until.saturating_duration_since(now) {
-        Duration::ZERO => release.gives_up.saturating_duration_since(now),
-        left => left,
+fn response_time(releases: &[PendingRelease], now: Instant) -> Duration {
+    let remaining = |release: &PendingRelease| match release.until.saturating_duration_since(now) {
+        Duration::ZERO => release.give_up_at.saturating_duration_since(now),
+        remaining => remaining,
     };
-    (releases.iter().map(left).max().unwrap_or_default() / 3).max(MIN_RETRY_PAUSE)
+    (releases.iter().map(remaining).max().unwrap_or_default() / 3).max(MIN_RETRY_PAUSE)
 }
 
 /// Releases in flight. A runtime that ends drops them. They then go back to the queue, because they
@@ -81,16 +83,16 @@ impl Drop for Unanswered {
 
 /// Exactly `count` answers, also from a store that panics or returns too few: the effect of those
 /// commands is unknown, and the other leases must not suffer.
-async fn answers<T>(
-    asked: impl Future<Output = Vec<Result<T, StoreError>>>,
+async fn responses<T>(
+    request: impl Future<Output = Vec<Result<T, StoreError>>>,
     count: usize,
 ) -> Vec<Result<T, StoreError>> {
-    let mut answers = AssertUnwindSafe(asked).catch_unwind().await.unwrap_or_else(|_| {
+    let mut responses = AssertUnwindSafe(request).catch_unwind().await.unwrap_or_else(|_| {
         tracing::error!("the store panicked");
         Vec::new()
     });
-    answers.resize_with(count, || Err(StoreError::new("the store gave no answer")));
-    answers
+    responses.resize_with(count, || Err(StoreError::new("the store gave no answer")));
+    responses
 }
 
 impl Watchdog {
@@ -98,17 +100,17 @@ impl Watchdog {
         &self,
         id: u64,
         renewal: &RenewRequest,
-        answer: Result<RenewOutcome, StoreError>,
-        asked: Instant,
+        response: Result<RenewOutcome, StoreError>,
+        requested_at: Instant,
     ) {
         let key = renewal.claim.key().as_str();
         // The lock was released meanwhile.
         let Some(hold) = self.queue().leases.hold(id) else { return };
-        match answer {
+        match response {
             Ok(RenewOutcome::Renewed) => {
                 observe::renewal("renewed");
-                hold.renewed(asked, renewal.ttl);
-                self.queue().leases.renewed(id, asked, renewal.ttl);
+                hold.renewed(requested_at, renewal.ttl);
+                self.queue().leases.renewed(id, requested_at, renewal.ttl);
             }
             Ok(RenewOutcome::NotHeld) => {
                 observe::renewal("not_held");
@@ -124,9 +126,13 @@ impl Watchdog {
         }
     }
 
-    fn settle_release(&self, release: PendingRelease, answer: Result<ReleaseOutcome, StoreError>) {
+    fn settle_release(
+        &self,
+        release: PendingRelease,
+        response: Result<ReleaseOutcome, StoreError>,
+    ) {
         let key = release.lock.claim.key().as_str();
-        match answer {
+        match response {
             Err(error) => {
                 observe::release("unknown");
                 tracing::debug!(key, %error, "a release got no answer; trying again");
@@ -143,7 +149,11 @@ impl Watchdog {
             Ok(ReleaseOutcome::NotHeld) => {
                 if release.held {
                     observe::release("not_held");
-                    tracing::warn!(key, "the lock was no longer ours when it was released");
+                    tracing::warn!(
+                        key,
+                        "the lock was no longer held by this process when it was \
+                         released"
+                    );
                 }
             }
         }

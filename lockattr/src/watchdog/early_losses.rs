@@ -76,7 +76,7 @@ mod tests {
         losses.note(token);
         assert!(!losses.take(other, began));
         assert!(losses.take(token, began));
-        assert!(!losses.take(token, began), "told already");
+        assert!(!losses.take(token, began), "the loss is signalled once");
         losses.note(token);
         advance(MILLISECOND).await;
         assert!(!losses.take(token, Instant::now()), "a later lease");

@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::runtime;
 
-/// What identifies a thread's memory.
+/// Identifies what a thread remembers.
 pub(super) struct KnownRunners {
     /// Identifies the watchdog.
-    number: u64,
-    /// How many tasks have left. It invalidates older memories.
+    id: u64,
+    /// How many tasks have ended. A change invalidates what threads remember.
     left: Arc<AtomicU64>,
 }
 
-/// The watchdog and runtime that had a task, and how many tasks had left at that time.
+/// The watchdog and the runtime that had a task, and how many tasks had ended at that time.
 type Memory = (u64, runtime::Id, u64);
 
 thread_local! {
@@ -24,18 +24,18 @@ thread_local! {
 
 impl KnownRunners {
     pub(super) fn by(left: Arc<AtomicU64>) -> Self {
-        static NUMBERS: AtomicU64 = AtomicU64::new(0);
-        Self { number: NUMBERS.fetch_add(1, Ordering::Relaxed), left }
+        static NEXT_ID: AtomicU64 = AtomicU64::new(0);
+        Self { id: NEXT_ID.fetch_add(1, Ordering::Relaxed), left }
     }
 
-    /// Whether there is a task on `runtime`, as this thread remembers or `looks` returns.
-    pub(super) fn on(&self, runtime: runtime::Id, looks: impl FnOnce() -> bool) -> bool {
-        // Read before the check, so that a task that leaves after it is noticed the next time.
-        let memory = (self.number, runtime, self.left.load(Ordering::SeqCst));
+    /// Whether there is a task on `runtime`, from this thread's memory or from `check`.
+    pub(super) fn on(&self, runtime: runtime::Id, check: impl FnOnce() -> bool) -> bool {
+        // Read before the check, so that a task that ends after it is noticed the next time.
+        let memory = (self.id, runtime, self.left.load(Ordering::SeqCst));
         if LAST.try_with(Cell::get) == Ok(Some(memory)) {
             return true;
         }
-        let is_driven = looks();
+        let is_driven = check();
         if is_driven {
             // Fails on a thread that is ending.
             LAST.try_with(|last| last.set(Some(memory))).ok();
@@ -63,12 +63,12 @@ mod tests {
     fn an_answer_is_remembered_for_its_watchdog_and_runtime_until_a_task_leaves() {
         let (here, there, left) = (some_runtime(), some_runtime(), Arc::<AtomicU64>::default());
         let (driven, other) = (KnownRunners::by(left.clone()), KnownRunners::by(left.clone()));
-        let unasked = || -> bool { panic!("it is remembered") };
+        let unchecked = || -> bool { panic!("it is remembered") };
         assert!(!driven.on(here, || false));
         assert!(driven.on(here, || true));
-        assert!(driven.on(here, unasked));
+        assert!(driven.on(here, unchecked));
         assert!(!driven.on(there, || false) && !other.on(here, || false));
-        assert!(driven.on(here, unasked));
+        assert!(driven.on(here, unchecked));
         left.fetch_add(1, Ordering::SeqCst);
         assert!(!driven.on(here, || false));
     }

@@ -1,4 +1,4 @@
-//! Sends the remaining releases when no runtime is left to send them: a thread that lives as long
+//! Sends the remaining releases when no runtime is left to send them: on a thread that runs as long
 //! as there are any.
 //!
 //! A runtime that ends drops its tasks, the watchdog's among them, and with them the guards that
@@ -22,7 +22,7 @@ const MAX_DROP_DELAY: Duration = Duration::from_secs(1);
 /// The tasks of a runtime are dropped one by one, so the thread waits a little for the next guard.
 const IDLE_BEFORE_EXIT: Duration = Duration::from_millis(50);
 
-/// The state of the thread, while it lives.
+/// The state of the thread, while it runs.
 pub(super) struct LastResort {
     /// The runtime that the thread has created for itself.
     pub(super) runtime: Option<runtime::Id>,
@@ -45,7 +45,8 @@ impl Watchdog {
             if let Err(error) = thread.spawn(move || watchdog.drive()) {
                 // Outside the queue's mutex: a subscriber of the event may take a lock.
                 drop(queue);
-                tracing::error!(%error, "no thread to release locks with");
+                tracing::error!(%error, "no thread could be started to release the remaining \
+                     locks: they are held until their leases expire");
                 return;
             }
             queue.last_resort = Some(LastResort { runtime: None, timed_out_before: false });
@@ -53,8 +54,9 @@ impl Watchdog {
         if queue.last_resort.as_ref().is_some_and(|thread| thread.timed_out_before) {
             return;
         }
-        let owes = |queue: &mut Queue| !queue.releases.all_settled() && queue.last_resort.is_some();
-        let waited = self.released.wait_timeout_while(queue, MAX_DROP_DELAY, owes);
+        let has_unsettled =
+            |queue: &mut Queue| !queue.releases.all_settled() && queue.last_resort.is_some();
+        let waited = self.released.wait_timeout_while(queue, MAX_DROP_DELAY, has_unsettled);
         let (mut queue, outcome) = waited.unwrap_or_else(PoisonError::into_inner);
         if let Some(thread) = &mut queue.last_resort {
             thread.timed_out_before = outcome.timed_out();
@@ -65,7 +67,8 @@ impl Watchdog {
         let runtime = match Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
             Err(error) => {
-                tracing::error!(%error, "no runtime to release locks on");
+                tracing::error!(%error, "no runtime could be started to release the remaining \
+                     locks: they are held until their leases expire");
                 self.queue().last_resort = None;
                 return self.settled();
             }

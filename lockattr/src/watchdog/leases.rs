@@ -11,11 +11,11 @@ use super::queue::MIN_RETRY_PAUSE;
 use crate::lease::LeaseState;
 use crate::store::{OwnerToken, RenewRequest};
 
-/// The reciprocal of how much of its TTL a renewal may come too early, to travel in one batch with
-/// others: a tenth of the interval between two.
+/// The reciprocal of the part of its TTL by which a renewal may be early, to share a batch with
+/// others: a tenth of the interval between two renewals.
 const EARLY: u32 = 30;
 
-/// The leases, by number, and a timer for each.
+/// The leases by id, and a timer for each.
 #[derive(Default)]
 pub(super) struct Leases {
     watched: HashMap<u64, Watched>,
@@ -28,7 +28,8 @@ struct Watched {
     renew_at: Option<Instant>,
     /// Whether to renew at `renew_at` even if the answer to an earlier renewal arrives before.
     is_urgent: bool,
-    /// The store no longer has the lease. A holder that hands it off at this moment may not know.
+    /// Whether the store no longer has the lease. A holder that hands it off at this moment may not
+    /// know.
     is_lost: bool,
     timer: Instant,
 }
@@ -60,19 +61,20 @@ impl Leases {
         }
     }
 
-    /// A renewal sent at `asked` for `ttl` was answered: schedules the next one.
-    pub(super) fn renewed(&mut self, id: u64, asked: Instant, ttl: Duration) {
-        let renew_at = self.watched.get(&id).and_then(|watched| watched.hold.renew_at(asked, ttl));
+    /// A renewal sent at `requested_at` for `ttl` was answered: schedules the next one.
+    pub(super) fn renewed(&mut self, id: u64, requested_at: Instant, ttl: Duration) {
+        let renew_at =
+            self.watched.get(&id).and_then(|watched| watched.hold.renew_at(requested_at, ttl));
         self.set_renewal(id, renew_at);
     }
 
     /// A renewal got no answer. Its result is unknown, so it is tried again until the deadline.
     pub(super) fn renew_again(&mut self, id: u64, now: Instant) {
-        let again = self.watched.get(&id).map(|watched| watched.again(now, 10));
-        self.set_renewal(id, again);
+        let retry_at = self.watched.get(&id).map(|watched| watched.retry_at(now, 10));
+        self.set_renewal(id, retry_at);
     }
 
-    /// Makes a renewal due now, with which the store learns something.
+    /// Makes a renewal due now, because it also changes the lock in the store.
     pub(super) fn renew_now(&mut self, id: u64, now: Instant) {
         self.set_renewal(id, Some(now));
         if let Some(watched) = self.watched.get_mut(&id) {
@@ -91,27 +93,28 @@ impl Leases {
 
     /// The renewals that are due, and the holds whose deadline has passed.
     pub(super) fn due(&mut self, now: Instant) -> (Vec<(u64, RenewRequest)>, Vec<Arc<LeaseState>>) {
-        let (mut due, mut over) = (Vec::new(), Vec::new());
+        let (mut due, mut expired) = (Vec::new(), Vec::new());
         let first = self.timers.first().filter(|(timer, _)| *timer <= now);
         let Some(first) = first.and_then(|(_, id)| self.watched.get(id)) else {
-            return (due, over);
+            return (due, expired);
         };
-        // Those that may travel with the first. A lease alone waits until its own time.
+        // Leases that may share a batch with the first. A lease without others waits until its own
+        // time.
         let range = ..=(now + first.early(now), u64::MAX);
-        let ripe: Vec<_> = self.timers.range(range).copied().collect();
-        for (timer, id) in ripe {
+        let candidates: Vec<_> = self.timers.range(range).copied().collect();
+        for (timer, id) in candidates {
             let Some(watched) = self.watched.get_mut(&id) else { continue };
             if timer > now + watched.early(now) {
                 continue;
             }
             self.timers.remove(&(timer, id));
-            if !watched.hold.is_kept(now) {
-                over.push(watched.hold.clone());
+            if !watched.hold.is_live(now) {
+                expired.push(watched.hold.clone());
                 continue;
             }
             if watched.renew_at.is_some_and(|renew_at| renew_at <= timer) {
                 // The answer sets the next time; this one counts if there is no answer.
-                watched.renew_at = Some(watched.again(now, 3));
+                watched.renew_at = Some(watched.retry_at(now, 3));
                 watched.is_urgent = false;
                 let claim = watched.hold.claim().clone();
                 due.push((id, RenewRequest::new(claim, watched.hold.renewal_ttl(now))));
@@ -119,7 +122,7 @@ impl Leases {
             watched.timer = earlier(watched.renew_at, watched.hold.valid_until());
             self.timers.insert((watched.timer, id));
         }
-        (due, over)
+        (due, expired)
     }
 
     pub(super) fn next(&self) -> Option<Instant> {
@@ -130,22 +133,22 @@ impl Leases {
         self.watched.get(&id).map(|watched| watched.hold.clone())
     }
 
-    /// The store no longer has this lease. Returns the hold to notify.
+    /// Marks a lease as lost in the store. Returns the hold to signal.
     pub(super) fn lose(&mut self, id: u64) -> Option<Arc<LeaseState>> {
         self.watched.get_mut(&id).map(Watched::lose)
     }
 
-    /// The store has nothing more of the claim with this token. Returns the holds to notify.
+    /// Marks all leases of the claim with this token as lost. Returns the holds to signal.
     pub(super) fn lose_all_of(&mut self, token: OwnerToken) -> Vec<Arc<LeaseState>> {
-        let of_it = |watched: &&mut Watched| watched.hold.claim().token() == token;
-        self.watched.values_mut().filter(of_it).map(Watched::lose).collect()
+        let is_of_token = |watched: &&mut Watched| watched.hold.claim().token() == token;
+        self.watched.values_mut().filter(is_of_token).map(Watched::lose).collect()
     }
 
     pub(super) fn is_lost(&self, id: u64) -> bool {
         self.watched.get(&id).is_some_and(|watched| watched.is_lost)
     }
 
-    pub(super) fn of(&self, token: OwnerToken) -> Vec<Arc<LeaseState>> {
+    pub(super) fn holds_of(&self, token: OwnerToken) -> Vec<Arc<LeaseState>> {
         let holds = self.watched.values().map(|watched| &watched.hold);
         holds.filter(|hold| hold.claim().token() == token).cloned().collect()
     }
@@ -170,19 +173,19 @@ impl Watched {
         self.hold.clone()
     }
 
-    /// How much too early it may be renewed.
+    /// By how much its renewal may be early.
     fn early(&self, now: Instant) -> Duration {
         self.hold.renewal_ttl(now) / EARLY
     }
 
-    /// When to try again without an answer: after a part of the remaining time.
-    fn again(&self, now: Instant, part: u32) -> Instant {
-        let left = self.hold.valid_until().saturating_duration_since(now);
-        now + (left / part).max(MIN_RETRY_PAUSE)
+    /// When to retry a renewal without an answer: after a part of the remaining time.
+    fn retry_at(&self, now: Instant, part: u32) -> Instant {
+        let remaining = self.hold.valid_until().saturating_duration_since(now);
+        now + (remaining / part).max(MIN_RETRY_PAUSE)
     }
 }
 
-/// Sorted by number, because the order of a map differs from run to run.
+/// Sorted by id, because the order of a map differs from run to run.
 fn in_order(holds: impl Iterator<Item = (u64, Arc<LeaseState>)>) -> Vec<Arc<LeaseState>> {
     let mut holds: Vec<_> = holds.collect();
     holds.sort_by_key(|(id, _)| *id);

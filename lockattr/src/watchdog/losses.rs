@@ -1,4 +1,4 @@
-//! Which claims hold their locks still, and what the store reports as lost.
+//! Which claims still hold their locks, and which losses the store reports.
 
 use tokio::time::Instant;
 
@@ -8,43 +8,42 @@ use crate::lease::LeaseState;
 use crate::store::OwnerToken;
 
 impl Watchdog {
-    /// Whether the claim with this token has its lock.
+    /// Whether the claim with this token holds its lock.
     pub(crate) fn holds(&self, token: OwnerToken) -> bool {
-        let (holds, now) = (self.leases().leases.of(token), Instant::now());
-        holds.iter().any(|hold| hold.is_kept(now))
+        let (holds, now) = (self.leases().leases.holds_of(token), Instant::now());
+        holds.iter().any(|hold| hold.is_live(now))
     }
 
-    /// Whether the claim with this token had its lock and has it no more, though its holder has not let go
-    /// of it yet.
+    /// Whether the claim with this token has lost its lock, and its holder has not released it yet.
     pub(crate) fn has_lost(&self, token: OwnerToken) -> bool {
-        let (holds, now) = (self.leases().leases.of(token), Instant::now());
-        !holds.is_empty() && holds.iter().all(|hold| !hold.is_kept(now))
+        let (holds, now) = (self.leases().leases.holds_of(token), Instant::now());
+        !holds.is_empty() && holds.iter().all(|hold| !hold.is_live(now))
     }
 
-    /// The store says by itself that the claim with this token has lost its lock.
+    /// Handles the store's report that the claim with this token has lost its lock.
     pub(crate) fn lost(&self, token: OwnerToken) {
-        // Before the look: a lease that comes behind it finds the loss.
+        // Before the search: a lease that is stored after the search finds the loss.
         self.early_losses.note(token);
         let holds = self.leases().leases.lose_all_of(token);
         if !holds.is_empty() {
             self.early_losses.forget(token);
         }
-        // Not while the queue is locked: the caller that is woken may want it.
+        // Outside the queue's mutex: a woken task may lock it.
         holds.iter().for_each(|hold| lose(hold));
     }
 
-    /// The lease of the claim with this token is over, for its holder as for the store.
+    /// Ends the lease of the claim with this token, as if it had expired.
     #[cfg(feature = "testing")]
     pub(crate) fn expired(&self, token: OwnerToken) {
-        let holds = self.leases().leases.of(token);
+        let holds = self.leases().leases.holds_of(token);
         holds.iter().for_each(|hold| hold.lose(LostReason::Expired));
     }
 }
 
-/// Tells a holder that the store has its lock no more.
+/// Signals a holder that the store no longer has its lock.
 pub(super) fn lose(hold: &LeaseState) {
-    // Not where it is being released: that may have overtaken a renewal.
-    if hold.is_kept(Instant::now()) {
+    // No event while the lock is being released: the release may have overtaken a renewal.
+    if hold.is_live(Instant::now()) {
         let key = hold.claim().key().as_str();
         tracing::warn!(
             key,

@@ -1,8 +1,9 @@
-//! The watchdog: renews leases, signals lost ones, and releases dropped locks. One task, none for each lock.
+//! The watchdog: renews leases, signals lost ones, and releases dropped locks. One task for all
+//! locks.
 //!
-//! The work is in the shared [`Queue`]; the task only drives it. A manager that serves several runtimes has such a
-//! task on each, over the same queue. When a runtime ends or is blocked, another task does its work. When no runtime
-//! is left, a thread does the rest.
+//! The work is in the shared [`Queue`]; the task only drives it. A manager that serves several
+//! runtimes has such a task on each of them, over the same queue. When a runtime ends or is
+//! blocked, another task does its work. When no runtime is left, a thread does the rest.
 
 mod batch;
 mod early_losses;
@@ -57,9 +58,10 @@ pub(crate) struct Watchdog {
     new_leases: NewLeases,
     early_losses: EarlyLosses,
     queue: Mutex<Queue>,
-    /// The runtimes that have a task for it.
+    /// Caches which runtimes have a task for this watchdog.
     known_runners: KnownRunners,
-    /// Acquisitions in progress. A shutdown waits for them, because what they are granted has to be released.
+    /// Acquisitions in progress. A shutdown waits for them, because the locks that they are granted
+    /// have to be released.
     pending_acquires: PendingAcquires,
     /// Whether any task or thread waits for holds and releases to settle. Never reset.
     awaited: AtomicBool,
@@ -99,12 +101,14 @@ impl Watchdog {
         &self.store
     }
 
-    /// An error in a fork of the process that created it, which may use nothing of it.
+    /// Returns an error in a fork of the process that created the manager: a fork may use nothing
+    /// of it.
     fn check_process(&self) -> Result<(), Error> {
         if self.process.is_current() { Ok(()) } else { Err(forked()) }
     }
 
-    /// An error where the store cannot be asked: in a fork, or on a runtime without I/O.
+    /// Returns an error if no request can be sent from here: in a fork, or on a runtime without
+    /// I/O.
     pub(crate) fn check_here(&self) -> Result<(), Error> {
         self.check_process()?;
         match Handle::try_current() {
@@ -119,7 +123,8 @@ impl Watchdog {
         self.process.is_current()
     }
 
-    /// Starts the task on this runtime unless it runs; an error if there is no suitable runtime.
+    /// Starts the task on this runtime unless it runs already. Returns an error if there is no
+    /// suitable runtime.
     pub(crate) fn start(self: &Arc<Self>) -> Result<(), Error> {
         self.check_process()?;
         let started = match Handle::try_current() {
@@ -133,7 +138,7 @@ impl Watchdog {
         self.pending_acquires.begin();
     }
 
-    /// An acquisition has ended: what it was granted is watched, or is queued for release.
+    /// Counts the end of an acquisition: what it was granted is watched, or is queued for release.
     pub(crate) fn end_acquire(&self) {
         if self.is_of_this_process() {
             self.pending_acquires.end();
@@ -143,20 +148,20 @@ impl Watchdog {
         }
     }
 
-    /// Watches a hold acquired at `asked` for `ttl` until [`forget`](Self::forget) gets its id.
-    /// Also whether the task was woken for it.
+    /// Watches a hold acquired at `requested_at` for `ttl`, until [`forget`](Self::forget) is
+    /// called with its id. Returns the id, and whether the task was woken.
     pub(crate) fn watch(
         &self,
         hold: &Arc<LeaseState>,
-        asked: Instant,
+        requested_at: Instant,
         ttl: Duration,
     ) -> (u64, bool) {
-        let (id, wakes) = self.new_leases.watch(hold, asked, ttl);
+        let (id, wakes) = self.new_leases.watch(hold, requested_at, ttl);
         if wakes {
             self.queue().wake();
         }
-        // Only now, because a loss that comes from here on finds the lease.
-        if self.early_losses.take(hold.claim().token(), asked) {
+        // After the lease is stored: a loss that arrives from here on finds it.
+        if self.early_losses.take(hold.claim().token(), requested_at) {
             lose(hold);
         }
         (id, wakes)
@@ -173,7 +178,8 @@ impl Watchdog {
             hold.lose(LostReason::ShutDown);
         }
         queue.hand_off(id, hold, now);
-        // A loss that only the last hold learned of, when it was already over.
+        // The loss may have been reported when only the previous hold existed, which had already
+        // ended.
         let is_lost = queue.leases.is_lost(id);
         drop(queue);
         if is_lost {
@@ -181,25 +187,26 @@ impl Watchdog {
         }
     }
 
-    /// Renews a lease now, because the store learns something with that.
+    /// Renews a lease now, because the renewal also changes the lock in the store.
     pub(crate) fn renew_now(&self, id: u64) {
         let mut queue = self.leases();
         queue.leases.renew_now(id, Instant::now());
         queue.wake();
     }
 
-    /// Until when a lock of this name may be cached, if it may. Schedules its release.
+    /// Returns until when a lock of this name may be cached, if it may. Schedules its release.
     pub(crate) fn cache_until(&self, name: &str, now: Instant) -> Option<Instant> {
         let until = now.checked_add(self.linger).filter(|until| *until > now)?;
         self.queue().recheck_at(name, until).then_some(until)
     }
 
-    /// Looks at `at` whether readers are to share the lock of this name; `false` if no caller can acquire here any more.
+    /// Schedules a check at `at` whether readers have to share the lock of this name; `false` if
+    /// the manager is closing.
     pub(crate) fn recheck_readers_at(&self, name: &str, at: Instant) -> bool {
         self.queue().recheck_at(name, at)
     }
 
-    /// Releases a lock that was cached for long enough, and admits readers.
+    /// Releases a lock whose time in the cache has ended, and admits readers.
     fn recheck(&self, name: &str) {
         if let Some(again) = self.queues.recheck(name) {
             // When the manager closes, it releases its cached locks itself.
@@ -211,13 +218,13 @@ impl Watchdog {
         if !self.new_leases.forget(id) {
             self.queue().leases.forget(id);
         }
-        // A waiter said so before it looked.
+        // A task that waits sets this flag before it checks.
         if self.awaited.load(Ordering::SeqCst) {
             self.settled();
         }
     }
 
-    /// Ensures that what lies in the queue is done: here, or elsewhere, or by a thread.
+    /// Ensures that the work in the queue is done: by a task here or elsewhere, or by a thread.
     fn ensure_driven(self: &Arc<Self>) {
         if self.start().is_err() {
             self.start_last_resort();
@@ -225,7 +232,7 @@ impl Watchdog {
         }
     }
 
-    /// A hold or a release is done with: a task that waits for that, or may now end, looks again.
+    /// A hold or a release is settled: wakes the tasks that wait for that, or may now end.
     fn settled(&self) {
         let queue = self.queue();
         if queue.closing {
@@ -239,7 +246,7 @@ impl Watchdog {
         self.released.notify_all();
     }
 
-    /// The queue, with all leases in it.
+    /// Locks the queue, and moves all new leases into it.
     fn leases(&self) -> MutexGuard<'_, Queue> {
         let mut queue = self.queue();
         for lease in self.new_leases.take() {
@@ -248,7 +255,7 @@ impl Watchdog {
         queue
     }
 
-    /// The queue, without leases that no task has seen yet.
+    /// Locks the queue, without the leases that no task has seen yet.
     fn queue(&self) -> MutexGuard<'_, Queue> {
         // No panic can leave the queue half-changed, so a poisoned mutex is safe to use.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
@@ -258,8 +265,9 @@ impl Watchdog {
 #[cold]
 fn forked() -> Error {
     Error::InvalidOptions(
-        "this lock manager was made before a `fork`, in another process, whose connections and \
-         threads it needs: connect one in this process, on a runtime that was started after the fork"
+        "this lock manager was made before a `fork`, and its connections and threads belong to \
+         the parent process: connect a manager in this process, on a runtime that was started \
+         after the fork"
             .into(),
     )
 }

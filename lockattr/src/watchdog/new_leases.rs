@@ -1,7 +1,7 @@
-//! Leases that the task has not seen yet. Most are released before its next check, and so never enter the
-//! queue, for whose mutex all locks of a manager would contend.
+//! Leases that the task has not seen yet. Most are released before its next check, and so never
+//! enter the queue, for whose mutex all locks of a manager would contend.
 //!
-//! Each thread stores leases in a shard of its own. Code that uses the queue's leases moves them there
+//! Each thread stores leases in its own shard. Code that uses the queue's leases moves them there
 //! first.
 
 use std::collections::HashMap;
@@ -21,10 +21,10 @@ pub(super) struct NewLeases {
     /// One bit for each shard that was used since all leases were taken: few threads use theirs.
     used: AtomicU64,
     made: Instant,
-    /// In nanoseconds after `made`. Only an earlier timer has to wake the tasks; every timer does while a
-    /// task checks the queue, or there is no task.
+    /// In nanoseconds after `made`. Only an earlier timer has to wake the tasks. While a task
+    /// checks the queue, or if there is no task, every timer does.
     asleep_until: AtomicU64,
-    /// Nothing more is granted.
+    /// Whether nothing more is granted.
     shut_down: AtomicBool,
 }
 
@@ -53,36 +53,36 @@ impl NewLeases {
         }
     }
 
-    /// Watches a hold acquired at `asked` for `ttl`; after a shutdown, signals it at once. Returns the
-    /// lease's number, and whether the tasks are to be woken for it.
+    /// Watches a hold acquired at `requested_at` for `ttl`; after a shutdown, signals it at once.
+    /// Returns the lease's id, and whether the tasks have to be woken for it.
     pub(super) fn watch(
         &self,
         hold: &Arc<LeaseState>,
-        asked: Instant,
+        requested_at: Instant,
         ttl: Duration,
     ) -> (u64, bool) {
-        let renew_at = hold.renew_at(asked, ttl);
-        let (place, hold) = (place(), hold.clone());
+        let renew_at = hold.renew_at(requested_at, ttl);
+        let (shard_index, hold) = (shard_index(), hold.clone());
         let ends = hold.valid_until();
         let timer = renew_at.map_or(ends, |renew_at| renew_at.min(ends));
-        let (id, told) = {
-            let mut shard = self.shard(place);
-            self.mark_used(place);
+        let (id, to_signal) = {
+            let mut shard = self.shard(shard_index);
+            self.mark_used(shard_index);
             shard.last_id += 1;
-            let id = shard.last_id * SHARDS as u64 + place as u64;
-            let told = self.is_shut_down().then(|| hold.clone());
+            let id = shard.last_id * SHARDS as u64 + shard_index as u64;
+            let to_signal = self.is_shut_down().then(|| hold.clone());
             shard.leases.insert(id, Lease { id, hold, renew_at });
-            (id, told)
+            (id, to_signal)
         };
         // Outside the shard's mutex: a woken task may lock it.
-        if let Some(hold) = told {
+        if let Some(hold) = to_signal {
             hold.lose(LostReason::ShutDown);
         }
         (id, self.after_made(timer) < self.asleep_until.load(Ordering::SeqCst))
     }
 
-    /// Replaces the hold of a lease by the next one; `false` if the tasks have seen the lease, or it is not
-    /// renewed yet.
+    /// Replaces the hold of a lease by the next one. `false` if the tasks have seen the lease, or
+    /// the lease is not renewed yet.
     pub(super) fn hand_off(&self, id: u64, hold: &Arc<LeaseState>) -> bool {
         let mut shard = self.shard_of(id);
         let lease = shard.leases.get_mut(&id).filter(|lease| lease.renew_at.is_some());
@@ -106,26 +106,26 @@ impl NewLeases {
         let mut all = Vec::new();
         let mut used = self.used.swap(0, Ordering::SeqCst);
         while used != 0 {
-            let place = used.trailing_zeros() as usize;
-            all.extend(self.shard(place).leases.drain().map(|(_, lease)| lease));
+            let shard_index = used.trailing_zeros() as usize;
+            all.extend(self.shard(shard_index).leases.drain().map(|(_, lease)| lease));
             used &= used - 1;
         }
         all.sort_unstable_by_key(|lease| lease.id);
         all
     }
 
-    /// A task checks what is due. From here on, each new lease wakes it.
-    pub(super) fn looks(&self) {
+    /// A task begins to check what is due: from here on, each new lease wakes it.
+    pub(super) fn begin_check(&self) {
         self.asleep_until.store(u64::MAX, Ordering::SeqCst);
     }
 
-    /// The task has seen all leases stored before its check, and sleeps until then.
-    pub(super) fn sleeps(&self, until: Option<Instant>) {
+    /// The task has seen all leases stored before its check, and sleeps until `until`.
+    pub(super) fn set_asleep_until(&self, until: Option<Instant>) {
         let until = until.map_or(u64::MAX, |until| self.after_made(until));
         self.asleep_until.store(until, Ordering::SeqCst);
     }
 
-    /// Nothing more is granted: holds watched from here on are signalled at once.
+    /// Stops granting: holds watched from here on are signalled at once.
     pub(super) fn shut_down(&self) {
         self.shut_down.store(true, Ordering::SeqCst);
     }
@@ -136,9 +136,9 @@ impl NewLeases {
 
     /// Marks a locked shard as used. A thread that takes all leases sees the mark, or waits for the shard's
     /// mutex.
-    fn mark_used(&self, place: usize) {
-        let bit = 1 << place;
-        // Usually it is set, and then no thread takes the cache line from the others.
+    fn mark_used(&self, shard_index: usize) {
+        let bit = 1 << shard_index;
+        // Usually the bit is set already, and reading it leaves the cache line shared.
         if self.used.load(Ordering::SeqCst) & bit == 0 {
             self.used.fetch_or(bit, Ordering::SeqCst);
         }
@@ -155,20 +155,20 @@ impl NewLeases {
         self.shard((id % SHARDS as u64) as usize)
     }
 
-    fn shard(&self, place: usize) -> MutexGuard<'_, Shard> {
+    fn shard(&self, shard_index: usize) -> MutexGuard<'_, Shard> {
         // No panic can leave this half-changed, so a poisoned mutex is safe to use.
-        self.shards[place].lock().unwrap_or_else(PoisonError::into_inner)
+        self.shards[shard_index].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The shard in which this thread stores leases.
-pub(super) fn place() -> usize {
+pub(super) fn shard_index() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
-        static PLACE: usize = NEXT.fetch_add(1, Ordering::Relaxed) % SHARDS;
+        static SHARD_INDEX: usize = NEXT.fetch_add(1, Ordering::Relaxed) % SHARDS;
     }
     // Thread-local data may be gone on a thread that is ending.
-    PLACE.try_with(|place| *place).unwrap_or_default()
+    SHARD_INDEX.try_with(|shard_index| *shard_index).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! The manager's own runtime, for blocking callers: one thread. The first blocking call starts it, and it
-//! ends once its manager is gone and nothing is held or pending any more.
+//! The manager's own runtime, for blocking callers: one thread. The first blocking call starts it.
+//! It ends once its manager is gone and nothing is held or pending any more.
 //!
-//! The body under the lock runs on the calling thread. Only requests to the store and renewals run here,
-//! so they go on however long the body computes.
+//! The body under the lock runs on the calling thread. Only requests to the store and renewals run
+//! here, so they continue however long the body computes.
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::mpsc::sync_channel;
@@ -59,30 +59,34 @@ impl Watchdog {
     {
         self.check_process()?;
         let handle = self.own_runtime().map_err(|error| error.about(key))?;
-        let (answer, answered) = sync_channel(1);
+        let (sender, receiver) = sync_channel(1);
         handle.spawn(async move {
             let outcome = AssertUnwindSafe(future).catch_unwind().await;
-            // The receiver exists until the answer has come.
-            answer.send(outcome).ok();
+            // The receiver exists until it has the outcome.
+            sender.send(outcome).ok();
         });
-        let outcome = answered.recv();
+        let outcome = receiver.recv();
         self.own_runtime.own().waiting -= 1;
         self.settled();
         match outcome {
             Ok(Ok(output)) => Ok(output),
             Ok(Err(panic)) => resume_unwind(panic),
-            Err(_) => Err(StoreError::new("the thread that asks it has ended").about(key)),
+            Err(_) => {
+                Err(StoreError::new("the thread that sends its requests has ended").about(key))
+            }
         }
     }
 
-    /// The runtime. It does not end before `waiting` is decremented.
+    /// Returns the runtime, which does not end before `waiting` is decremented.
     fn own_runtime(self: &Arc<Self>) -> Result<Handle, StoreError> {
         let mut own = self.own_runtime.own();
         let handle = match &own.handle {
             Some(handle) => handle.clone(),
             None => {
                 let handle = self.start_thread().map_err(|error| {
-                    StoreError::new("no thread to ask it on").not_sent().with_source(error)
+                    StoreError::new("no thread could be started to send the request")
+                        .not_sent()
+                        .with_source(error)
                 })?;
                 own.handle.insert(handle).clone()
             }
@@ -130,8 +134,9 @@ impl Watchdog {
         if !queue.is_driven_by_only(id) {
             return;
         }
-        let owes = |queue: &mut Queue| !queue.releases.all_settled() && queue.is_driven_by(id);
-        let waited = self.released.wait_timeout_while(queue, MAX_DROP_DELAY, owes);
+        let has_unsettled =
+            |queue: &mut Queue| !queue.releases.all_settled() && queue.is_driven_by(id);
+        let waited = self.released.wait_timeout_while(queue, MAX_DROP_DELAY, has_unsettled);
         let (queue, outcome) = waited.unwrap_or_else(PoisonError::into_inner);
         self.own_runtime.own().timed_out_before = outcome.timed_out();
         drop(queue);

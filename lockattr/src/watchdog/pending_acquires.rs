@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicIsize, Ordering};
 
-use super::new_leases::place;
+use super::new_leases::shard_index;
 use crate::platform::sync::SHARDS;
 
 /// The number of acquisitions in progress, counted in shards so that threads do not contend. An
@@ -22,11 +22,11 @@ impl Default for PendingAcquires {
 
 impl PendingAcquires {
     pub(super) fn begin(&self) {
-        self.0[place()].0.fetch_add(1, Ordering::SeqCst);
+        self.0[shard_index()].0.fetch_add(1, Ordering::SeqCst);
     }
 
     pub(super) fn end(&self) {
-        self.0[place()].0.fetch_sub(1, Ordering::SeqCst);
+        self.0[shard_index()].0.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// Whether no acquisition is in progress. Called after a shutdown: acquisitions that begin then

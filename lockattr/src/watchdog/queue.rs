@@ -1,6 +1,6 @@
 //! The watchdog's work, and the tasks that drive it. No I/O, and no clock of its own.
 //!
-//! One mutex, this queue's, guards everything that decides whether a task is needed. So no work is
+//! The mutex of this queue guards everything that decides whether a task is needed. So no work is
 //! added between a task's last check and its end.
 
 use std::collections::HashMap;
@@ -29,11 +29,11 @@ pub(super) struct Queue {
     pub(super) releases: Releases,
     pub(super) recheck_timers: RecheckTimers,
     /// The tasks that drive this queue, one on each runtime that uses the manager. If one is
-    /// blocked or gone, another goes on.
+    /// blocked or gone, another does its work.
     runners: HashMap<runtime::Id, Arc<Notify>>,
-    /// How many of them have left, for threads that remember that there is one.
+    /// How many tasks have ended; threads compare it with what they remember.
     pub(super) left: Arc<AtomicU64>,
-    /// Until when they sleep. Only an earlier timer has to wake them.
+    /// Until when the tasks sleep. Only an earlier timer has to wake them.
     asleep_until: Option<Instant>,
     /// The thread that sends releases if no task does.
     pub(super) last_resort: Option<LastResort>,
@@ -50,7 +50,7 @@ pub(super) struct Due {
     /// Locks to check: their time in the cache may have ended, or their readers may have to share
     /// them.
     pub(super) rechecks: Vec<Arc<str>>,
-    /// When the next thing is due.
+    /// When the task has to check again.
     pub(super) next: Option<Instant>,
 }
 
@@ -89,7 +89,7 @@ impl Queue {
         release: PendingRelease,
         now: Instant,
     ) -> Option<PendingRelease> {
-        let given_up = self.releases.again(release, now);
+        let given_up = self.releases.retry(release, now);
         self.wake();
         given_up
     }
@@ -121,15 +121,16 @@ impl Queue {
         Due { renewals, over, releases, adopted, rechecks, next }
     }
 
-    /// Whether there are releases, and no task but possibly that of the last resort.
+    /// Whether releases are pending that no task will send, except possibly that of the last
+    /// resort.
     pub(super) fn needs_last_resort(&self) -> bool {
         let last_resort = self.last_resort.as_ref().and_then(|thread| thread.runtime);
         let driven = self.runners.keys().any(|runtime| Some(*runtime) != last_resort);
         !self.releases.all_settled() && !driven
     }
 
-    /// Makes all releases due, whatever their time. The clock that it came from may have ended with
-    /// its runtime.
+    /// Makes all releases due, whatever their time: it may be by the clock of a runtime that has
+    /// ended.
     pub(super) fn retry_now(&mut self) {
         self.releases.retry_now();
         self.wake();
@@ -163,10 +164,10 @@ impl Queue {
         leaves
     }
 
-    /// The task on `runtime` with this wake-up signal has ended. Returns the releases sent there,
-    /// whose answers it will not receive.
+    /// Removes the task on `runtime` with this wake-up signal, which has ended. Returns the
+    /// releases sent there, whose answers it will not receive.
     pub(super) fn leave(&mut self, runtime: runtime::Id, wake: &Arc<Notify>) -> Vec<UnderWay> {
-        // A task that was done left before, and may have a successor.
+        // A task that was done has already left, and may have a successor.
         if self.runners.get(&runtime).is_some_and(|other| !Arc::ptr_eq(other, wake)) {
             return Vec::new();
         }
@@ -180,7 +181,7 @@ impl Queue {
         self.runners.is_empty()
     }
 
-    /// Removes the task on `runtime`, and the thread of the last resort if it is that one's.
+    /// Removes the task on `runtime`, and the last resort if that is its thread's runtime.
     pub(super) fn remove(&mut self, runtime: runtime::Id) {
         self.runners.remove(&runtime);
         self.left.fetch_add(1, Ordering::SeqCst);

@@ -1,5 +1,4 @@
-//! The interface of the watchdog to the wait queues of its process. It knows neither their guards
-//! nor their order.
+//! The watchdog's interface to the wait queues of its process.
 
 use tokio::time::Instant;
 
@@ -9,7 +8,7 @@ pub(crate) trait Queues: Send + Sync {
     /// longer.
     fn recheck(&self, name: &str) -> Option<Instant>;
 
-    /// Passes a lock that a waiter was handed and has not picked up to the next waiter.
+    /// Passes locks that waiters were handed and have not picked up to the next waiters.
     fn reclaim_unclaimed(&self);
 
     fn release_cached(&self);

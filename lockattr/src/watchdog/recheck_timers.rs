@@ -60,19 +60,19 @@ mod tests {
     /// Red without: the check in `recheck_at` for an earlier timer, or the comparison in `due`.
     #[test]
     fn a_kept_lock_is_looked_after_once_at_the_first_time_that_was_said() {
-        let mut kept = RecheckTimers::default();
+        let mut timers = RecheckTimers::default();
         let at = Instant::now();
-        assert_eq!(kept.next(), None);
-        kept.recheck_at("b", at + LATER);
-        kept.recheck_at("a", at + LATER);
-        kept.recheck_at("a", at);
-        kept.recheck_at("a", at + LATER);
-        assert_eq!(kept.next(), Some(at));
-        assert!(kept.due(at - Duration::from_nanos(1)).is_empty());
-        assert_eq!(kept.due(at).join(" "), "a");
-        assert_eq!((kept.due(at), kept.next()), (Vec::new(), Some(at + LATER)));
-        kept.recheck_at("a", at + LATER);
-        assert_eq!(kept.due(at + LATER).join(" "), "a b");
-        assert_eq!(kept.next(), None);
+        assert_eq!(timers.next(), None);
+        timers.recheck_at("b", at + LATER);
+        timers.recheck_at("a", at + LATER);
+        timers.recheck_at("a", at);
+        timers.recheck_at("a", at + LATER);
+        assert_eq!(timers.next(), Some(at));
+        assert!(timers.due(at - Duration::from_nanos(1)).is_empty());
+        assert_eq!(timers.due(at).join(" "), "a");
+        assert_eq!((timers.due(at), timers.next()), (Vec::new(), Some(at + LATER)));
+        timers.recheck_at("a", at + LATER);
+        assert_eq!(timers.due(at + LATER).join(" "), "a b");
+        assert_eq!(timers.next(), None);
     }
 }

@@ -11,49 +11,50 @@ use super::queue::MIN_RETRY_PAUSE;
 use crate::store::ReleaseRequest;
 
 /// The longest pause before a release is tried again: another process may wait for the lock.
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+const MAX_RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// A lock to release as soon as the store can be asked.
+/// A lock to release as soon as a request can be sent.
 #[derive(Clone, Debug)]
 pub(super) struct PendingRelease {
     pub(super) lock: ReleaseRequest,
     /// Until when the lock stays held, whenever the release is sent.
-    pub(super) stays_until: Option<Instant>,
+    pub(super) held_until: Option<Instant>,
     /// When the lease ends. The time that is left until then determines the first retries.
     pub(super) until: Instant,
     /// When to stop retrying: later than `until` if the claim may be in a queue.
-    pub(super) gives_up: Instant,
-    /// Whether the process believed to hold it. Then it warns if the store answers otherwise.
+    pub(super) give_up_at: Instant,
+    /// Whether the process believed that it held the lock. If so, it warns if the store answers
+    /// otherwise.
     pub(super) held: bool,
 }
 
 impl PendingRelease {
     pub(super) fn new(lock: ReleaseRequest, until: Instant, held: bool, now: Instant) -> Self {
-        let stays_until = (!lock.after.is_zero()).then(|| now.checked_add(lock.after)).flatten();
-        Self { lock, stays_until, until, gives_up: until, held }
+        let held_until = (!lock.after.is_zero()).then(|| now.checked_add(lock.after)).flatten();
+        Self { lock, held_until, until, give_up_at: until, held }
     }
 
     /// The same, retried for `longer`, because the claim may be in a queue.
-    pub(super) fn at_least_for(mut self, longer: Duration) -> Self {
-        self.gives_up += longer;
+    pub(super) fn retry_longer(mut self, longer: Duration) -> Self {
+        self.give_up_at += longer;
         self
     }
 
-    pub(super) fn sent(&self, now: Instant) -> ReleaseRequest {
-        let stays = self.stays_until.map(|until| until.saturating_duration_since(now));
-        self.lock.clone().after(stays.unwrap_or_default())
+    pub(super) fn request(&self, now: Instant) -> ReleaseRequest {
+        let after = self.held_until.map(|until| until.saturating_duration_since(now));
+        self.lock.clone().after(after.unwrap_or_default())
     }
 }
 
 #[derive(Default)]
 pub(super) struct Releases {
-    /// Those not sent yet, by the earliest time at which to send them.
+    /// Releases that are not sent yet, by the earliest time at which to send them.
     waiting: BTreeMap<(Instant, u64), PendingRelease>,
-    /// Those that a caller sent and left behind, with the runtime on which it did.
+    /// Releases that a caller sent and left behind, with the runtime on which it did.
     adopted: Vec<(runtime::Id, UnderWay)>,
-    /// The number of all: the above, and those that a task has in flight.
+    /// The number of all releases: the above, and those that a task has in flight.
     unsettled: usize,
-    /// Send all that wait now, whatever their time.
+    /// Whether to send all waiting releases now, whatever their time.
     retry_now: bool,
     last_id: u64,
 }
@@ -78,15 +79,15 @@ impl Releases {
 
     /// Schedules an unanswered release again. If its lease has ended by then, settles and returns
     /// it.
-    pub(super) fn again(
+    pub(super) fn retry(
         &mut self,
         release: PendingRelease,
         now: Instant,
     ) -> Option<PendingRelease> {
-        let left = release.until.saturating_duration_since(now);
-        let pause = if left.is_zero() { LONGEST_PAUSE / 4 } else { left / 20 };
-        let at = now + pause.clamp(MIN_RETRY_PAUSE, LONGEST_PAUSE);
-        if at < release.gives_up {
+        let remaining = release.until.saturating_duration_since(now);
+        let pause = if remaining.is_zero() { MAX_RETRY_PAUSE / 4 } else { remaining / 20 };
+        let at = now + pause.clamp(MIN_RETRY_PAUSE, MAX_RETRY_PAUSE);
+        if at < release.give_up_at {
             self.put_back(release, at);
             return None;
         }
@@ -94,7 +95,7 @@ impl Releases {
         Some(release)
     }
 
-    /// A caller is about to send a release itself.
+    /// Counts a release that a caller is about to send itself.
     pub(super) fn sent_by_caller(&mut self) {
         self.unsettled += 1;
     }
@@ -110,7 +111,7 @@ impl Releases {
         on_it.map(|(_, under_way)| under_way).collect()
     }
 
-    /// A release was answered, or is given up.
+    /// Counts a release that was answered, or is given up.
     pub(super) fn settled(&mut self) {
         self.unsettled -= 1;
     }

@@ -15,7 +15,7 @@ use super::task::Runner;
 use crate::store::ReleaseRequest;
 
 impl Watchdog {
-    /// Gives a lock back that no caller waits for, until its lease has ended by itself.
+    /// Releases a lock for which no caller waits; retried until its lease has expired.
     pub(crate) fn release_later(
         self: &Arc<Self>,
         lock: ReleaseRequest,
@@ -30,17 +30,18 @@ impl Watchdog {
         self.ensure_driven();
     }
 
-    /// Undoes what the store may have done for a claim for `ttl` whose caller gave up: until it answers, or
-    /// the claim's entry and a lease that was granted to it have ended by themselves.
+    /// Undoes what the store may have done for a claim for `ttl` whose caller gave up. Retried
+    /// until the store answers, or until the claim's entry and any lease granted to it have
+    /// expired.
     pub(crate) fn undo(self: &Arc<Self>, lock: ReleaseRequest, ttl: Duration) {
         let now = Instant::now();
         let release = PendingRelease::new(lock, now + ttl, false, now);
-        let lasts = self.store.entry_lifetime(ttl);
-        self.queue().release(release.at_least_for(lasts), now);
+        let lifetime = self.store.entry_lifetime(ttl);
+        self.queue().release(release.retry_longer(lifetime), now);
         self.ensure_driven();
     }
 
-    /// Tries the releases again that got no answer, now.
+    /// Retries now all releases that got no answer.
     pub(crate) fn retry_now(self: &Arc<Self>) {
         {
             let mut queue = self.queue();
@@ -50,8 +51,9 @@ impl Watchdog {
         self.ensure_driven();
     }
 
-    /// Hands a release to the store's client and leaves its answer to the task: when this returns, every
-    /// later command for the key comes after it. Whether it waits for its answer.
+    /// Passes a release to the store's client and leaves its answer to the task. When this returns,
+    /// every later command for the key is sent after it. Returns whether the client waits for the
+    /// answer.
     pub(crate) async fn release_in_background(
         self: &Arc<Self>,
         lock: ReleaseRequest,
@@ -72,7 +74,7 @@ impl Watchdog {
         let waits = sent.await.is_pending();
         if waits {
             let refused = self.queue().adopt(runtime, under_way);
-            // Back into the queue with it.
+            // If no task took it over, its drop puts the release back into the queue.
             drop(refused);
             self.ensure_driven();
         }

@@ -1,4 +1,5 @@
-//! The end of a manager: nothing more is acquired, holders are notified, and what they hold is released.
+//! The end of a manager: nothing more is acquired, holders are signalled, and their locks are
+//! released.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -9,12 +10,12 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::Watchdog;
-use super::new_leases::place;
+use super::new_leases::shard_index;
 use super::queue::Queue;
 use crate::LostReason;
 use crate::store::ReleaseRequest;
 
-/// The clock must not overflow, whatever limit was asked for.
+/// The longest timeout, so that the clock cannot overflow.
 const LONGEST_SHUTDOWN: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 impl Watchdog {
@@ -23,7 +24,7 @@ impl Watchdog {
         self.new_leases.is_shut_down()
     }
 
-    /// Lets the tasks end once nothing is held or to be released.
+    /// Lets the tasks end once nothing is held and no release is pending.
     pub(crate) fn close(&self) {
         if !self.is_of_this_process() {
             return;
@@ -34,7 +35,7 @@ impl Watchdog {
             queue.closing = true;
             queue.wake();
         }
-        // Not while the queue is locked: they go into it.
+        // Outside the queue's mutex: the releases are added to that queue.
         self.queues.release_cached();
         self.settled.notify_waiters();
         self.wait_for_own_runtime();
@@ -42,19 +43,19 @@ impl Watchdog {
 
     /// Returns once nothing more may be acquired.
     pub(crate) async fn stopped(&self) {
-        let mut stopped = pin!(self.stopped[place()].notified());
-        // Listen first, look second: a shutdown in between is then not missed.
+        let mut stopped = pin!(self.stopped[shard_index()].notified());
+        // Register first, check second, so that a shutdown in between is not missed.
         stopped.as_mut().enable();
         if !self.is_shut_down() {
             stopped.await;
         }
     }
 
-    /// Grants nothing more, signals every holder, waits up to `limit` for them to let go, lets go
-    /// for them, and waits as long again for the store.
+    /// Grants nothing more, signals every holder, waits up to `limit` for the holders to release,
+    /// releases the rest for them, and waits as long again for the store.
     pub(crate) async fn shut_down(self: &Arc<Self>, limit: Duration) {
         if let Err(error) = self.check_process() {
-            tracing::error!(%error, "nothing is shut down");
+            tracing::error!(%error, "the lock manager was not shut down");
             return;
         }
         self.close();
@@ -62,26 +63,26 @@ impl Watchdog {
             self.new_leases.shut_down();
             self.leases().leases.all()
         };
-        // Not while the queue is locked: the caller that is woken may want it.
+        // Outside the queue's mutex: a woken task may lock it.
         holds.iter().for_each(|hold| hold.lose(LostReason::ShutDown));
         self.stopped.iter().for_each(Notify::notify_waiters);
         if let Err(error) = self.start() {
-            tracing::error!(%error, "nothing can be waited for");
+            tracing::error!(%error, "the shutdown did not wait for bodies and releases");
             return;
         }
         let limit = limit.min(LONGEST_SHUTDOWN);
-        let let_go = |queue: &Queue| queue.leases.is_empty() && self.pending_acquires.none();
-        timeout(limit, self.until(let_go)).await.ok();
+        let is_idle = |queue: &Queue| queue.leases.is_empty() && self.pending_acquires.none();
+        timeout(limit, self.until(is_idle)).await.ok();
         let deadline = Instant::now() + limit;
         let abandoned = self.leases().leases.abandon();
         if !abandoned.is_empty() {
             tracing::warn!(count = abandoned.len(), "released locks whose holders did not stop");
             for hold in abandoned {
                 let lock = ReleaseRequest::new(hold.claim().clone());
-                self.release_later(lock, hold.store_lets_go_at(), true);
+                self.release_later(lock, hold.expires_in_store_at(), true);
             }
         }
-        // A caller that lets go from here on does so in time or not at all.
+        // A holder that releases from here on does so in time or not at all.
         timeout_at(deadline, self.until(|queue| queue.releases.all_settled())).await.ok();
         self.queue().wake();
     }
@@ -98,7 +99,7 @@ impl Watchdog {
         }
     }
 
-    /// Returns once nothing is to be given back any more.
+    /// Returns once no release is pending any more.
     #[cfg(feature = "testing")]
     pub(crate) async fn all_released(&self) {
         self.until(|queue| queue.releases.all_settled()).await;

@@ -58,13 +58,13 @@ impl Runner {
 
     pub(super) async fn run(self) {
         let watchdog = self.watchdog.clone();
-        let mut works = pin!(self.work());
+        let mut work = pin!(self.work());
         // In a fork, requests in flight and due work belong to the parent.
-        let works = poll_fn(|context| match watchdog.is_of_this_process() {
-            true => works.as_mut().poll(context),
+        let work = poll_fn(|context| match watchdog.is_of_this_process() {
+            true => work.as_mut().poll(context),
             false => Poll::Pending,
         });
-        works.await;
+        work.await;
     }
 
     async fn work(self) {
@@ -79,8 +79,8 @@ impl Runner {
             due.rechecks.iter().for_each(|name| self.watchdog.recheck(name));
             under_way.extend(due.adopted);
             if !due.renewals.is_empty() {
-                // Else the lease of a lock that its waiter never picks up would be renewed without
-                // end.
+                // Otherwise, the lease of a lock that its waiter never picks up would be renewed
+                // without end.
                 self.watchdog.queues.reclaim_unclaimed();
                 under_way.push(send_renewals(self.watchdog.clone(), due.renewals));
             }
@@ -111,10 +111,10 @@ impl Watchdog {
     /// after `rest`.
     fn due(&self, runtime: runtime::Id, rest: Option<Duration>) -> Due {
         // Set before the check, so that a lease that comes after it wakes the task again.
-        self.new_leases.looks();
+        self.new_leases.begin_check();
         let mut queue = self.leases();
         let due = queue.due(runtime, Instant::now(), rest);
-        self.new_leases.sleeps(due.next);
+        self.new_leases.set_asleep_until(due.next);
         due
     }
 }
@@ -125,7 +125,7 @@ impl Drop for Runner {
             return;
         }
         let unanswered = self.watchdog.queue().leave(self.runtime, &self.wake);
-        // Their drop puts the releases back into the queue.
+        // Dropping them puts the releases back into the queue.
         drop(unanswered);
         if self.watchdog.queue().is_driven_by_none() {
             self.watchdog.queues.release_cached();

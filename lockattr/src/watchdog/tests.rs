@@ -20,13 +20,14 @@ impl Queues for NoQueues {
     fn release_cached(&self) {}
 }
 
-/// A watched hold, and its lease's number.
+/// A watched hold, and its lease's id.
 fn watched(watchdog: &Watchdog) -> (Arc<LeaseState>, u64) {
     let claim = Arc::new(Claim::new(LockKey::new("lock:", "a").unwrap(), ""));
-    let (fencing, asked) = (FencingToken::from_counter(7), Instant::now());
-    let granted = GrantedLease { claim, fencing, asked, ttl: TTL, renew: true, max_hold: None };
+    let (fencing, requested_at) = (FencingToken::from_counter(7), Instant::now());
+    let granted =
+        GrantedLease { claim, fencing, requested_at, ttl: TTL, renew: true, max_hold: None };
     let hold = Arc::new(LeaseState::new(granted));
-    let (id, _) = watchdog.watch(&hold, asked, TTL);
+    let (id, _) = watchdog.watch(&hold, requested_at, TTL);
     (hold, id)
 }
 
@@ -49,7 +50,7 @@ async fn a_loss_between_two_holders_is_notified_to_the_second() {
             watchdog.settle_renewal(id, &renewal, Ok(RenewOutcome::NotHeld), Instant::now());
         }
         watchdog.hand_off(id, &next, Instant::now());
-        assert!(!next.is_kept(Instant::now()), "{by_itself}");
+        assert!(!next.is_live(Instant::now()), "{by_itself}");
         assert_eq!(next.ended_by(), Some(LostReason::Taken));
         watchdog.forget(id);
     }

@@ -80,7 +80,7 @@ fn a_lock_that_the_store_has_no_more_ends_as_taken() {
     });
 }
 
-/// Red without: `given_back` in `LockGuard::release`. Only the reply to the release reports it.
+/// Red without: `released` in `LockGuard::release`. Only the reply to the release reports it.
 #[test]
 fn a_lock_that_turns_out_to_be_gone_when_it_is_released_ends_as_taken() {
     recorded(async |metrics| {

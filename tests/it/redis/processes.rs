@@ -131,7 +131,7 @@ async fn a_process_killed_while_its_release_gets_nowhere_holds_for_a_ttl() {
     node.say("release").await;
     // From here on it retries on its own.
     let answer = node.line().await;
-    assert!(answer.starts_with("refused the store could not be asked about `a`"), "{answer}");
+    assert!(answer.starts_with("refused the request to the store for `a` failed"), "{answer}");
     node.kill();
     free_after_its_ttl_and_not_before(&server).await;
 }

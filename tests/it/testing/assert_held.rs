@@ -135,7 +135,9 @@ async fn a_task_that_outlived_the_hold_is_not_under_the_lock() {
     tell.send(()).unwrap();
     let said = spawned.unwrap().await.unwrap();
     assert!(
-        said.contains("; it was released already, and this task went on; this call chain holds no"),
+        said.contains(
+            "; it is already released, and this task outlived the hold; this call chain holds no"
+        ),
         "{said}"
     );
 }

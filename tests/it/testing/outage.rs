@@ -19,7 +19,7 @@ async fn with_the_store_cut_off_calls_are_refused_or_run_unlocked() {
     locks.cut();
     let refused = locks.scope(deduct(42)).await.unwrap_err();
     assert!(matches!(&refused, Error::Store { key, .. } if key == "product:42"), "{refused:?}");
-    assert!(refused.to_string().contains("the test has cut it off"), "{refused}");
+    assert!(refused.to_string().contains("the test has cut the network"), "{refused}");
     assert_eq!(locks.scope(advise(42)).await.unwrap(), None, "it ran without");
 
     locks.mend();

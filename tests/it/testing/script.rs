@@ -273,10 +273,16 @@ async fn a_script_that_makes_no_sense_says_so() {
     };
     let other = locks.hold("stock");
     let twice = said(&|| drop(locks.hold("stock")));
-    assert!(twice.starts_with("`stock` cannot be held as somebody else: it is held by another on"));
+    assert!(
+        twice.starts_with("`stock` cannot be held as another client: it is held by another on")
+    );
     other.release();
-    assert!(said(&|| drop(locks.steal("stock"))).starts_with("`stock` cannot be stolen: nobody"));
-    assert!(said(&|| locks.expire("stock")).starts_with("`stock` cannot expire: nobody has it"));
+    assert!(
+        said(&|| drop(locks.steal("stock"))).starts_with("`stock` cannot be stolen: no caller")
+    );
+    assert!(
+        said(&|| locks.expire("stock")).starts_with("`stock` cannot expire: no caller holds it")
+    );
     assert!(said(&|| drop(locks.hold(""))).starts_with("the key is empty"));
     locks.assert_nothing_left().await;
 }

@@ -166,7 +166,7 @@ async fn after_a_longer_body_it_is_handed_off_at_once() {
 
 /// The time counts from when this holder got the lock, however it got it.
 ///
-/// Red without: `stays_until` of a hold that is handed off.
+/// Red without: `held_until` of a hold that is handed off.
 #[tokio::test(start_paused = true)]
 async fn a_process_that_is_handed_the_lock_has_a_hold_at_least_of_its_own() {
     let store = Scripted::new();

@@ -111,8 +111,8 @@ async fn inside_a_shared_hold_only_the_same_way_of_sharing_enters() {
     for (outer, inner) in refused {
         let (with_outer, with_inner) = (words(outer), words(inner));
         let sentence = format!(
-            "this call chain holds `a` with {with_outer}, and inside of that it can never be had \
-             with {with_inner}: take it with {with_inner} where the chain begins"
+            "this call chain holds `a` with {with_outer}, so a nested call can never acquire it \
+             with {with_inner}: acquire it with {with_inner} where the chain begins"
         );
         assert_eq!(refusal(&manager, outer.clone(), inner.clone()).await, Some(sentence));
     }

@@ -15,7 +15,7 @@ fn view(keys: usize) -> View {
     let mut view = View::new("redis://db".into(), Duration::from_secs(1), Sort::Key);
     let label = |number: usize| format!("since={} service=s host=h pid={number}", number * 1000);
     let rows = (1..=keys).map(|number| sample(&format!("key:{number:05}"), &label(number)));
-    view.answered(rows.collect(), at(20_000));
+    view.update(rows.collect(), at(20_000));
     view
 }
 
@@ -131,9 +131,9 @@ fn the_selected_lock_stays_selected_when_others_come_and_go() {
     press(&mut view, [KeyCode::Down; 50]);
     let mut rows = view.all.clone();
     rows.drain(..10);
-    view.answered(rows, at(20_001));
+    view.update(rows, at(20_001));
     assert_eq!(view.shown[view.selected].key, "key:00051");
-    view.answered(Vec::new(), at(20_002));
+    view.update(Vec::new(), at(20_002));
     check(
         &mut view,
         &expect![[r#"

@@ -1,32 +1,31 @@
-//! One annotated function as its attribute is written, and the list of them.
+//! One annotated function with its attribute as written, and the list of all.
 
 use std::fmt;
 
-/// An annotated function: what its attribute says, and where it stands.
+/// An annotated function: its attribute as written, and its place in the source.
 ///
-/// It shows itself in one line, to be printed for operators or pinned in a test; the example stands
-/// at [`registry`].
+/// Its `Display` is one line, for operators or to be pinned in a test; see the example at
+/// [`registry`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AnnotatedLock {
-    /// What its locks are called together, in spans, metrics and records: the template, or those of
-    /// several keys with commas between.
+    /// The common name of its locks in spans, metrics and records: the template, or several
+    /// templates separated by commas.
     pub template: &'static str,
-    /// The template of each key; for `key = expression` the expression.
+    /// The template of each key; for `key = expression`, the expression.
     pub keys: &'static [&'static str],
-    /// The other options by their names, each as it is written: `("ttl", "\"10s\"")`.
+    /// The other options by name, each as written: `("ttl", "\"10s\"")`.
     pub options: &'static [(&'static str, &'static str)],
-    /// The function and the module it is in: `shop::sale::deduct`. Of a method, the type is not
-    /// known.
+    /// The function with its module: `shop::sale::deduct`. For a method, the type is not known.
     pub function: &'static str,
-    /// The file in which the attribute stands, as the compiler was told to name it.
+    /// The file of the attribute, as the compiler was told to name it.
     pub file: &'static str,
     /// The line of the attribute.
     pub line: u32,
 }
 
 impl AnnotatedLock {
-    /// What is written for an option, if it is.
+    /// The value of an option as written, if it is set.
     ///
     /// ```
     /// # use lockattr::{Error, distributed_lock};
@@ -60,8 +59,8 @@ impl fmt::Display for AnnotatedLock {
 
 /// All annotated functions of the program, by file and line.
 ///
-/// Of every crate that is linked into it, whether or not anything calls them: those of libraries
-/// too, and of the tests in a test program.
+/// Includes every crate that is linked into the program, whether or not the functions are called:
+/// libraries too, and the tests in a test program.
 ///
 /// ```
 /// use lockattr::{Error, distributed_lock};
@@ -77,8 +76,8 @@ impl fmt::Display for AnnotatedLock {
 /// }
 /// ```
 ///
-/// In a test, that no lease is left to the default, and no two functions share a template by
-/// accident:
+/// A test can check that no lease has the default TTL, and that no two functions share a template
+/// by accident:
 ///
 /// ```no_run
 /// # fn all_have_a_ttl_and_a_template_of_their_own() {
@@ -96,11 +95,12 @@ pub fn registry() -> Vec<&'static AnnotatedLock> {
     locks
 }
 
-/// Where the linker puts them together.
+/// The slice that the linker fills.
 #[linkme::distributed_slice]
 pub static ANNOTATED: [AnnotatedLock];
 
-/// What an attribute expands to: in other crates the fields alone make no value.
+/// The value that an attribute expands to. Its fields alone do not suffice to make one in another
+/// crate.
 pub const fn annotated(
     template: &'static str,
     keys: &'static [&'static str],

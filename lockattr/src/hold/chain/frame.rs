@@ -17,10 +17,10 @@ use crate::{Error, Lease, LostReason};
 /// One entry into a hold: the acquisition itself, or a nested call inside it.
 #[derive(Debug)]
 pub(crate) struct Frame {
-    of: FrameKind,
+    kind: FrameKind,
     /// 1 for the acquisition, 2 for a call nested in it, and so on.
     pub(crate) depth: u32,
-    /// What this entry asked for, which may be less than what the hold covers.
+    /// The mode of this entry, which may be weaker than that of the hold.
     pub(crate) sharing: Sharing,
     gate: Gate,
     /// With several keys, the entries into the holds that this call chain already had.
@@ -40,9 +40,9 @@ enum FrameKind {
 }
 
 impl Frame {
-    fn new(of: FrameKind, depth: u32, sharing: Sharing) -> Self {
+    fn new(kind: FrameKind, depth: u32, sharing: Sharing) -> Self {
         let (siblings, began) = (OnceLock::new(), AtomicU64::new(0));
-        Self { of, depth, sharing, gate: Gate::new(), siblings, began }
+        Self { kind, depth, sharing, gate: Gate::new(), siblings, began }
     }
 
     pub(crate) fn first(hold: Arc<LeaseState>, core: Arc<Core>) -> Self {
@@ -50,12 +50,12 @@ impl Frame {
         Self::new(FrameKind::Lock { hold, core, site: OnceLock::new() }, 1, sharing)
     }
 
-    /// The hold, and what watches it. Nested entries look it up: if each had its own `Arc`, every
-    /// nested call would write to a shared reference count.
+    /// The hold, and what watches it. Nested entries follow the chain to it: if each had its own
+    /// `Arc`, every nested call would write to a shared reference count.
     fn lock(&self) -> (&Arc<LeaseState>, &Arc<Core>) {
         let mut entry = self;
         loop {
-            match &entry.of {
+            match &entry.kind {
                 FrameKind::Lock { hold, core, .. } => return (hold, core),
                 FrameKind::Entry { around, .. } => entry = around,
             }
@@ -71,20 +71,20 @@ impl Frame {
     }
 
     /// With several keys, adds the entries that the same call re-entered.
-    pub(crate) fn join(&self, others: impl Iterator<Item = Arc<Self>>) {
+    pub(crate) fn add_siblings(&self, others: impl Iterator<Item = Arc<Self>>) {
         self.siblings.get_or_init(|| others.collect());
     }
 
-    /// Sets the kind of lock that an acquisition asked for; only the first call counts.
-    pub(crate) fn set_site(&self, is_at: Site) {
-        if let FrameKind::Lock { site, .. } = &self.of {
-            site.get_or_init(|| is_at);
+    /// Sets the site that the call named; only the first call counts.
+    pub(crate) fn set_site(&self, location: Site) {
+        if let FrameKind::Lock { site, .. } = &self.kind {
+            site.get_or_init(|| location);
         }
     }
 
-    /// The kind of lock that was asked for, if the options named it.
+    /// The site of the lock, if the options named it.
     pub(crate) fn site(&self) -> Option<Site> {
-        match &self.of {
+        match &self.kind {
             FrameKind::Lock { site, .. } => site.get().copied(),
             FrameKind::Entry { site, .. } => *site,
         }
@@ -92,10 +92,10 @@ impl Frame {
 
     /// Records when the body of an acquisition begins (for a guard, the code that receives it).
     /// Only the first call counts.
-    pub(crate) fn begins(&self, now: Instant) {
-        let FrameKind::Lock { hold, .. } = &self.of else { return };
+    pub(crate) fn record_begin(&self, now: Instant) {
+        let FrameKind::Lock { hold, .. } = &self.kind else { return };
         if self.began.load(Ordering::Acquire) == 0 {
-            let after = now.saturating_duration_since(hold.asked()).as_nanos();
+            let after = now.saturating_duration_since(hold.requested_at()).as_nanos();
             let after = u64::try_from(after).unwrap_or(u64::MAX).saturating_add(1);
             // If another thread was first, its time stays.
             let _first = self.began.compare_exchange(0, after, Ordering::AcqRel, Ordering::Acquire);
@@ -104,51 +104,51 @@ impl Frame {
 
     pub(crate) fn began(&self) -> Option<Instant> {
         let after = self.began.load(Ordering::Acquire).checked_sub(1)?;
-        Some(self.hold().asked() + Duration::from_nanos(after))
+        Some(self.hold().requested_at() + Duration::from_nanos(after))
     }
 
     /// Waits until this entry lets a child in; `None` if the call of this entry is over.
-    pub(crate) async fn turn(
+    pub(crate) async fn enter(
         self: Arc<Self>,
         sharing: Sharing,
         site: Option<Site>,
     ) -> Option<Reentry> {
         self.gate.enter(sharing).await;
-        self.let_in(sharing, site)
+        self.admit(sharing, site)
     }
 
     /// Lets a child in if the gate is free.
-    pub(crate) fn try_turn(
+    pub(crate) fn try_enter(
         self: Arc<Self>,
         sharing: Sharing,
         site: Option<Site>,
     ) -> Option<Reentry> {
-        if self.gate.try_enter(sharing) { self.let_in(sharing, site) } else { None }
+        if self.gate.try_enter(sharing) { self.admit(sharing, site) } else { None }
     }
 
     /// Makes the entry of a child that has passed the gate.
-    fn let_in(self: Arc<Self>, sharing: Sharing, site: Option<Site>) -> Option<Reentry> {
-        if !self.one_more_inside() {
+    fn admit(self: Arc<Self>, sharing: Sharing, site: Option<Site>) -> Option<Reentry> {
+        if !self.add_inside() {
             self.gate.leave(sharing);
             return None;
         }
         let depth = self.depth + 1;
-        let of = FrameKind::Entry { around: self, inside: AtomicUsize::new(1), site };
-        Some(Reentry(Lease::new(Arc::new(Self::new(of, depth, sharing)))))
+        let kind = FrameKind::Entry { around: self, inside: AtomicUsize::new(1), site };
+        Some(Reentry(Lease::new(Arc::new(Self::new(kind, depth, sharing)))))
     }
 
     /// Counts one more user of a nested call's entry; `false` if the call is over.
-    fn one_more_inside(&self) -> bool {
-        let FrameKind::Entry { inside, .. } = &self.of else { return true };
+    fn add_inside(&self) -> bool {
+        let FrameKind::Entry { inside, .. } = &self.kind else { return true };
         let more = |inside: usize| (inside > 0).then_some(inside + 1);
         inside.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_ok()
     }
 
     /// Counts one user less. The last one opens the gate of the entry around for its next child,
-    /// and is one user less there too.
-    fn one_less_inside(&self) {
+    /// and counts as one user less there too.
+    fn remove_inside(&self) {
         let mut entry = self;
-        while let FrameKind::Entry { around, inside, .. } = &entry.of
+        while let FrameKind::Entry { around, inside, .. } = &entry.kind
             && inside.fetch_sub(1, Ordering::AcqRel) == 1
         {
             around.gate.leave(entry.sharing);
@@ -158,19 +158,19 @@ impl Frame {
 
     /// Whether the nested call of this entry has returned and no code is inside it.
     pub(crate) fn is_over(&self) -> bool {
-        match &self.of {
+        match &self.kind {
             FrameKind::Lock { .. } => false,
             FrameKind::Entry { inside, .. } => inside.load(Ordering::Acquire) == 0,
         }
     }
 
-    /// The holds that the call asked for: this entry's and its siblings'.
+    /// The holds of the call: this entry's and its siblings'.
     fn holds(&self) -> impl Iterator<Item = &Arc<LeaseState>> {
-        let beside = self.siblings.get().into_iter().flatten();
-        std::iter::once(self.hold()).chain(beside.map(|entry| entry.hold()))
+        let siblings = self.siblings.get().into_iter().flatten();
+        std::iter::once(self.hold()).chain(siblings.map(|entry| entry.hold()))
     }
 
-    /// Returns an error unless every lock that the call asked for is held.
+    /// Returns an error unless every lock of the call is held.
     pub(crate) fn ensure_held(&self, now: Instant) -> Result<(), Error> {
         match self.siblings.get() {
             None => self.hold().ensure_held(now)?,
@@ -182,13 +182,13 @@ impl Frame {
         }
     }
 
-    /// The earliest end of the leases that the call asked for, if none is renewed.
+    /// The earliest end of the leases of the call, if none is renewed.
     pub(crate) fn valid_until(&self) -> Instant {
         let ends = self.holds().map(|hold| hold.valid_until());
         ends.min().unwrap_or_else(|| self.hold().valid_until())
     }
 
-    /// Waits until one of the holds that the call asked for ends.
+    /// Waits until one of the holds of the call ends.
     pub(crate) async fn ended(self: Arc<Self>) -> Error {
         let ended = async |hold: Arc<LeaseState>| hold.lost(hold.clone().ended().await);
         if self.siblings.get().is_none() {
@@ -211,6 +211,6 @@ impl Reentry {
 
 impl Drop for Reentry {
     fn drop(&mut self) {
-        self.0.frame().one_less_inside();
+        self.0.frame().remove_inside();
     }
 }

@@ -28,7 +28,7 @@ impl LockGuard {
     /// ```
     pub fn release_blocking(self) -> Result<(), Error> {
         // A release that sends nothing to the store does not block.
-        if self.is_nested() || self.is_left_to_parent() {
+        if self.is_nested() || self.belongs_to_parent() {
             return self.ensure_held();
         }
         may_wait(self.key())?;
@@ -52,6 +52,6 @@ impl LockGuard {
     /// # }
     /// ```
     pub fn scope_blocking<T>(&self, work: impl FnOnce() -> T) -> T {
-        run_scoped(self.place(), work)
+        run_scoped(self.position(), work)
     }
 }

@@ -1,5 +1,5 @@
-//! What a guard owns: the lock, which goes back to the store once, or [on](super::destination) to
-//! the next waiter.
+//! What a guard owns: the lock, which is released to the store once, or [handed
+//! off](super::destination) to the next waiter.
 
 use std::mem;
 use std::sync::Arc;
@@ -24,14 +24,14 @@ use crate::{Error, FencingToken, Lease, LostReason};
 pub(super) struct OwnedLease(pub(super) Option<Box<HeldLease>>);
 
 pub(super) struct HeldLease {
-    /// The watchdog's number of the lease.
+    /// The watchdog's id of the lease.
     pub(super) id: u64,
     pub(super) frame: Arc<Frame>,
-    /// Where the lock goes when its holder releases it.
+    /// What happens to the lock when its holder releases it.
     pub(super) destination: Destination,
-    /// The greatest number given under this lease.
-    pub(super) last: FencingToken,
-    /// The least time that the lock stays held after its body began, whichever caller releases it.
+    /// The greatest fencing token given under this lease.
+    pub(super) last_token: FencingToken,
+    /// The least time that the lock stays held after its body began, whichever process releases it.
     pub(super) at_least: Option<Duration>,
 }
 
@@ -59,18 +59,18 @@ impl OwnedLease {
         // Until the answer arrives, dropping this future must still release the lock.
         let held = self.0.insert(held);
         let hold = held.frame.hold().clone();
-        let releases = [held.releasing(now)];
+        let releases = [held.release_request(now)];
         hold.lose(LostReason::Released);
         let answer = held.frame.core().store().release(&releases).await.pop();
         match answer {
             Some(Ok(store::ReleaseOutcome::Released)) => {
                 observe::release("released");
-                self.given_back();
+                self.settle();
                 Ok(())
             }
             Some(Ok(store::ReleaseOutcome::NotHeld)) | None => {
                 observe::release("not_held");
-                self.given_back();
+                self.settle();
                 Err(hold.lost(LostReason::Taken))
             }
             // Dropping `self` keeps trying.
@@ -81,24 +81,24 @@ impl OwnedLease {
         }
     }
 
-    /// The same, but returns when the store's client has the release: whether the client waits for
-    /// the answer.
+    /// The same, but returns when the store's client has the release. Returns whether the client
+    /// waits for the answer.
     pub(super) async fn release_in_background(&mut self) -> bool {
         self.leave_to_parent();
         let now = Instant::now();
         let Some(held) = self.0.take().and_then(|held| held.pass_on(now)) else { return false };
         let held = self.0.insert(held);
-        let (is_held, until) = (held.is_held(now), held.frame.hold().store_lets_go_at());
-        let release = held.releasing(now);
+        let (is_held, until) = (held.is_held(now), held.frame.hold().expires_in_store_at());
+        let release = held.release_request(now);
         held.frame.hold().lose(LostReason::Released);
         let watchdog = held.frame.core().watchdog.clone();
-        let waits = watchdog.release_in_background(release, until, is_held).await;
-        self.given_back();
-        waits
+        let is_pending = watchdog.release_in_background(release, until, is_held).await;
+        self.settle();
+        is_pending
     }
 
-    /// Ends the release. Only now the watchdog forgets the hold: a shutdown waits until then.
-    fn given_back(&mut self) {
+    /// Ends the release. Only now does the watchdog forget the hold: a shutdown waits until then.
+    fn settle(&mut self) {
         if let Some(held) = self.0.take() {
             held.frame.core().watchdog.forget(held.id);
         }
@@ -110,8 +110,8 @@ impl Drop for OwnedLease {
         self.leave_to_parent();
         let now = Instant::now();
         if let Some(held) = self.0.take().and_then(|held| held.pass_on(now)) {
-            let (is_held, until) = (held.is_held(now), held.frame.hold().store_lets_go_at());
-            let release = held.releasing(now);
+            let (is_held, until) = (held.is_held(now), held.frame.hold().expires_in_store_at());
+            let release = held.release_request(now);
             held.frame.hold().lose(LostReason::Released);
             held.frame.core().watchdog.release_later(release, until, is_held);
             held.frame.core().watchdog.forget(held.id);
@@ -146,16 +146,17 @@ impl HeldLease {
         hold.lose(LostReason::Released);
         core.watchdog.hand_off(self.id, &next, now);
         self.frame = Arc::new(Frame::first(next, core.clone()));
-        (self.destination, self.at_least, self.last) = (Destination::Store, None, fencing);
+        (self.destination, self.at_least, self.last_token) = (Destination::Store, None, fencing);
         self
     }
 
-    fn releasing(&self, now: Instant) -> ReleaseRequest {
-        ReleaseRequest::new(self.claim().clone()).after(self.stays(now).unwrap_or_default())
+    fn release_request(&self, now: Instant) -> ReleaseRequest {
+        ReleaseRequest::new(self.claim().clone())
+            .after(self.remaining_hold(now).unwrap_or_default())
     }
 
     /// The time that the lock has to stay held; `None` if its body never began.
-    pub(super) fn stays(&self, now: Instant) -> Option<Duration> {
+    pub(super) fn remaining_hold(&self, now: Instant) -> Option<Duration> {
         let until = self.frame.began()?.checked_add(self.at_least?)?;
         let left = until.saturating_duration_since(now);
         (!left.is_zero()).then_some(left)
@@ -171,33 +172,35 @@ impl HeldLease {
 }
 
 impl LockGuard {
-    /// The guard of a lock just granted, and whether the watchdog was woken for it. With `head`,
-    /// the lock can be handed to other callers of this process; without it, a permit can be.
+    /// Makes the guard of a lock just granted. Returns it, and whether the watchdog was woken for
+    /// it. With `head`, the lock can be handed to other callers of this process; without it, only a
+    /// permit can be.
     pub(crate) fn granted(
         granted: GrantedLease,
         hold_at_least: Option<Duration>,
         head: Option<Head>,
         core: &Arc<Core>,
     ) -> (Self, bool) {
-        let (asked, ttl, last) = (granted.asked, granted.ttl, granted.fencing);
+        let (requested_at, ttl, last_token) = (granted.requested_at, granted.ttl, granted.fencing);
         let destination = match (head, granted.claim.sharing(), granted.claim.keys()) {
             (Some(head), ..) => Destination::NextWaiter(head),
             (None, Sharing::Permits(_), [_]) => Destination::Permit(None),
             (None, ..) => Destination::Store,
         };
         let hold = Arc::new(LeaseState::new(granted));
-        let (id, woken) = core.watchdog.watch(&hold, asked, ttl);
+        let (id, woken) = core.watchdog.watch(&hold, requested_at, ttl);
         if matches!(destination, Destination::Permit(_)) {
-            core.permits().came(id, &hold);
+            core.permits().add(id, &hold);
         }
         let frame = Arc::new(Frame::first(hold, core.clone()));
-        let held = Box::new(HeldLease { id, frame, destination, last, at_least: hold_at_least });
+        let held =
+            Box::new(HeldLease { id, frame, destination, last_token, at_least: hold_at_least });
         (held.into_guard(), woken)
     }
 
-    /// Hands a cached lock to a caller with these options. A lock that does not fit is released.
-    /// The release is sent before the request to the store, or a caller that asks only once would
-    /// find the lock held.
+    /// Hands a cached lock to a caller with these options, or releases it if it does not fit. The
+    /// release is sent before the request to the store: otherwise a caller that sends only one
+    /// request would find the lock held.
     pub(crate) async fn take_cached_lock(
         self,
         options: &ResolvedOptions,
@@ -205,10 +208,9 @@ impl LockGuard {
     ) -> Result<Self, Head> {
         let now = Instant::now();
         match self.into_held() {
-            Some(held) if held.is_held(now) && held.fits_alone(options, now) => {
-                let lies_ready =
-                    options.max_hold.is_none() && held.frame.hold().ttl() == options.ttl;
-                Ok(match lies_ready {
+            Some(held) if held.is_held(now) && held.fits_exclusive(options, now) => {
+                let is_ready = options.max_hold.is_none() && held.frame.hold().ttl() == options.ttl;
+                Ok(match is_ready {
                     true => held.guard(options, Destination::NextWaiter(head)),
                     false => held.hand_off(options, head, now),
                 })
@@ -220,7 +222,8 @@ impl LockGuard {
         }
     }
 
-    /// The lock itself, which a waiter did not accept. `None` if other readers hold it too.
+    /// The lock itself, of a guard that a waiter did not accept. `None` if other readers hold it
+    /// too.
     pub(super) fn into_held(self) -> Option<Box<HeldLease>> {
         match self.ownership {
             Ownership::Lock(_, mut owned) => owned.0.take()?.leave(),

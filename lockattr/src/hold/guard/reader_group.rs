@@ -2,7 +2,7 @@
 //! in.
 //!
 //! The process held the lock exclusively, and the store has granted it to no caller since. So the
-//! next number of this lease is greater than every number given for this lock. A reader is let in
+//! next token of this lease is greater than every token given for this lock. A reader is let in
 //! if no writer waits before it. While another process waits, the hand-off limits bound how many
 //! readers get in. The last reader to leave owns the lease, and hands it off or releases it.
 //!
@@ -26,7 +26,7 @@ use crate::hold::chain::Frame;
 use crate::hold::core::Core;
 use crate::hold::last_known::{Head, LastKnown, SharedHead};
 use crate::lease::{LeaseState, validity};
-use crate::lock::fencing::Numbers;
+use crate::lock::fencing::TokenSequence;
 use crate::lock::options::ResolvedOptions;
 use crate::queue::Next;
 use crate::store::Sharing;
@@ -40,42 +40,42 @@ pub(crate) struct ReaderGroup {
     lease: Arc<LeaseState>,
     began: Instant,
     core: Arc<Core>,
-    /// The watchdog's number of the lease.
+    /// The watchdog's id of the lease.
     id: u64,
-    front: SharedHead,
-    numbers: Numbers,
-    /// The number of readers inside. Once it is zero, no reader gets in any more.
+    head_view: SharedHead,
+    tokens: TokenSequence,
+    /// The number of readers inside. Once it is zero, no reader is admitted any more.
     inside: AtomicUsize,
     /// The lease itself, for the last reader to leave.
     held: Mutex<Option<Box<HeldLease>>>,
 }
 
 impl ReaderGroup {
-    /// Makes the lock one of readers, the first of which wants it with these options.
+    /// Turns a lease into one for readers. `options` are those of the first reader.
     pub(super) fn begin(
         held: Box<HeldLease>,
         options: &ResolvedOptions,
         head: Head,
         now: Instant,
     ) -> (Arc<Self>, LockGuard) {
-        let last = held.last;
-        let mut held = held.next_hold(last, options.ttl, None, now);
+        let last_token = held.last_token;
+        let mut held = held.next_hold(last_token, options.ttl, None, now);
         let readers = Arc::new(Self {
             lease: held.frame.hold().clone(),
             began: now,
             core: held.frame.core().clone(),
             id: held.id,
-            front: head.front(),
-            numbers: Numbers::after(last),
+            head_view: head.shared(),
+            tokens: TokenSequence::after(last_token),
             inside: AtomicUsize::new(1),
             held: Mutex::default(),
         });
-        // It fits, so a number is left.
-        let fencing = readers.numbers.next().unwrap_or(last);
-        let guard = readers.member(fencing, now);
+        // It fits, so a token is left.
+        let fencing = readers.tokens.next().unwrap_or(last_token);
+        let guard = readers.reader_guard(fencing, now);
         // From here on other readers may leave; none is the last, because the first one is inside.
         let claim = held.claim().clone();
-        head.shares(LastKnown::Readers(claim, Arc::downgrade(&readers)));
+        head.share(LastKnown::Readers(claim, Arc::downgrade(&readers)));
         held.destination = Destination::NextWaiter(head);
         *readers.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(held);
         (readers, guard)
@@ -83,12 +83,12 @@ impl ReaderGroup {
 
     /// Called while the first reader is inside: lets in the waiting readers that can share the
     /// lock. Returns the lease if all other readers have left meanwhile.
-    pub(super) fn let_in_more(self: &Arc<Self>, now: Instant) -> Option<Box<HeldLease>> {
-        if !self.one_more() {
+    pub(super) fn admit_more(self: &Arc<Self>, now: Instant) -> Option<Box<HeldLease>> {
+        if !self.enter() {
             return None;
         }
-        self.let_in(now);
-        if !self.a_writer_waits() {
+        self.admit(now);
+        if !self.has_waiting_writer() {
             self.recheck_soon();
         }
         // Always, because neither the task of `recheck_soon` nor the writer's may ever be polled
@@ -102,17 +102,17 @@ impl ReaderGroup {
     /// Checks again after one yield. The writer that has just let the readers in may be waiting
     /// again by then.
     fn recheck_soon(self: &Arc<Self>) {
-        let looks = RecheckOnDrop(self.clone());
+        let recheck = RecheckOnDrop(self.clone());
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move {
                 yield_now().await;
-                drop(looks);
+                drop(recheck);
             });
         }
     }
 
-    /// Checks again when the lease was exclusive for long enough; `false` if no writer can come any
-    /// more.
+    /// Checks again when the lease was exclusive for long enough; `false` if the manager is
+    /// closing.
     fn recheck_later(&self) -> bool {
         let name = self.lease.claim().key().name();
         self.core.watchdog.recheck_readers_at(name, self.began + MAX_EXCLUSIVE)
@@ -120,32 +120,32 @@ impl ReaderGroup {
 
     /// Lets in the readers at the head, because a writer before them may have given up. Shares the
     /// lease if no writer waits, or if the lease was exclusive for long enough.
-    pub(crate) fn look(self: &Arc<Self>, now: Instant) {
+    pub(crate) fn recheck(self: &Arc<Self>, now: Instant) {
         // Counts as a reader meanwhile. If the others leave, it is the last one and passes the
         // lease on.
-        if self.one_more() {
-            let inside = self.member(self.numbers.last(), now);
-            self.let_in(now);
-            let is_over = now >= self.began + MAX_EXCLUSIVE;
-            if !self.a_writer_waits() || is_over || !self.recheck_later() {
+        if self.enter() {
+            let inside = self.reader_guard(self.tokens.last_token(), now);
+            self.admit(now);
+            let is_due = now >= self.began + MAX_EXCLUSIVE;
+            if !self.has_waiting_writer() || is_due || !self.recheck_later() {
                 self.share();
             }
             drop(inside);
         }
     }
 
-    fn a_writer_waits(&self) -> bool {
-        self.front.any_waits(|options| options.sharing == Sharing::Exclusive)
+    fn has_waiting_writer(&self) -> bool {
+        self.head_view.any_waits(|options| options.sharing == Sharing::Exclusive)
     }
 
-    /// Makes the lease a shared one. The caller must be inside. Later callers ask the store.
+    /// Makes the lease a shared one. The caller must be inside. Later callers acquire from the store.
     fn share(&self) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let destination = held.as_mut().map(|held| std::mem::take(&mut held.destination));
         drop(held);
         if let Some(Destination::NextWaiter(head)) = destination {
             // Give up the head first. Once the lock is shared, another process may get a greater
-            // number than a reader that gets in here.
+            // token than a reader that gets in here.
             drop(head);
             self.lease.claim().share();
             self.core.watchdog.renew_now(self.id);
@@ -153,16 +153,16 @@ impl ReaderGroup {
     }
 
     /// Lets in the waiters at the head that can share the lock. The caller must be inside.
-    fn let_in(self: &Arc<Self>, now: Instant) {
+    fn admit(self: &Arc<Self>, now: Instant) {
         loop {
             let mut fencing = None;
-            let next = self.front.next(now, |options| {
-                fencing = self.fits(options, now).then(|| self.numbers.next()).flatten();
+            let next = self.head_view.next(now, |options| {
+                fencing = self.fits(options, now).then(|| self.tokens.next()).flatten();
                 fencing.is_some()
             });
-            let (Next::Hand(waiter), Some(fencing)) = (next, fencing) else { return };
+            let (Next::Waiter(waiter), Some(fencing)) = (next, fencing) else { return };
             self.inside.fetch_add(1, Ordering::AcqRel);
-            if let Err(gone) = waiter.hand(self.member(fencing, now)) {
+            if let Err(gone) = waiter.hand_off(self.reader_guard(fencing, now)) {
                 // Not the last reader, because the caller of this function is inside.
                 let _not_last = gone.into_held();
             }
@@ -176,12 +176,12 @@ impl ReaderGroup {
         }
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
         held.map(|mut held| {
-            held.last = self.numbers.last();
+            held.last_token = self.tokens.last_token();
             held
         })
     }
 
-    fn one_more(&self) -> bool {
+    fn enter(&self) -> bool {
         let more = |inside: usize| (inside > 0).then_some(inside + 1);
         self.inside.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_ok()
     }
@@ -189,22 +189,22 @@ impl ReaderGroup {
     /// Whether a caller with these options can join. A caller with limits of its own cannot,
     /// because all readers have the limits of the one lease.
     fn fits(&self, options: &ResolvedOptions, now: Instant) -> bool {
-        let left = self.lease.valid_until().saturating_duration_since(now);
+        let remaining = self.lease.valid_until().saturating_duration_since(now);
         options.sharing == Sharing::Shared
             && options.renew
             && options.max_hold.is_none()
             && options.hold_at_least.is_none()
             && options.ttl == self.lease.ttl()
-            && left >= validity(options.ttl) / 2
+            && remaining >= validity(options.ttl) / 2
             && self.lease.check(now).is_ok()
     }
 
     /// The guard of a reader that is already counted.
-    fn member(self: &Arc<Self>, fencing: FencingToken, now: Instant) -> LockGuard {
-        let hold = Arc::new(LeaseState::together(&self.lease, fencing, now));
+    fn reader_guard(self: &Arc<Self>, fencing: FencingToken, now: Instant) -> LockGuard {
+        let hold = Arc::new(LeaseState::reader_of(&self.lease, fencing, now));
         let frame = Arc::new(Frame::first(hold, self.core.clone()));
         let destination = Destination::Readers(self.clone());
-        Box::new(HeldLease { id: self.id, frame, destination, last: fencing, at_least: None })
+        Box::new(HeldLease { id: self.id, frame, destination, last_token: fencing, at_least: None })
             .into_guard()
     }
 }
@@ -214,6 +214,6 @@ struct RecheckOnDrop(Arc<ReaderGroup>);
 
 impl Drop for RecheckOnDrop {
     fn drop(&mut self) {
-        self.0.look(Instant::now());
+        self.0.recheck(Instant::now());
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     LockOptions, Mode, OnLost, Release, check_longest, check_retry_and_wait, check_retry_delay,
-    check_ttl, refused,
+    check_ttl, invalid,
 };
 use crate::Error;
 use crate::lock::retry::WaitBudget;
@@ -26,7 +26,7 @@ impl LockOptions {
         if let Some(max_hold) = self.max_hold
             && max_hold < ttl
         {
-            return Err(refused(format!(
+            return Err(invalid(format!(
                 "`max_hold` ({max_hold:?}) is shorter than `ttl` ({ttl:?}): shorten `ttl` too"
             )));
         }
@@ -63,9 +63,9 @@ impl LockOptions {
     pub(crate) fn resolve_blocking(&self, defaults: &Settings) -> Result<ResolvedOptions, Error> {
         let on_lost = match self.on_lost {
             Some(OnLost::Cancel) => {
-                return Err(refused(
+                return Err(invalid(
                     "`on_lost` is `Cancel`, and nothing can stop code that runs on the calling \
-                     thread: take `Error` or `Ignore`, and ask `ensure_held()` in the body"
+                     thread: set `Error` or `Ignore`, and call `ensure_held()` in the body"
                         .into(),
                 ));
             }
@@ -81,20 +81,20 @@ impl LockOptions {
         longest: Duration,
     ) -> Result<(), Error> {
         if least > MAX_HOLD_AT_LEAST {
-            return Err(refused(format!(
-                "`hold_at_least` is {least:?}, and a year is the longest: shorten it, or note in your own \
-                 data that the work is done"
+            return Err(invalid(format!(
+                "`hold_at_least` is {least:?}, and at most 366 days are allowed: shorten it, or \
+                 record in your own data that the work is done"
             )));
         }
         check_longest("hold_at_least", least, longest)?;
         if !self.renew && least > ttl {
-            return Err(refused(format!(
+            return Err(invalid(format!(
                 "`hold_at_least` ({least:?}) is longer than `ttl` ({ttl:?}), which ends the lease \
                  without `renew`: lengthen `ttl`, or leave `renew` on"
             )));
         }
         match self.max_hold {
-            Some(max_hold) if least > max_hold => Err(refused(format!(
+            Some(max_hold) if least > max_hold => Err(invalid(format!(
                 "`hold_at_least` ({least:?}) is longer than `max_hold` ({max_hold:?}): shorten it, \
                  or lengthen `max_hold`"
             ))),
@@ -104,12 +104,12 @@ impl LockOptions {
 
     fn sharing(&self) -> Result<Sharing, Error> {
         match (self.mode, self.permits) {
-            (Some(_), Some(_)) => Err(refused(
+            (Some(_), Some(_)) => Err(invalid(
                 "`mode` and `permits` are both set: leave `permits` out for a read/write lock, or \
                  `mode` for a semaphore"
                     .into(),
             )),
-            (_, Some(0)) => Err(refused(
+            (_, Some(0)) => Err(invalid(
                 "`permits` is 0, so the lock could never be held: write 1 or more".into(),
             )),
             (None, Some(permits)) => Ok(Sharing::Permits(permits)),
@@ -139,20 +139,21 @@ pub(crate) struct ResolvedOptions {
 }
 
 impl ResolvedOptions {
-    /// The options that remain after the call has waited for `spent`; `None` if it may not wait any
+    /// The options that remain after the call has waited for `waited`; `None` if it may not wait any
     /// more. Each `retry_delay` that was spent counts as a retry.
-    pub(crate) fn rest(&self, spent: Duration) -> Option<Self> {
+    pub(crate) fn remaining_after(&self, waited: Duration) -> Option<Self> {
         let WaitBudget { retry, wait, delay } = self.wait_budget;
-        let wait = wait.map(|wait| wait.saturating_sub(spent));
-        let retries = u32::try_from(spent.as_nanos() / delay.as_nanos().max(1)).unwrap_or(u32::MAX);
+        let wait = wait.map(|wait| wait.saturating_sub(waited));
+        let retries =
+            u32::try_from(waited.as_nanos() / delay.as_nanos().max(1)).unwrap_or(u32::MAX);
         let retry = retry.map(|retry| retry.saturating_sub(retries));
         let wait_budget = WaitBudget { retry, wait, delay };
         (!wait_budget.is_once()).then(|| Self { wait_budget, ..self.clone() })
     }
 
-    /// The same, but a call with nothing left may still ask once.
-    pub(crate) fn after(&self, spent: Duration) -> Self {
+    /// The same, but a call whose wait budget is used up may still make one attempt.
+    pub(crate) fn after_waiting(&self, waited: Duration) -> Self {
         let once = || Self { wait_budget: self.wait_budget.once(), ..self.clone() };
-        self.rest(spent).unwrap_or_else(once)
+        self.remaining_after(waited).unwrap_or_else(once)
     }
 }

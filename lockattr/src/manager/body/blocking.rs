@@ -2,7 +2,7 @@
 
 use std::convert::identity;
 
-use super::{Granted, Start, judge};
+use super::{Granted, Start, outcome_for_caller};
 use crate::hold::enter::enter;
 use crate::lock::options::{Release, ResolvedOptions};
 use crate::{Error, LockGuard};
@@ -15,21 +15,21 @@ pub(crate) fn run_blocking<T>(start: Start, body: impl FnOnce() -> T) -> Result<
         Start::Unlocked => Ok(body()),
         Start::Granted(granted) => run_granted(*granted, body),
         Start::Nested(guard, on_lost) => {
-            let place = guard.place();
+            let position = guard.position();
             let output = {
                 let _entered = enter(guard.frame(), guard.span())?;
-                place.run(body)
+                position.run(body)
             };
-            judge(guard.ensure_held(), guard.key(), on_lost).map(|()| output)
+            outcome_for_caller(guard.ensure_held(), guard.key(), on_lost).map(|()| output)
         }
     }
 }
 
 fn run_granted<T>(mut granted: Granted, body: impl FnOnce() -> T) -> Result<T, Error> {
     let output = loop {
-        let place = granted.guard.place();
+        let position = granted.guard.position();
         let lost = match enter(granted.guard.frame(), granted.guard.span()) {
-            Ok(_entered) => break place.run(body),
+            Ok(_entered) => break position.run(body),
             Err(lost) => lost,
         };
         match granted.options_for_retry() {
@@ -37,19 +37,19 @@ fn run_granted<T>(mut granted: Granted, body: impl FnOnce() -> T) -> Result<T, E
             None => return Err(lost),
         }
     };
-    give_back(granted.guard, &granted.options).map(|()| output)
+    release(granted.guard, &granted.options).map(|()| output)
 }
 
-fn give_back(guard: LockGuard, options: &ResolvedOptions) -> Result<(), Error> {
+fn release(guard: LockGuard, options: &ResolvedOptions) -> Result<(), Error> {
     let key = guard.key().to_owned();
     let watchdog = guard.frame().core().watchdog.clone();
     let released = match options.release {
         // Neither a nested call nor a fork of the holder sends a request to the store.
-        _ if guard.is_nested() || guard.is_left_to_parent() => guard.ensure_held(),
+        _ if guard.is_nested() || guard.belongs_to_parent() => guard.ensure_held(),
         Release::Await => watchdog.block_on(&key, guard.release()).and_then(identity),
         Release::Background => {
             watchdog.block_on(&key, guard.release_until_sent()).and_then(identity)
         }
     };
-    judge(released, &key, options.on_lost)
+    outcome_for_caller(released, &key, options.on_lost)
 }

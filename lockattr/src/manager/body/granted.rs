@@ -10,10 +10,11 @@ use crate::{Error, Lease, LockGuard, LockManager, OnLost};
 #[derive(Debug)]
 pub(crate) enum Start {
     Unlocked,
-    /// A hold of its call chain that it re-entered. If that hold is lost, it cannot be acquired
-    /// again from here.
+    /// A hold of the call's own chain that it re-entered. If that hold is lost, it cannot be
+    /// acquired again from here.
     Nested(LockGuard, OnLost),
-    /// A lock granted to it. Boxed, because a nested call would move the space for it around.
+    /// A lock that was granted to the call. Boxed, because a nested call would otherwise move the
+    /// space for it around.
     Granted(Box<Granted>),
 }
 
@@ -23,7 +24,7 @@ impl From<Granted> for Start {
     }
 }
 
-/// A lock that was granted for a body, and what the call asked for.
+/// A lock that was granted for a body, and the options of the call.
 #[derive(Debug)]
 pub(crate) struct Granted {
     pub(super) guard: LockGuard,
@@ -53,13 +54,13 @@ impl Granted {
     /// The guard for a caller whose own code is the body.
     pub(crate) async fn for_caller(mut self) -> Result<LockGuard, Error> {
         loop {
-            let lost = match self.begins() {
+            let lost = match self.enter() {
                 Ok(()) => return Ok(self.guard),
                 Err(lost) => lost,
             };
             match self.options_for_retry() {
                 // Boxed, or every acquisition would reserve the space for a second one.
-                Some(options) => self = Box::pin(self.again(options, lost)).await?,
+                Some(options) => self = Box::pin(self.reacquire(options, lost)).await?,
                 None => return Err(lost),
             }
         }
@@ -68,7 +69,7 @@ impl Granted {
     /// The same, on this thread.
     pub(crate) fn for_caller_blocking(mut self) -> Result<LockGuard, Error> {
         loop {
-            let lost = match self.begins() {
+            let lost = match self.enter() {
                 Ok(()) => return Ok(self.guard),
                 Err(lost) => lost,
             };
@@ -79,7 +80,7 @@ impl Granted {
         }
     }
 
-    fn begins(&self) -> Result<(), Error> {
+    fn enter(&self) -> Result<(), Error> {
         enter(self.guard.frame(), None).map(drop)
     }
 
@@ -87,23 +88,28 @@ impl Granted {
     /// is final: the wait budget is used up, the manager is shut down, or the hold of an outer call
     /// ended.
     pub(super) fn options_for_retry(&self) -> Option<ResolvedOptions> {
-        let ended_outside = self.guard.is_nested() || self.guard.is_shut_down();
-        let ended_beside = !self.guard.turns_are_held();
-        if ended_outside || ended_beside {
+        let outer_ended = self.guard.is_nested() || self.guard.is_shut_down();
+        let reentered_ended = !self.guard.reentered_are_held();
+        if outer_ended || reentered_ended {
             return None;
         }
-        self.options.rest(self.began.elapsed())
+        self.options.remaining_after(self.began.elapsed())
     }
 
     /// Acquires the lock again with these options. On failure, returns the loss of the first lease;
     /// the error of the second attempt is only an event, because `on_busy` and `on_unavailable`
     /// were applied before.
-    pub(super) async fn again(self, options: ResolvedOptions, lost: Error) -> Result<Self, Error> {
-        let (keys, turns) = self.guard.let_go().await;
+    pub(super) async fn reacquire(
+        self,
+        options: ResolvedOptions,
+        lost: Error,
+    ) -> Result<Self, Error> {
+        let (keys, reentered) = self.guard.release_ended().await;
         match self.manager.acquire_new(&options, keys).await {
-            Ok(guard) => Ok(Self { guard: guard.and(turns), ..self }),
+            Ok(guard) => Ok(Self { guard: guard.with_reentered(reentered), ..self }),
             Err(error) => {
-                tracing::debug!(%error, "the lease ended before the body began, and there is no other");
+                tracing::debug!(%error, "the lease ended before the body began, and the lock \
+                     could not be acquired again");
                 Err(lost)
             }
         }
@@ -116,12 +122,12 @@ impl Granted {
         lost: Error,
     ) -> Result<Self, Error> {
         let (manager, key) = (self.manager.clone(), self.guard.key().to_owned());
-        manager.wait_for(&key, self.again(options, lost))
+        manager.wait_for(&key, self.reacquire(options, lost))
     }
 }
 
 /// The lease of the body that calls this. Only the body can get it, because the lock may be
 /// acquired again before the body begins.
 pub fn lease() -> Lease {
-    chain::current().expect("only a body that runs under its lock asks for its lease")
+    chain::current().expect("`lease` is only called by a body that runs under its lock")
 }

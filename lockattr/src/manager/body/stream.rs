@@ -23,8 +23,8 @@ pin_project! {
         // Dropped as soon as it is done or cancelled, before the release.
         #[pin]
         stream: Option<S>,
-        place: ChainPosition,
-        held: BodyState,
+        position: ChainPosition,
+        state: BodyState,
         cancelled: Option<Error>,
         refuse: Refuse<S::Item>,
     }
@@ -32,19 +32,19 @@ pin_project! {
     impl<M, S: Stream> PinnedDrop for LockedStream<M, S> {
         fn drop(this: Pin<&mut Self>) {
             let this = this.project();
-            drop_inside(this.place, this.stream);
+            drop_inside(this.position, this.stream);
         }
     }
 }
 
 /// Drops the stream at the position where it was polled, so that its values are dropped inside the
 /// hold.
-fn drop_inside<S>(place: &ChainPosition, stream: Pin<&mut Option<S>>) {
+fn drop_inside<S>(position: &ChainPosition, stream: Pin<&mut Option<S>>) {
     if stream.is_some() {
         let last = Last(stream);
         // By way of a future that is dropped unpolled: a thread that is ending may have no
         // task-locals any more, and there `ChainPosition::run` would panic, which ends the process.
-        drop(place.clone().run_future(async move { drop(last) }));
+        drop(position.clone().run_future(async move { drop(last) }));
     }
 }
 
@@ -60,8 +60,8 @@ impl<S> Drop for Last<'_, S> {
 impl<M: FnOnce() -> S, S: Stream> LockedStream<M, S> {
     /// Makes the stream at its first poll, at the position in the call chain of that poll.
     pub(crate) fn new(start: Start, make: M, refuse: Refuse<S::Item>) -> Self {
-        let (held, place, make) = (start.into(), ChainPosition::here(), Some(make));
-        Self { make, stream: None, place, held, cancelled: None, refuse }
+        let (state, position, make) = (start.into(), ChainPosition::here(), Some(make));
+        Self { make, stream: None, position, state, cancelled: None, refuse }
     }
 }
 
@@ -72,11 +72,11 @@ impl<M: FnOnce() -> S, S: Stream> Stream for LockedStream<M, S> {
         let mut this = self.project();
         if let Some(make) = this.make.take() {
             let mut make = Some(make);
-            let made = this.held.poll_enter(context, |place, _| {
-                *this.place = place;
-                make.take().map(|make| this.place.run(make))
+            let made = this.state.poll_enter(context, |position, _| {
+                *this.position = position;
+                make.take().map(|make| this.position.run(make))
             });
-            // It may have to wait for another lease.
+            // The stream may have to wait for another lease.
             *this.make = make;
             match ready!(made) {
                 Ok(stream) => this.stream.set(stream),
@@ -87,16 +87,16 @@ impl<M: FnOnce() -> S, S: Stream> Stream for LockedStream<M, S> {
             }
         }
         if let Some(stream) = this.stream.as_mut().as_pin_mut() {
-            let next = |context: &mut Context<'_>| this.place.run(|| stream.poll_next(context));
-            match ready!(this.held.poll_body(context, next)) {
+            let next = |context: &mut Context<'_>| this.position.run(|| stream.poll_next(context));
+            match ready!(this.state.poll_body(context, next)) {
                 Ok(Some(item)) => return Poll::Ready(Some(item)),
                 Ok(None) => {}
                 Err(lost) => *this.cancelled = Some(lost),
             }
-            drop_inside(this.place, this.stream.as_mut());
+            drop_inside(this.position, this.stream.as_mut());
         }
-        let released = ready!(this.held.poll_release(context));
-        *this.held = BodyState::Unlocked;
+        let released = ready!(this.state.poll_release(context));
+        *this.state = BodyState::Unlocked;
         let outcome = this.cancelled.take().map_or(released, Err);
         Poll::Ready(outcome.err().and_then(this.refuse))
     }
@@ -104,7 +104,7 @@ impl<M: FnOnce() -> S, S: Stream> Stream for LockedStream<M, S> {
 
 pin_project! {
     /// A stream that acquires its lock when it is first polled.
-    #[must_use = "the lock is taken and the stream begins when it is polled"]
+    #[must_use = "the lock is acquired and the stream begins when it is polled"]
     pub struct Opening<F, S: Stream> {
         #[pin]
         state: State<F, S>,
@@ -115,16 +115,16 @@ pin_project! {
 pin_project! {
     #[project = StateProj]
     enum State<F, S> {
-        Closed { #[pin] opens: F },
+        Closed { #[pin] opening: F },
         Open { #[pin] stream: S },
         Over,
     }
 }
 
 impl<F, S: Stream> Opening<F, S> {
-    /// A stream that acquires the lock by `opens`.
-    pub(crate) fn new(opens: F, refuse: Refuse<S::Item>) -> Self {
-        Self { state: State::Closed { opens }, refuse }
+    /// A stream that runs `opening` to acquire the lock.
+    pub(crate) fn new(opening: F, refuse: Refuse<S::Item>) -> Self {
+        Self { state: State::Closed { opening }, refuse }
     }
 }
 
@@ -139,7 +139,7 @@ where
         let mut this = self.project();
         loop {
             match this.state.as_mut().project() {
-                StateProj::Closed { opens } => match ready!(opens.poll(context)) {
+                StateProj::Closed { opening } => match ready!(opening.poll(context)) {
                     Ok(stream) => this.state.set(State::Open { stream }),
                     Err(error) => {
                         this.state.set(State::Over);

@@ -16,24 +16,24 @@ const SECOND: Duration = Duration::from_secs(1);
 const TTL: Duration = Duration::from_secs(30);
 const INSTANT: Duration = Duration::from_nanos(1);
 
-/// Watches a hold asked for at `asked`; its number, which is one more than the last.
-fn watch(leases: &mut Leases, asked: Instant, ttl: Duration, renew: bool) -> u64 {
+/// Watches a hold requested at `requested_at`. Returns its id, which is one more than the last.
+fn watch(leases: &mut Leases, requested_at: Instant, ttl: Duration, renew: bool) -> u64 {
     let claim = Arc::new(Claim::new(LockKey::new("lock:", "a").unwrap(), ""));
     let fencing = FencingToken::from_counter(7);
-    let granted = GrantedLease { claim, fencing, asked, ttl, renew, max_hold: None };
+    let granted = GrantedLease { claim, fencing, requested_at, ttl, renew, max_hold: None };
     let hold = Arc::new(LeaseState::new(granted));
-    let (id, renew_at) = (leases.all().len() as u64 + 1, hold.renew_at(asked, ttl));
+    let (id, renew_at) = (leases.all().len() as u64 + 1, hold.renew_at(requested_at, ttl));
     leases.watch(Lease { id, hold, renew_at });
     id
 }
 
-/// The numbers of the leases to renew, and how many have ended.
+/// The ids of the leases to renew, and how many have ended.
 fn due(leases: &mut Leases, now: Instant) -> (Vec<u64>, usize) {
-    let (due, over) = leases.due(now);
-    (due.into_iter().map(|(id, _)| id).collect(), over.len())
+    let (due, expired) = leases.due(now);
+    (due.into_iter().map(|(id, _)| id).collect(), expired.len())
 }
 
-/// Red without: any of the searches by number or by token.
+/// Red without: any of the searches by id or by token.
 #[test]
 fn each_lease_is_found_by_its_number_and_by_its_token_until_it_is_forgotten() {
     let (mut leases, now) = (Leases::default(), Instant::now());
@@ -46,8 +46,8 @@ fn each_lease_is_found_by_its_number_and_by_its_token_until_it_is_forgotten() {
     let holds = [first, second, third].map(|id| leases.hold(id).unwrap());
     for (hold, listed) in holds.iter().zip(leases.all()) {
         assert!(Arc::ptr_eq(hold, &listed), "in their order");
-        let of_it = leases.of(hold.claim().token());
-        assert!(matches!(&of_it[..], [one] if Arc::ptr_eq(one, hold)));
+        let is_of_token = leases.holds_of(hold.claim().token());
+        assert!(matches!(&is_of_token[..], [one] if Arc::ptr_eq(one, hold)));
     }
     assert_eq!(leases.all().len(), 3);
     leases.forget(second);
@@ -75,16 +75,16 @@ fn a_renewal_comes_along_if_it_is_due_within_a_tenth_of_its_time() {
     let first = watch(&mut leases, now, TTL, true);
     let near = watch(&mut leases, now + SECOND, TTL, true);
     watch(&mut leases, now + SECOND + INSTANT, TTL, true);
-    // A tenth of a second is the short lease's own tenth, so it may not come along, although the
-    // other may.
+    // A renewal of the short lease may be early by a tenth of a second: `short` is not, and
+    // `short_near` is.
     let short = watch(&mut leases, due_at - SECOND * 4 / 5, SECOND * 3, true);
     let short_near = watch(&mut leases, due_at - SECOND * 9 / 10, SECOND * 3, true);
     assert_eq!(due(&mut leases, due_at), (vec![first, short_near, near], 0));
-    assert_eq!(leases.next(), Some(due_at + SECOND / 5), "the short one's own time");
-    assert_eq!(due(&mut leases, due_at + SECOND / 5), (vec![short], 0), "and nobody else's");
+    assert_eq!(leases.next(), Some(due_at + SECOND / 5), "the short lease's own time");
+    assert_eq!(due(&mut leases, due_at + SECOND / 5), (vec![short], 0), "and no other lease");
 }
 
-/// Red without: the parts of `again`, or what `renewed` and `renew_again` set.
+/// Red without: the parts of `retry_at`, or what `renewed` and `renew_again` set.
 #[test]
 fn a_renewal_is_tried_again_by_a_part_of_the_time_that_is_left() {
     let (mut leases, now) = (Leases::default(), Instant::now());
@@ -92,10 +92,14 @@ fn a_renewal_is_tried_again_by_a_part_of_the_time_that_is_left() {
     let deadline = leases.hold(id).unwrap().valid_until();
     let sent = now + TTL / 3;
     assert_eq!(due(&mut leases, sent), (vec![id], 0));
-    assert_eq!(leases.next(), Some(sent + (deadline - sent) / 3), "beside itself, if it hangs");
+    assert_eq!(
+        leases.next(),
+        Some(sent + (deadline - sent) / 3),
+        "a retry in case the renewal hangs"
+    );
     leases.renew_again(id, sent + SECOND);
     let again = sent + SECOND + (deadline - sent - SECOND) / 10;
-    assert_eq!(leases.next(), Some(again), "refused, it need not be waited for");
+    assert_eq!(leases.next(), Some(again), "a renewal that failed is retried earlier");
     leases.renew_again(id, deadline - SECOND / 10);
     assert_eq!(leases.next(), Some(deadline - SECOND / 10 + MIN_RETRY_PAUSE));
     leases.renew_again(id, deadline - INSTANT);
@@ -105,7 +109,7 @@ fn a_renewal_is_tried_again_by_a_part_of_the_time_that_is_left() {
     assert_eq!(due(&mut leases, sent + TTL / 3), (vec![id], 0));
 }
 
-/// Red without: the check in `due` whether it is kept.
+/// Red without: the check of `is_live` in `due`.
 #[test]
 fn a_lease_whose_deadline_has_passed_is_over_and_asked_for_no_more() {
     let (mut leases, now) = (Leases::default(), Instant::now());
@@ -134,7 +138,7 @@ fn a_lease_that_was_not_renewed_is_so_at_once_when_it_is_handed_off() {
     }
     assert_eq!(due(&mut leases, now + SECOND), (vec![fixed], 0));
     let hold = leases.hold(fixed).unwrap();
-    assert!(!leases.hand_off(fixed + 1, &hold, now), "nobody has that number");
+    assert!(!leases.hand_off(fixed + 1, &hold, now), "no lease has that id");
 }
 
 /// Red without: the check of `is_urgent` in `set_renewal`, or its reset in `due`.

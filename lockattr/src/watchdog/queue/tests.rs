@@ -26,21 +26,21 @@ fn claim() -> Arc<Claim> {
     Arc::new(Claim::new(LockKey::new("lock:", "a").unwrap(), ""))
 }
 
-fn hold(asked: Instant) -> Arc<LeaseState> {
+fn hold(requested_at: Instant) -> Arc<LeaseState> {
     let (claim, fencing) = (claim(), FencingToken::from_counter(7));
     Arc::new(LeaseState::new(GrantedLease {
         claim,
         fencing,
-        asked,
+        requested_at,
         ttl: TTL,
         renew: true,
         max_hold: None,
     }))
 }
 
-/// Watches a hold; the lease's number.
-fn watch(queue: &mut Queue, hold: Arc<LeaseState>, asked: Instant) -> u64 {
-    let (id, renew_at) = (7, hold.renew_at(asked, TTL));
+/// Watches a hold. Returns the lease's id.
+fn watch(queue: &mut Queue, hold: Arc<LeaseState>, requested_at: Instant) -> u64 {
+    let (id, renew_at) = (7, hold.renew_at(requested_at, TTL));
     queue.leases.watch(Lease { id, hold, renew_at });
     id
 }
@@ -60,9 +60,9 @@ fn a_task_that_may_leave_is_gone_at_once() {
     let (mut queue, runtime) = (Queue::default(), some_runtime());
     assert!(queue.is_driven_by_none());
     assert!(queue.enter(runtime).is_some());
-    assert!(queue.enter(runtime).is_none(), "one is enough");
+    assert!(queue.enter(runtime).is_none(), "a second task is refused");
     assert!(queue.is_driven_by(runtime) && !queue.is_driven_by_none());
-    assert!(!queue.leave_if_done(runtime), "guards may still come");
+    assert!(!queue.leave_if_done(runtime), "the manager is not closing");
     queue.closing = true;
     assert!(queue.leave_if_done(runtime));
     assert!(queue.is_driven_by_none());
@@ -108,7 +108,7 @@ fn a_task_that_leaves_gives_up_what_it_had_and_wakes_the_others() {
     assert!(queue.adopt(here, Box::pin(async {})).is_none());
     assert_eq!(queue.leave(here, &mine).len(), 1);
     assert!(was_woken(&other));
-    assert!(queue.adopt(here, Box::pin(async {})).is_some(), "it has gone");
+    assert!(queue.adopt(here, Box::pin(async {})).is_some(), "the task has ended");
 }
 
 /// Red without: `adopt` or `notify_one` in `Queue::adopt`.
@@ -155,11 +155,11 @@ fn a_kept_lock_is_looked_after_in_time_unless_the_manager_is_closing() {
 fn every_release_that_is_put_down_wakes_the_tasks() {
     let (mut queue, runtime, now) = (Queue::default(), some_runtime(), Instant::now());
     let wake = queue.enter(runtime).unwrap();
-    let ways: [fn(&mut Queue, PendingRelease, Instant); 3] =
+    let paths: [fn(&mut Queue, PendingRelease, Instant); 3] =
         [Queue::release, Queue::put_back, |queue, release, now| {
             assert!(queue.release_again(release, now).is_none(), "there is time left");
         }];
-    for put_down in ways {
+    for put_down in paths {
         put_down(&mut queue, release(now + TTL), now);
         assert!(was_woken(&wake));
         assert_eq!(queue.due(runtime, now + SECOND, None).releases.len(), 1);
@@ -175,11 +175,11 @@ fn every_release_that_is_put_down_wakes_the_tasks() {
 #[test]
 fn the_last_resort_is_needed_where_something_is_owed_that_no_task_sees_to() {
     let (mut queue, runtime, thread) = (Queue::default(), some_runtime(), some_runtime());
-    assert!(!queue.needs_last_resort(), "nothing is owed");
+    assert!(!queue.needs_last_resort(), "no release is pending");
     queue.releases.sent_by_caller();
     assert!(queue.needs_last_resort());
     let wake = queue.enter(runtime).unwrap();
-    assert!(!queue.needs_last_resort(), "a task sees to it");
+    assert!(!queue.needs_last_resort(), "a task sends it");
     queue.last_resort = Some(LastResort { runtime: Some(thread), timed_out_before: false });
     let _of_thread = queue.enter(thread);
     assert!(!queue.needs_last_resort());
@@ -199,7 +199,7 @@ fn a_lease_that_was_not_renewed_wakes_the_tasks_when_it_is_handed_off() {
     let fixed = GrantedLease {
         claim: claim(),
         fencing,
-        asked: now,
+        requested_at: now,
         ttl: TTL,
         renew: false,
         max_hold: None,

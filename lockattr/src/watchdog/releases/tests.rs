@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::runtime::{self, Builder, Handle};
 use tokio::time::Instant;
 
-use super::{LONGEST_PAUSE, MIN_RETRY_PAUSE, PendingRelease, Releases};
+use super::{MAX_RETRY_PAUSE, MIN_RETRY_PAUSE, PendingRelease, Releases};
 use crate::store::{Claim, LockKey, ReleaseRequest};
 
 const LATER: Duration = Duration::from_secs(10);
@@ -30,8 +30,8 @@ fn some_runtime() -> runtime::Id {
     runtime.block_on(async { Handle::current().id() })
 }
 
-/// Red without: the counting in `add` and `settled`, or the number that keeps two of one instant
-/// apart.
+/// Red without: the counting in `add` and `settled`, or the id that distinguishes two releases of
+/// one instant.
 #[test]
 fn each_lock_is_sent_once_and_owed_until_it_is_settled() {
     let (mut releases, now) = (Releases::default(), Instant::now());
@@ -85,34 +85,34 @@ fn what_is_put_back_is_still_owed_and_no_news_any_more() {
     assert!(releases.all_settled());
 }
 
-/// Red without: `/ 20`, or either end of the clamp, in `again`.
+/// Red without: `/ 20`, or either end of the clamp, in `retry`.
 #[test]
 fn a_release_without_an_answer_is_tried_again_after_a_part_of_the_time_that_is_left() {
     let now = Instant::now();
     let pauses = [
         (Duration::from_secs(10), Duration::from_millis(500)),
-        (Duration::from_secs(60), LONGEST_PAUSE),
+        (Duration::from_secs(60), MAX_RETRY_PAUSE),
         (Duration::from_millis(100), MIN_RETRY_PAUSE),
         (MIN_RETRY_PAUSE + INSTANT, MIN_RETRY_PAUSE),
     ];
-    for (left, pause) in pauses {
+    for (remaining, pause) in pauses {
         let mut releases = Releases::default();
         releases.sent_by_caller();
-        releases.again(release("a", now + left), now);
-        assert_eq!(releases.next(), Some(now + pause), "{left:?}");
+        releases.retry(release("a", now + remaining), now);
+        assert_eq!(releases.next(), Some(now + pause), "{remaining:?}");
         assert!(!releases.all_settled());
     }
 }
 
-/// Red without: the comparison in `again` with the end of the lease, or `settled` behind it.
+/// Red without: the comparison in `retry` with the end of the lease, or `settled` behind it.
 #[test]
 fn a_release_is_not_tried_again_when_the_store_has_let_go_by_itself() {
     let now = Instant::now();
-    for left in [Duration::ZERO, MIN_RETRY_PAUSE] {
+    for remaining in [Duration::ZERO, MIN_RETRY_PAUSE] {
         let mut releases = Releases::default();
         releases.sent_by_caller();
-        releases.again(release("a", now + left), now);
-        assert_eq!(releases.next(), None, "{left:?}");
+        releases.retry(release("a", now + remaining), now);
+        assert_eq!(releases.next(), None, "{remaining:?}");
         assert!(releases.all_settled());
     }
 }
@@ -123,20 +123,20 @@ fn a_hurry_makes_all_due_that_wait_and_none_that_come_later() {
     let (mut releases, now) = (Releases::default(), Instant::now());
     releases.retry_now();
     releases.add(release("a", now + LATER), now + LATER);
-    assert!(releases.due(now).is_empty(), "it came after the hurry");
+    assert!(releases.due(now).is_empty(), "it was added after `retry_now`");
     releases.retry_now();
     assert_eq!(keys(&releases.due(now)), ["a"]);
     releases.add(release("b", now + LATER), now + LATER);
     assert!(releases.due(now).is_empty());
 }
 
-/// Red without: `stays_until`, or the time that `sent` subtracts.
+/// Red without: `held_until`, or the time that `request` subtracts.
 #[test]
 fn what_stays_taken_does_so_until_the_same_instant_whenever_it_is_sent() {
     let now = Instant::now();
     let release = PendingRelease::new(lock("a").after(LATER), now + LATER, true, now);
-    assert_eq!(release.sent(now).after, LATER);
-    assert_eq!(release.sent(now + LATER / 4).after, LATER * 3 / 4);
-    assert_eq!(release.sent(now + LATER * 2).after, Duration::ZERO);
-    assert_eq!(PendingRelease::new(lock("b"), now, true, now).sent(now).after, Duration::ZERO);
+    assert_eq!(release.request(now).after, LATER);
+    assert_eq!(release.request(now + LATER / 4).after, LATER * 3 / 4);
+    assert_eq!(release.request(now + LATER * 2).after, Duration::ZERO);
+    assert_eq!(PendingRelease::new(lock("b"), now, true, now).request(now).after, Duration::ZERO);
 }
