@@ -228,7 +228,7 @@ impl PostgresStore {
             // Listen first: a grant for a process that does not listen would be passed on.
             Waiting::Queued | Waiting::Told { .. } => {
                 let ear = self.listener.subscribe(claim.token().subscriber()).await?;
-                claim.enters_queue(*ttl, *waiting);
+                claim.enter_queue(*ttl, *waiting);
                 self.listener.role.1.add(claim);
                 Some(ear)
             }

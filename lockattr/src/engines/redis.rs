@@ -255,7 +255,7 @@ impl RedisStore {
         // waiter.
         self.servers.hear(place, claim, waits).await?;
         if waits {
-            claim.enters_queue(*ttl, *waiting);
+            claim.enter_queue(*ttl, *waiting);
         }
         // Boxed: otherwise the future of every acquisition of a free lock would include this one.
         Box::pin(self.ask_in_place(place, asked)).await

@@ -1,10 +1,10 @@
 //! Entry points to this engine for [`fuzzing`](crate::engines::fuzzing).
 
-#![allow(missing_docs, reason = "the doors are named after the rooms")]
+#![allow(missing_docs, reason = "each function is named after the parser that it fuzzes")]
 
 use super::request;
 use crate::store::AcquireOutcome;
-use crate::store::answers::held_each;
+use crate::store::held_flags::held_each;
 
 pub type Columns = (Option<u64>, Option<i64>, Option<Vec<u8>>, Option<i64>, Option<u64>);
 

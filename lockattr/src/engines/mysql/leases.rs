@@ -50,7 +50,7 @@ impl Leases {
             subscription => subscription.unwrap_or_default(),
         };
         if waits {
-            asked.claim.enters_queue(asked.ttl, Waiting::Queued);
+            asked.claim.enter_queue(asked.ttl, Waiting::Queued);
         }
         let sent = Instant::now();
         let rows = self.slot(&asked.claim).run(request::acquire(asked, &subscription)).await?;

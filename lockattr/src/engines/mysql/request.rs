@@ -5,7 +5,7 @@ use std::time::Duration;
 use mysql_async::{Params, Row, Value};
 
 use super::worker::{Query, SendPolicy};
-use crate::store::answers::held_each;
+use crate::store::held_flags::held_each;
 use crate::store::held_lock_rows::from_micros;
 use crate::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, MAX_RECHECK, ReleaseRequest, RenewRequest,

@@ -96,7 +96,7 @@ impl<R: Role> ConnectionSlot<R> {
     ) -> Result<T, Failure> {
         let answer = answered(&self.config, asked).await;
         match &answer {
-            Ok(_) => live.heartbeat.replied(),
+            Ok(_) => live.heartbeat.note_reply(),
             Err(failure) if failure.ends_connection => self.forget(live.id),
             Err(_) => {}
         }
@@ -163,7 +163,7 @@ async fn drive<R: Role>(
     id: u64,
 ) {
     driver::drive(connection, |notification| {
-        heartbeat.replied();
+        heartbeat.note_reply();
         role.notified(notification);
     })
     .await;

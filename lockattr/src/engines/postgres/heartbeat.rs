@@ -37,7 +37,7 @@ struct HeartbeatTask<R: Role> {
 impl<R: Role> HeartbeatTask<R> {
     async fn until_silent(&self, heartbeat: &Heartbeat, interval: Duration) {
         loop {
-            if heartbeat.must_ask(interval).await && !self.answers().await {
+            if heartbeat.must_ping(interval).await && !self.answers().await {
                 return;
             }
         }

@@ -15,7 +15,7 @@ use super::native::Native;
 use super::notifications::channel;
 use super::restart::{self, GrantsFrom};
 use super::sentinels::is_master;
-use crate::engines::redlock::TWICE;
+use crate::engines::redlock::DUPLICATE_SERVER;
 use crate::store::StoreError;
 use crate::store::heartbeat::Heartbeat;
 
@@ -126,7 +126,7 @@ impl ConnectionSlot {
             let (live, run) = connected?;
             match &self.config.member {
                 Some(member) if !member.leads_to(run.as_deref()) => {
-                    let sentence = format!("{}: {TWICE}", clients.address);
+                    let sentence = format!("{}: {DUPLICATE_SERVER}", clients.address);
                     Err(StoreError::new(sentence).not_sent().invalid())
                 }
                 _ => Ok(live),

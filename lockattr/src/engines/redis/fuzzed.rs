@@ -1,6 +1,6 @@
 //! Entry points to this engine for [`fuzzing`](crate::engines::fuzzing).
 
-#![allow(missing_docs, reason = "the doors are named after the rooms")]
+#![allow(missing_docs, reason = "each function is named after the parser that it fuzzes")]
 
 use std::sync::Arc;
 use std::time::Duration;

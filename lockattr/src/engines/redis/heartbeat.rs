@@ -78,7 +78,7 @@ struct HeartbeatTask {
 impl HeartbeatTask {
     async fn until_silent(&self, heartbeat: &Heartbeat, interval: Duration) {
         loop {
-            let must_ask = heartbeat.must_ask(interval).await;
+            let must_ping = heartbeat.must_ping(interval).await;
             // A proxy may have put another server behind this connection.
             if let Some(live) = self
                 .connection_slot
@@ -87,7 +87,7 @@ impl HeartbeatTask {
             {
                 live.raised.clear();
             }
-            if must_ask && !self.answers().await {
+            if must_ping && !self.answers().await {
                 return;
             }
             // The server may have refused some subscriptions.

@@ -10,7 +10,7 @@ use super::call::Call;
 use super::cluster::hash_tag;
 use super::scripts::Scripts;
 use super::{QUEUE, QUEUE_OF};
-use crate::store::answers::held_each;
+use crate::store::held_flags::held_each;
 use crate::store::queue::recheck_after;
 use crate::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseRequest, RenewRequest, Sharing, Waiting,

@@ -27,7 +27,7 @@ impl RedisStore {
             Waiting::Queued | Waiting::Told { .. } => Waiting::Told { again: stood },
         };
         if waiting != Waiting::Not {
-            claim.enters_queue(*ttl, waiting);
+            claim.enter_queue(*ttl, waiting);
         }
         let parts = self.servers.parts(claim);
         // Subscribe first, as for one key. With the whole claim, because the parts end with this

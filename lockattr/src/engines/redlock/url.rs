@@ -57,7 +57,8 @@ impl RedlockStore {
             hosts.insert((url.host_str().map(str::to_owned), url.port().unwrap_or(REDIS_PORT)))
         });
         if !distinct {
-            let sentence = "the URL names a server twice: it would have two votes";
+            let sentence =
+                "the URL names a server twice, which would give it two votes: leave one out";
             return Err(Error::InvalidOptions(sentence.into()));
         }
         // A server's clock drifts by at most 1 %, as for every lease.

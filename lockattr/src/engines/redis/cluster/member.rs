@@ -151,7 +151,7 @@ impl Member {
                     let Some((address, _slot)) = error.redirect_node() else {
                         return connection_slot.note(live, outcome).map_err(Refused::Other);
                     };
-                    live.heartbeat.replied();
+                    live.heartbeat.note_reply();
                     let address = self.complete(address);
                     return Err(match kind {
                         ServerErrorKind::Ask => Refused::Ask(address),
