@@ -82,7 +82,7 @@ async fn without_a_prefix_only_what_a_lock_could_be_is_one() {
     for key in ["hash", "scores"] {
         let refused = here.force_release(key).await.unwrap_err();
         assert!(matches!(&refused, Error::Store { key: named, .. } if named == key));
-        assert!(super::told(&refused).contains("is no lock"), "{refused:?}");
+        assert!(super::told(&refused).contains("is not a lock"), "{refused:?}");
         assert_eq!(cli.query::<i64>(&["EXISTS", key]).await, 1);
     }
     assert!(matches!(here.force_release("lockattr:fence").await, Err(Error::InvalidKey(_))));

@@ -165,7 +165,7 @@ impl ConnectionSlot {
     }
 
     /// Requires a script to raise the counters again, on each connection.
-    pub(super) fn lower(&self) {
+    pub(super) fn clear_raised(&self) {
         self.connections.all().iter().for_each(|live| live.raised.clear());
     }
 

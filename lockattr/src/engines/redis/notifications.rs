@@ -73,7 +73,7 @@ impl RedisNotifications {
     }
 
     /// Returns whether the server ended a shard subscription because its slot has moved.
-    pub(super) fn is_taken(&self, push: &PushInfo) -> bool {
+    pub(super) fn is_lost_subscription(&self, push: &PushInfo) -> bool {
         let (PushKind::SUnsubscribe, Some(shard_channels)) = (&push.kind, &self.shard_channels)
         else {
             return false;
