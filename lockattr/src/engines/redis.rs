@@ -183,7 +183,7 @@ impl RedisStore {
     /// Opens the store that `url` names. Does not contact the server.
     ///
     /// The query may set `connections`, `connect_timeout`, `response_timeout`, `heartbeat`,
-    /// `replicas` and, with TLS, the files `ca`, `cert` and `key`, which are read now.
+    /// `replicas` and, with TLS, the files `ca`, `client_cert` and `client_key`, which are read now.
     ///
     /// # Errors
     ///
@@ -242,7 +242,7 @@ impl RedisStore {
         outcome.map_err(|error| if may_have_set { unknown(error) } else { error })
     }
 
-    /// Acquires a claim's locks in one place with the script. `may_wait`: the claim may join the
+    /// Acquires a claim's locks on one route with the script. `may_wait`: the claim may join the
     /// queue.
     async fn acquire_by_script(
         &self,
@@ -261,7 +261,7 @@ impl RedisStore {
         Box::pin(self.acquire_on_route(route, request)).await
     }
 
-    /// Runs the script for a claim's locks in one place, until it has finished.
+    /// Runs the script for a claim's locks on one route, until it has finished.
     async fn acquire_on_route(
         &self,
         route: Route,

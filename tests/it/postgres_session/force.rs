@@ -73,7 +73,7 @@ async fn what_a_transaction_has_is_left_to_it() {
     let mut transaction = client.transaction().await.unwrap();
     here.acquire_in(&mut transaction, "a").await.unwrap();
     let refused = here.force_release("a").await.unwrap_err().to_string();
-    assert!(refused.contains("a transaction has it"), "{refused}");
+    assert!(refused.contains("a transaction holds the lock"), "{refused}");
     let taken = here.try_acquire("a", LockOptions::new()).await.unwrap();
     assert!(taken.is_none(), "it is the transaction's still");
     transaction.commit().await.unwrap();

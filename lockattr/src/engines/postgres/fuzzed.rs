@@ -18,16 +18,16 @@ pub fn acquired(
     clock: Option<i64>,
     queued: bool,
 ) -> Option<AcquireOutcome> {
-    let said = AcquireRow { number, contended, value, remains, clock };
-    granted(&said, queued).map(|(answer, _clock)| answer)
+    let row = AcquireRow { number, contended, value, remains, clock };
+    granted(&row, queued).map(|(answer, _clock)| answer)
 }
 
 /// A notification from the server, whose clock showed `clock` before.
 pub fn notified(subscriber: &Arc<Subscriber>, clock: Option<u64>, channel: &str, payload: &str) {
-    let hears = Listener::default();
-    hears.0.subscribers.add(subscriber);
+    let listener = Listener::default();
+    listener.0.subscribers.add(subscriber);
     if let Some(micros) = clock {
-        hears.0.saw_clock(Instant::now(), micros);
+        listener.0.saw_clock(Instant::now(), micros);
     }
-    hears.dispatch(channel, payload);
+    listener.dispatch(channel, payload);
 }

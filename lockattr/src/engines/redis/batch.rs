@@ -98,7 +98,7 @@ impl RedisStore {
     }
 
     /// Returns whether each part of each claim was held, in the order of `items`. Sends one script
-    /// for each place and batch, all at once.
+    /// for each route and batch, all at once.
     async fn run_on_routes<I: Item>(&self, items: &[I]) -> Vec<Vec<Result<bool, StoreError>>> {
         if let [item] = items
             && let Some(route) = self.servers.single_route(item.claim())
@@ -133,7 +133,7 @@ impl RedisStore {
         outcomes
     }
 
-    /// Sends the requests of one place. Returns one result for each item.
+    /// Sends the requests of one route. Returns one result for each item.
     async fn run_on_route<I: Item>(
         &self,
         route: Route,

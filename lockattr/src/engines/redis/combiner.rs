@@ -258,7 +258,7 @@ impl<'a> Caller<'a> {
         let mut pending = PendingReply { combiner, reply };
         match combiner.enqueue(|entries| put(entries, caller)) {
             1 => combiner.wake.notify_one(),
-            batch_size if batch_size >= combiner.batch_size() => {
+            queued if queued >= combiner.batch_size() => {
                 if let Some(sent) = combiner.send(self.connection_slot, self.live) {
                     combiner.track(sent);
                 }

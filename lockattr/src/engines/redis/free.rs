@@ -64,7 +64,7 @@ impl Servers {
         }
     }
 
-    /// Returns the next token of this place's counter; `None` if a script must raise the counter
+    /// Returns the next token of this route's counter; `None` if a script must raise the counter
     /// first.
     pub(super) async fn next_token(
         &self,

@@ -244,7 +244,7 @@ mod tests {
         Value::BulkString(text.into())
     }
 
-    /// Red without: the `_ => None` in `held`, or its check of how many there are.
+    /// Red without: the `_ => None` in `held_each`, or the check of the length in `held`.
     #[test]
     fn only_ones_and_zeros_for_each_claim_say_what_is_held() {
         assert_eq!(held(&text("10"), 2), Some((vec![true, false], false)));

@@ -24,7 +24,7 @@ pub(super) enum Servers {
     Cluster(Arc<Cluster>, Counters),
 }
 
-/// The server of a place, as far as is known.
+/// The server of a route, as far as is known.
 pub(super) enum RoutedServer<'a> {
     One(&'a Node, &'a RedisNotifications),
     Member(Arc<Member>),
@@ -38,7 +38,7 @@ pub(super) struct RoutedReply<T> {
     pub(super) live: Arc<LiveConnection>,
 }
 
-/// A connection of the single server, or a slot of a cluster. Commands for one place keep their
+/// A connection of the single server, or a slot of a cluster. Commands on one route keep their
 /// order, and one script may name several of its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Route(u16);
@@ -82,7 +82,7 @@ impl Servers {
         Self::Cluster(cluster, Counters::of_a_cluster())
     }
 
-    /// Returns the place of a key's lock.
+    /// Returns the route of a key's lock.
     pub(super) fn route(&self, key: &LockKey) -> Route {
         match self {
             // There are at most 64 connections.
@@ -91,7 +91,7 @@ impl Servers {
         }
     }
 
-    /// Returns the place of the whole claim, unless its keys are in several slots.
+    /// Returns the route of the whole claim, unless its keys are in several slots.
     pub(super) fn single_route(&self, claim: &Claim) -> Option<Route> {
         let first = self.route(claim.key());
         match self {
@@ -102,7 +102,7 @@ impl Servers {
         }
     }
 
-    /// Splits the claim by place, in the order in which every process acquires the parts.
+    /// Splits the claim by route, in the order in which every process acquires the parts.
     pub(super) fn parts(&self, claim: &Arc<Claim>) -> Vec<(Route, Arc<Claim>)> {
         if let Some(route) = self.single_route(claim) {
             return vec![(route, claim.clone())];
@@ -118,7 +118,7 @@ impl Servers {
             .collect()
     }
 
-    /// Returns the fencing counter of a place. In a cluster, each slot has one, which moves with
+    /// Returns the fencing counter of a route. In a cluster, each slot has one, which moves with
     /// it.
     pub(super) fn fence(&self, route: Route) -> Cow<'static, str> {
         match self {
@@ -127,7 +127,7 @@ impl Servers {
         }
     }
 
-    /// Returns the tokens seen so far, and the index of this place's counter.
+    /// Returns the tokens seen so far, and the index of this route's counter.
     pub(super) fn counter(&self, route: Route) -> (&Counters, usize) {
         match self {
             Self::One(.., counters) => (counters, 0),
@@ -135,7 +135,7 @@ impl Servers {
         }
     }
 
-    /// Returns the server of a place; `None` if the cluster's map is not known yet.
+    /// Returns the server of a route; `None` if the cluster's map is not known yet.
     pub(super) fn routed_server(&self, route: Route) -> Option<RoutedServer<'_>> {
         match self {
             Self::One(node, notifications, _) => Some(RoutedServer::One(node, notifications)),
@@ -144,14 +144,14 @@ impl Servers {
     }
 
     /// Refreshes a cluster's map: a command's outcome is unknown, and another server may own the
-    /// place now.
+    /// route now.
     pub(super) fn refresh_soon(&self) {
         if let Self::Cluster(cluster, _) = self {
             cluster.refresh_soon();
         }
     }
 
-    /// Runs a script in a place.
+    /// Runs a script on a route.
     pub(super) async fn invoke<T: FromRedisValue>(
         &self,
         route: Route,
@@ -167,7 +167,7 @@ impl Servers {
         }
     }
 
-    /// Ensures that a claim receives the notifications of a place, before it sends a request there.
+    /// Ensures that a claim receives the notifications of a route, before it sends a request there.
     /// `may_wait`: the claim may join the queue.
     pub(super) async fn ensure_subscribed(
         &self,
@@ -183,7 +183,7 @@ impl Servers {
         }
     }
 
-    /// Returns whether the connection for a place has received a reply since then.
+    /// Returns whether the connection of a route has received a reply since then.
     pub(super) fn answered_since(&self, route: Route, since: Instant) -> bool {
         match self {
             Self::One(node, ..) => node.answered_since(route.index(), since),
