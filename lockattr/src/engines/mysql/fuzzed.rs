@@ -9,9 +9,9 @@ use crate::store::held_flags::held_each;
 pub type Columns = (Option<u64>, Option<i64>, Option<Vec<u8>>, Option<i64>, Option<u64>);
 
 pub fn acquired(columns: Columns, queued: bool) -> Option<AcquireOutcome> {
-    request::read_acquire(columns, queued).map(|(answer, _clock)| answer)
+    request::read_acquire(columns, queued).map(|(outcome, _clock)| outcome)
 }
 
-pub fn held(answers: &[u8]) -> Option<Vec<bool>> {
-    held_each(answers)
+pub fn held(flags: &[u8]) -> Option<Vec<bool>> {
+    held_each(flags)
 }
