@@ -57,7 +57,7 @@ pub fn read(bytes: &[u8], key: &LockKey) {
 
 /// Returns the reply of a correct server, for the fuzzer to begin with.
 pub fn grant(keys: &[LockKey], token: OwnerToken) -> Vec<u8> {
-    use super::messages::{Answer, KeyValue, ResponseOp};
+    use super::messages::{KeyValue, OpResponse, ResponseOp};
     let several = keys.len() > 1;
     let name = names::entry_name(token, Sharing::Exclusive, several, LEASE);
     let queue = |key: &LockKey| {

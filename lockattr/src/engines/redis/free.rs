@@ -73,7 +73,7 @@ impl Servers {
         let Some(server) = self.routed_server(route) else { return Ok(None) };
         let (fence, counter) = (self.fence(route), self.counter(route));
         match server.node().increment(route.index(), counter, &fence).await {
-            Ok(number) => Ok(number),
+            Ok(token) => Ok(token),
             Err(error) => self.unless_elsewhere(error),
         }
     }
@@ -132,10 +132,10 @@ fn is_plain_release(release: &ReleaseRequest) -> bool {
 }
 
 /// Returns the fencing token if both commands succeeded. `seen` is the greatest token seen before.
-pub(super) fn number(set: &Value, incremented: &Value, seen: u64) -> Option<FencingToken> {
-    let (Value::Okay, Value::Int(number)) = (set, incremented) else { return None };
-    let number = u64::try_from(*number).ok().filter(|number| is_plausible(*number, seen))?;
-    FencingToken::read(number)
+pub(super) fn fencing_token(set: &Value, incremented: &Value, seen: u64) -> Option<FencingToken> {
+    let (Value::Okay, Value::Int(counter)) = (set, incremented) else { return None };
+    let counter = u64::try_from(*counter).ok().filter(|counter| is_plausible(*counter, seen))?;
+    FencingToken::read(counter)
 }
 
 #[cfg(test)]
@@ -145,14 +145,14 @@ mod tests {
     /// Red without: the check of the first reply, or of the token.
     #[test]
     fn a_pair_counts_only_as_a_whole() {
-        let number = |set: &Value, incremented: &Value| number(set, incremented, 0);
+        let fencing_token = |set: &Value, incremented: &Value| fencing_token(set, incremented, 0);
         let clock = Value::Int(90_000_000_000_000);
-        assert!(number(&Value::Okay, &clock).is_some());
+        assert!(fencing_token(&Value::Okay, &clock).is_some());
         for set in [Value::Nil, Value::Int(1), Value::SimpleString("QUEUED".into())] {
-            assert_eq!(number(&set, &clock), None, "{set:?}");
+            assert_eq!(fencing_token(&set, &clock), None, "{set:?}");
         }
         for odd in [Value::Int(1), Value::Int(-1), Value::Int(i64::MAX), Value::Nil, Value::Okay] {
-            assert_eq!(number(&Value::Okay, &odd), None, "{odd:?}");
+            assert_eq!(fencing_token(&Value::Okay, &odd), None, "{odd:?}");
         }
     }
 }

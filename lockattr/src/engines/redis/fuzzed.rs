@@ -9,7 +9,7 @@ use redis::{PushInfo, Value};
 use tokio::time::Instant;
 
 use super::cluster;
-use super::free::token;
+use super::free::fencing_token;
 use super::native::{Deleted, deletion};
 use super::notifications::RedisNotifications;
 use super::request::{self, AcquireReply};
@@ -46,7 +46,7 @@ pub fn released(deleted: &Value) -> Option<ReleaseOutcome> {
 
 /// Returns the token from the two replies of the free path. `seen` is the greatest token before.
 pub fn taken(set: &Value, incremented: &Value, seen: u64) -> Option<u64> {
-    token(set, incremented, seen).map(crate::FencingToken::counter)
+    fencing_token(set, incremented, seen).map(crate::FencingToken::counter)
 }
 
 pub fn is_a_map(reply: Value) -> bool {

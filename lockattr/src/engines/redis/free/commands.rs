@@ -13,7 +13,7 @@ use super::super::native::{Deleted, deletion, is_sent_on};
 use super::super::node::{Effect, Node, until_demoted};
 use super::super::replicas::{Replicas, ReplicatedReply};
 use super::super::request::{self, millis};
-use super::number;
+use super::fencing_token;
 use crate::FencingToken;
 use crate::store::{AcquireRequest, ReleaseRequest, StoreError};
 
@@ -51,7 +51,7 @@ impl Node {
             Box::pin(pair_alone(connection_slot, &live, &pair(request, &fence, self.replicas)))
                 .await?
         };
-        let Some(fencing) = number(&set, &incremented, seen) else {
+        let Some(fencing) = fencing_token(&set, &incremented, seen) else {
             let may_have_set = !matches!(set, Value::Nil | Value::ServerError(_));
             for reply in [set, incremented] {
                 live.raised.note_error(&reply);
@@ -86,7 +86,7 @@ impl Node {
             connection_slot
                 .note(&live, until_demoted(connection_slot, &live.demotion, incremented).await)?
         };
-        let fencing = number(&Value::Okay, &incremented, seen);
+        let fencing = fencing_token(&Value::Okay, &incremented, seen);
         match fencing {
             Some(fencing) => counters.record(slot, fencing.counter()),
             None => live.raised.note_error(&incremented),
