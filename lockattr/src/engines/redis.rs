@@ -55,7 +55,7 @@ use request::AcquireReply;
 use scripts::Scripts;
 use servers::{Route, RoutedReply, Servers};
 use several::unknown;
-pub(in crate::engines) use tls::is_asked;
+pub(in crate::engines) use tls::uses_tls;
 
 /// The fencing counter: one per server, not per key, so that memory does not grow with the number
 /// of keys ever locked. A cluster has one per slot, with a hash tag appended.
@@ -235,7 +235,7 @@ impl RedisStore {
         // Subscribe first: a holder is notified when a process waits for its lock.
         self.servers.ensure_subscribed(route, claim, false).await?;
         let may_have_set = match self.servers.acquire_free(route, request).await? {
-            FreeOutcome::Acquired(taken) => return Ok(taken),
+            FreeOutcome::Acquired(acquired) => return Ok(acquired),
             FreeOutcome::NeedsScript { may_have_set } => may_have_set,
         };
         let outcome = self.acquire_by_script(route, request, may_wait).await;
@@ -313,9 +313,9 @@ impl Store for RedisStore {
         &self,
         releases: &[ReleaseRequest],
     ) -> Vec<Result<ReleaseOutcome, StoreError>> {
-        if let [releasing] = releases
-            && let Some(route) = self.servers.single_route(&releasing.claim)
-            && let Some(outcome) = self.servers.release_free(route, releasing).await.transpose()
+        if let [release] = releases
+            && let Some(route) = self.servers.single_route(&release.claim)
+            && let Some(outcome) = self.servers.release_free(route, release).await.transpose()
         {
             return vec![outcome];
         }

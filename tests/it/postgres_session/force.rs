@@ -44,7 +44,7 @@ async fn what_this_process_has_is_given_back_alone() {
     database.nobody_locks().await;
 }
 
-/// Red without: `advised`.
+/// Red without: `with_advice`.
 #[tokio::test]
 async fn a_process_that_may_not_end_a_session_learns_who_may() {
     let database = Database::new().await;

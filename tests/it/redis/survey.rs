@@ -97,7 +97,7 @@ async fn without_a_prefix_only_what_a_lock_could_be_is_one() {
     assert_eq!(here.held_locks().await.unwrap(), []);
 }
 
-/// Red without: `advised` in `node.rs`.
+/// Red without: `with_advice` in `node.rs`.
 #[tokio::test]
 async fn a_process_that_may_not_list_learns_what_right_it_takes() {
     let server = RedisServer::builder().user("locker", "s3cret", RIGHTS).start().await;

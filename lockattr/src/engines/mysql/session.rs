@@ -145,7 +145,7 @@ impl Session {
                 return Err(SessionEnded);
             }
         };
-        let (Some(1), Some(number), lock) = row else {
+        let (Some(1), Some(counter), lock) = row else {
             let may_wait = request.waiting != Waiting::Not;
             let queued = may_wait.then_some(MAX_RECHECK);
             let _no_receiver = reply.send(Ok(AcquireOutcome::Held { holder: None, queued }));
@@ -165,7 +165,7 @@ impl Session {
         }
         self.held = Some(Held { lock, ttl: request.ttl });
         // The server does not report whether others wait, so assume that they do.
-        let fencing = FencingToken::from_counter(number);
+        let fencing = FencingToken::from_counter(counter);
         let _no_receiver = reply.send(Ok(AcquireOutcome::Acquired { fencing, contended: true }));
         Ok(())
     }
@@ -224,9 +224,9 @@ impl Session {
         let Some(sessions) = self.sessions.upgrade() else { return Err(SessionEnded) };
         let subscriber = sessions.subscribers.get(claim.token().subscriber());
         match outcome {
-            Ok((Some(1), Some(number), lock)) => {
+            Ok((Some(1), Some(counter), lock)) => {
                 self.held = Some(Held { lock, ttl });
-                let fencing = FencingToken::from_counter(number);
+                let fencing = FencingToken::from_counter(counter);
                 if let Some(subscriber) = subscriber {
                     let grant = Grant::new(fencing, Instant::now(), true);
                     subscriber.granted(claim.token(), grant);

@@ -94,7 +94,7 @@ impl ConnectionSlot {
         };
         let (task, jobs) = unbounded_channel();
         runtime.spawn(Worker::new(self.config.clone()).work(jobs));
-        let _taken = task.send(job);
+        let _sent = task.send(job);
         tasks.push((runtime.id(), task));
         Ok(())
     }

@@ -11,15 +11,15 @@ use super::queries::{AcquireRow, granted};
 use crate::store::{AcquireOutcome, Subscriber};
 
 pub fn acquired(
-    number: Option<i64>,
+    counter: Option<i64>,
     contended: Option<bool>,
     value: Option<&[u8]>,
     remains: Option<i64>,
     clock: Option<i64>,
     queued: bool,
 ) -> Option<AcquireOutcome> {
-    let row = AcquireRow { number, contended, value, remains, clock };
-    granted(&row, queued).map(|(answer, _clock)| answer)
+    let row = AcquireRow { counter, contended, value, remains, clock };
+    granted(&row, queued).map(|(outcome, _clock)| outcome)
 }
 
 /// A notification from the server, whose clock showed `clock` before.

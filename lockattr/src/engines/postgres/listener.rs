@@ -28,7 +28,7 @@ impl Default for Listener {
 pub(super) struct ListenerSession {
     /// The number of its place. The connection holds the advisory lock of this number while it
     /// exists.
-    number: i64,
+    slot_lock: i64,
     /// The subscribers whose channels it listens to.
     listens: Mutex<HashSet<u64>>,
 }
@@ -42,7 +42,7 @@ impl Role for Listener {
         let channels: String = subscribers.iter().map(|&subscriber| listen(subscriber)).collect();
         let channels = format!("listen {ENDED}; {channels}");
         client.batch_execute(&channels).await?;
-        Ok(Arc::new(ListenerSession { number: slot_lock, listens: Mutex::new(subscribers) }))
+        Ok(Arc::new(ListenerSession { slot_lock, listens: Mutex::new(subscribers) }))
     }
 
     fn notified(&self, notification: &Notification) {
@@ -80,7 +80,7 @@ impl ConnectionSlot<Listener> {
             request.map_err(|Failure { error, .. }| error.not_sent())?;
             live.session.listens().insert(subscriber);
         }
-        Ok(live.session.number)
+        Ok(live.session.slot_lock)
     }
 }
 

@@ -83,7 +83,7 @@ impl Query for AcquireQuery<'_> {
             [&names, &&token[..], &value, &kind, &permits, &ttl, &self.listener_lock];
         let row = client.query_one(&statements.acquire, &params).await?;
         let row = AcquireRow {
-            number: row.try_get(0)?,
+            counter: row.try_get(0)?,
             contended: row.try_get(1)?,
             value: row.try_get(2)?,
             remains: row.try_get(3)?,
@@ -163,7 +163,7 @@ impl<I: BatchItem> Query for [&I] {
 
 /// The columns of the answer of `acquire.sql`.
 pub(super) struct AcquireRow<'a> {
-    pub(super) number: Option<i64>,
+    pub(super) counter: Option<i64>,
     pub(super) contended: Option<bool>,
     pub(super) value: Option<&'a [u8]>,
     pub(super) remains: Option<i64>,
@@ -172,9 +172,9 @@ pub(super) struct AcquireRow<'a> {
 
 /// Reads the answer of `acquire.sql`, and the server's clock in it.
 pub(super) fn granted(row: &AcquireRow<'_>, queued: bool) -> Option<(AcquireOutcome, Clock)> {
-    let AcquireRow { number, contended, value, remains, clock } = *row;
-    if let Some(number) = number {
-        let fencing = FencingToken::read(u64::try_from(number).ok()?)?;
+    let AcquireRow { counter, contended, value, remains, clock } = *row;
+    if let Some(counter) = counter {
+        let fencing = FencingToken::read(u64::try_from(counter).ok()?)?;
         return Some((AcquireOutcome::Acquired { fencing, contended: contended? }, None));
     }
     let clock = u64::try_from(clock?).ok();

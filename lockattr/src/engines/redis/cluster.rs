@@ -90,7 +90,7 @@ impl Cluster {
         let mut query = query.to_vec();
         let tls_option =
             query.iter().position(|(name, _)| name == "tls").map(|at| query.remove(at).1);
-        let tls = tls::is_asked("redis+cluster", tls_option.as_deref())?;
+        let tls = tls::uses_tls("redis+cluster", tls_option.as_deref())?;
         let scheme = if tls { "rediss" } else { "redis" };
         let [url, ..] = urls else { return Err(invalid("`redis+cluster://` needs a host")) };
         if !matches!(url.path(), "" | "/") {

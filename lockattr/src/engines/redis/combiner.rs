@@ -356,16 +356,16 @@ mod tests {
     #[test]
     fn a_caller_that_asks_learns_when_no_process_sends_any_more() {
         let combiner = Arc::<Combiner>::default();
-        let ask = || {
+        let enqueue = || {
             let (caller, reply) = oneshot::channel();
             let entry = Entry { command: redis::cmd("PING"), counter: None, caller };
             combiner.enqueue(|entries| entries.commands.push(entry));
             reply
         };
-        let mut early = ask();
+        let mut early = enqueue();
         // A runtime that ends drops its tasks unpolled.
         drop(combiner.clone().run(Weak::new(), Weak::new()));
-        for reply in [&mut early, &mut ask()] {
+        for reply in [&mut early, &mut enqueue()] {
             assert_eq!(reply.try_recv().err(), Some(TryRecvError::Closed));
         }
     }

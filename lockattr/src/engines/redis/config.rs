@@ -68,8 +68,8 @@ impl Config {
         }
         timing.check()?;
         let address = shown(&urls);
-        let asked = own.iter().find(|(name, _)| *name == "tls").map(|(_, value)| *value);
-        let tls = Tls::read(&timing.tls, tls::is_asked(urls[0].scheme(), asked)?)?;
+        let tls_option = own.iter().find(|(name, _)| *name == "tls").map(|(_, value)| *value);
+        let tls = Tls::read(&timing.tls, tls::uses_tls(urls[0].scheme(), tls_option)?)?;
         let server = if urls[0].scheme() == "redis+sentinel" {
             Server::Found(Sentinels::read(&urls, &own, &address, &timing, tls)?)
         } else {

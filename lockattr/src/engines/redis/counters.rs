@@ -43,14 +43,14 @@ impl Counters {
     }
 
     /// Records the token of an acquisition.
-    pub(super) fn record(&self, slot: usize, number: u64) {
-        self.0[slot % self.0.len()].fetch_max(number, Ordering::AcqRel);
+    pub(super) fn record(&self, slot: usize, counter: u64) {
+        self.0[slot % self.0.len()].fetch_max(counter, Ordering::AcqRel);
     }
 }
 
 /// Returns whether a reply to `INCR` is a valid token. `seen` was read before the `INCR` was sent.
-pub(super) fn is_plausible(number: u64, seen: u64) -> bool {
-    number > seen.max(FLOOR)
+pub(super) fn is_plausible(counter: u64, seen: u64) -> bool {
+    counter > seen.max(FLOOR)
 }
 
 impl Raised {

@@ -7,7 +7,7 @@ use url::Url;
 use super::RedlockStore;
 use super::members::Members;
 use crate::Error;
-use crate::engines::redis::is_asked;
+use crate::engines::redis::uses_tls;
 use crate::lock::settings::{ServerSettings, duration};
 use crate::store::url::StoreUrl;
 use crate::store::{AnyStore, RedisStore};
@@ -51,7 +51,7 @@ impl RedlockStore {
                 _ => rest.push((name, value)),
             }
         }
-        let scheme = if is_asked("redlock", tls.as_deref())? { "rediss" } else { "redis" };
+        let scheme = if uses_tls("redlock", tls.as_deref())? { "rediss" } else { "redis" };
         let mut hosts = HashSet::new();
         let distinct = urls.iter().all(|url| {
             hosts.insert((url.host_str().map(str::to_owned), url.port().unwrap_or(REDIS_PORT)))

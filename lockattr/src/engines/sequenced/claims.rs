@@ -282,11 +282,11 @@ impl Claims {
 
     /// The claims that wait for any of these locks.
     pub(super) fn waiting_for(&self, keys: &[LockKey]) -> Vec<OwnerToken> {
-        let waits = |record: &&ClaimRecord| {
+        let is_waiting = |record: &&ClaimRecord| {
             matches!(record.phase, Phase::Waiting { .. })
                 && record.claim.keys().iter().any(|key| keys.contains(key))
         };
-        self.by_token.values().filter(waits).map(|record| record.claim.token()).collect()
+        self.by_token.values().filter(is_waiting).map(|record| record.claim.token()).collect()
     }
 
     #[cfg(test)]

@@ -13,8 +13,8 @@ use super::{Inner, refused};
 use crate::FencingToken;
 use crate::store::{AcquireOutcome, AcquireRequest, MAX_RECHECK, Sharing, StoreError, Waiting};
 
-pub(super) fn token_from(number: i64) -> FencingToken {
-    FencingToken::from_counter(number.unsigned_abs())
+pub(super) fn token_from(counter: i64) -> FencingToken {
+    FencingToken::from_counter(counter.unsigned_abs())
 }
 
 impl Inner {
@@ -83,8 +83,8 @@ impl Inner {
     ) -> Result<Option<AcquireOutcome>, StoreError> {
         let claim = &request.claim;
         match on.try_lock(claim, request.ttl).await {
-            Ok((_, Some(number))) => {
-                let (on, fencing) = (on.clone(), token_from(number));
+            Ok((_, Some(counter))) => {
+                let (on, fencing) = (on.clone(), token_from(counter));
                 let held =
                     Held { on, fencing, ends: deadline_after(request.ttl), released_at_end: false };
                 if !self.claims.hold(claim, held) {

@@ -46,8 +46,8 @@ impl Inner {
     ) -> Result<QueueStatus, StoreError> {
         let session = self.shared(claim.key()).await?;
         let sent_at = Instant::now();
-        let answer = session.queue_status(claim, pid).await.map_err(|failure| failure.error)?;
-        let (clock, now, holder) = answer;
+        let status = session.queue_status(claim, pid).await.map_err(|failure| failure.error)?;
+        let (clock, now, holder) = status;
         self.notifications.saw_clock(sent_at, clock.unsigned_abs());
         let ours = holder.and_then(|pid| self.claims.holder(claim.key().name(), pid));
         let holder = ours.map(|(other, ends)| held_by(&other, Some(ends)));

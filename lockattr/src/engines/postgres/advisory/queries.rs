@@ -130,7 +130,7 @@ impl Session {
         let outcome = within_response_timeout(&self.config, request).await;
         match &outcome {
             Ok(_) => self.answered.store(true, Ordering::Relaxed),
-            Err(failure) if failure.ends_connection => self.leave(),
+            Err(failure) if failure.ends_connection => self.close(),
             Err(_) => {}
         }
         outcome
@@ -143,7 +143,7 @@ impl Session {
     {
         let failed = |error| failure_of(&self.config.address, error);
         if row.try_get::<_, i32>(0).map_err(failed)? != self.pid {
-            self.leave();
+            self.close();
             return Err(pooler::refused(&self.config.address).into());
         }
         row.try_get(column).map_err(failed)

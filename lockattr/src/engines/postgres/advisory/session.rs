@@ -124,7 +124,7 @@ impl Session {
 
     /// Closes the session. The outcome of pending requests stays unknown. The server releases the
     /// locks once it notices.
-    pub(super) fn leave(&self) {
+    pub(super) fn close(&self) {
         self.driver.abort();
     }
 

@@ -103,13 +103,13 @@ pub(super) async fn wait(
         }
     };
     match outcome {
-        Outcome::Replied(Ok((clock, number, contended))) => {
+        Outcome::Replied(Ok((clock, counter, contended))) => {
             session.is_waiting.store(false, Ordering::Release);
-            granted(&inner, &request, &session, (clock, number, contended), sender).await;
+            granted(&inner, &request, &session, (clock, counter, contended), sender).await;
         }
         Outcome::Replied(Err(error)) => {
             // Some of several locks may be held: they end with the session.
-            session.leave();
+            session.close();
             let was_there = inner.claims.remove(request.claim.token()).is_some();
             let error = failure_of(&inner.config.address, error).error;
             match sender {
@@ -122,7 +122,7 @@ pub(super) async fn wait(
         Outcome::Unknown(error) => {
             inner.claims.remove(request.claim.token());
             // The statement may not have reached the server yet: then there is none to cancel.
-            session.leave();
+            session.close();
             let _in_vain = inner.end(&request.claim, &session).await;
             drop(sender.map(|sender| sender.send(Err(error))));
         }
@@ -148,7 +148,7 @@ async fn leave_queue<T>(
         session.is_waiting.store(false, Ordering::Release);
         inner.sessions.recycle(session);
     } else {
-        session.leave();
+        session.close();
     }
 }
 
@@ -170,11 +170,11 @@ async fn granted(
     inner: &Arc<Inner>,
     request: &AcquireRequest,
     session: &Arc<Session>,
-    (clock, number, contended): (i64, i64, bool),
+    (clock, counter, contended): (i64, i64, bool),
     sender: Option<OutcomeSender>,
 ) {
     let claim = &request.claim;
-    let fencing = token_from(number);
+    let fencing = token_from(counter);
     let held = Held {
         on: session.clone(),
         fencing,
@@ -206,7 +206,7 @@ async fn granted(
         }
         None => {
             let (token, contended) = (claim.token(), u8::from(contended));
-            let message = format!("granted {token} {number} {clock} {contended}");
+            let message = format!("granted {token} {counter} {clock} {contended}");
             inner.notifications.deliver(token.subscriber(), &message);
         }
     }
