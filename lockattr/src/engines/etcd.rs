@@ -36,7 +36,7 @@ use recipe::Etcd;
 /// Made by [`LockManager::connect`](crate::LockManager::connect) from an `etcd://h1,h2,h3` URL, or
 /// by hand. Name all members: the store connects to the leader, and to another member when the
 /// leader does not reply. The query may set `session_timeout`, `connect_timeout`,
-/// `response_timeout`, `heartbeat`, and `tls=true` with `ca`, `cert` and `key` (with the feature
+/// `response_timeout`, `heartbeat`, and `tls=true` with `ca`, `client_cert` and `client_key` (with the feature
 /// `tls`).
 ///
 /// A lock is a range of keys under its name (with `/` written as `%2F`), with one key for each

@@ -1,7 +1,7 @@
 //! Entry points for the fuzzers of `fuzz/`: where replies of servers are read, and keys are built.
 //! In no other build.
 
-#![allow(missing_docs, reason = "the doors are named after the rooms")]
+#![allow(missing_docs, reason = "each function is named after the parser that it fuzzes")]
 
 use std::time::Duration;
 

@@ -61,7 +61,9 @@ impl MemoryStore {
         };
         for message in notifier.messages {
             match message {
-                Message::Notification(subscriber, token, news) => subscriber.notify(token, news),
+                Message::Notification(subscriber, token, notification) => {
+                    subscriber.notify(token, notification)
+                }
                 Message::Contended(subscriber, name) => subscriber.contended(&name),
             }
         }
@@ -78,15 +80,13 @@ struct Notifier<'a> {
 
 impl Notifier<'_> {
     /// Notifies the claim's subscriber; `false` if its manager is gone.
-    fn notify(&mut self, claim: &Claim, news: Notification) -> bool {
+    fn notify(&mut self, claim: &Claim, notification: Notification) -> bool {
         let subscriber = self.subscriber(claim);
-        let there = subscriber.is_some();
-        self.messages.extend(
-            subscriber.map(|subscriber| {
-                Message::Notification(subscriber, claim.queued_as().token(), news)
-            }),
-        );
-        there
+        let delivered = subscriber.is_some();
+        self.messages.extend(subscriber.map(|subscriber| {
+            Message::Notification(subscriber, claim.queued_as().token(), notification)
+        }));
+        delivered
     }
 
     /// Notifies the holder that others wait.
@@ -102,8 +102,8 @@ impl Notifier<'_> {
 }
 
 impl Store for MemoryStore {
-    async fn acquire(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
-        Ok(self.with(|locks, notifier| locks.acquire(asked, notifier)))
+    async fn acquire(&self, request: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
+        Ok(self.with(|locks, notifier| locks.acquire(request, notifier)))
     }
 
     fn subscribe(&self, subscriber: &Arc<Subscriber>) {

@@ -4,7 +4,7 @@
 #[cfg(feature = "etcd")]
 pub(crate) mod etcd;
 #[cfg(fuzzing)]
-pub(crate) mod fuzzing;
+pub mod fuzzing;
 pub(crate) mod memory;
 #[cfg(feature = "mysql")]
 pub(crate) mod mysql;

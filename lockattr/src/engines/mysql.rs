@@ -175,10 +175,10 @@ impl MysqlStore {
 }
 
 impl Store for MysqlStore {
-    async fn acquire(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
+    async fn acquire(&self, request: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
         match &self.locks {
-            Locks::Leases(leases) => leases.acquire(asked).await,
-            Locks::Sessions(sessions) => sessions.acquire(asked).await,
+            Locks::Leases(leases) => leases.acquire(request).await,
+            Locks::Sessions(sessions) => sessions.acquire(request).await,
         }
     }
 
@@ -205,7 +205,7 @@ impl Store for MysqlStore {
         match &self.locks {
             Locks::Leases(leases) => leases.release(releases).await,
             Locks::Sessions(sessions) => {
-                join_all(releases.iter().map(|releasing| sessions.release(releasing))).await
+                join_all(releases.iter().map(|release| sessions.release(release))).await
             }
         }
     }
@@ -221,9 +221,9 @@ impl Store for MysqlStore {
         match &self.locks {
             Locks::Leases(leases) => leases.held_locks(prefix).await,
             Locks::Sessions(_) => {
-                let sentence = "the locks of sessions have no names at the server, which keeps digests \
-                                of them: look up the holder of one lock by its key, or leave `lock=session` \
-                                out of the URL and lock by leases";
+                let sentence = "the server knows session locks by a digest, not by name: look up the \
+                                holder of one lock by its key, or leave `lock=session` out of the \
+                                URL and lock by leases";
                 Err(StoreError::new(sentence).not_sent())
             }
         }

@@ -50,7 +50,7 @@ pub(crate) use transaction::{InTransactions, TAKEN, TOO_STRICT, in_transactions}
 const BATCH: usize = 100;
 
 /// How often a conflicting statement is repeated.
-const TRIES: usize = 3;
+const MAX_ATTEMPTS: usize = 3;
 
 /// Longest name, in bytes. A longer one does not fit an index.
 const LONGEST_NAME: usize = 2_000;
@@ -189,7 +189,8 @@ impl PostgresStore {
     pub fn open(url: &str) -> Result<Self, Error> {
         let StoreUrl { urls, mut query } = StoreUrl::parse(url)?;
         if LockKind::take(&mut query)? == Some(LockKind::Session) {
-            let sentence = "`lock=session` is what `PostgresSessionStore` does: open that";
+            let sentence =
+                "`PostgresStore` does not support `lock=session`: open a `PostgresSessionStore`";
             return Err(Error::InvalidOptions(sentence.into()));
         }
         Self::at(&urls, &query, ServerSettings::default())
@@ -221,26 +222,26 @@ impl PostgresStore {
         connection_for(key, self.slots.len())
     }
 
-    async fn ask(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
-        let AcquireRequest { claim, ttl, waiting, .. } = asked;
-        let ear = match waiting {
+    async fn try_acquire(&self, request: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
+        let AcquireRequest { claim, ttl, waiting, .. } = request;
+        let listener_lock = match waiting {
             Waiting::Not => None,
             // Listen first: a grant for a process that does not listen would be passed on.
             Waiting::Queued | Waiting::Told { .. } => {
-                let ear = self.listener.subscribe(claim.token().subscriber()).await?;
-                claim.enters_queue(*ttl, *waiting);
+                let listener_lock = self.listener.subscribe(claim.token().subscriber()).await?;
+                claim.enter_queue(*ttl, *waiting);
                 self.listener.role.1.add(claim);
-                Some(ear)
+                Some(listener_lock)
             }
         };
         let sent = Instant::now();
-        let link = self.slot(claim.key());
-        let granted = in_one_step(link, &AcquireQuery { asked, ear }).await?;
-        let (answer, clock) = granted.ok_or_else(nonsense)?;
+        let slot = self.slot(claim.key());
+        let granted = in_one_step(slot, &AcquireQuery { request, listener_lock }).await?;
+        let (outcome, clock) = granted.ok_or_else(unexpected_reply)?;
         if let Some(micros) = clock {
             self.listener.role.0.saw_clock(sent, micros);
         }
-        Ok(answer)
+        Ok(outcome)
     }
 
     /// Whether each claim held its locks, in the order of `items`. Sends one statement for each
@@ -250,48 +251,48 @@ impl PostgresStore {
             let held = in_one_step(self.slot(item.claim().key()), &[item][..]).await;
             return vec![held.and_then(|held| held.first().copied().ok_or_else(too_short))];
         }
-        let mut by_place = vec![Vec::new(); self.slots.len()];
+        let mut by_slot = vec![Vec::new(); self.slots.len()];
         for (index, item) in items.iter().enumerate() {
-            by_place[self.slot_index(item.claim().key())].push((index, item));
+            by_slot[self.slot_index(item.claim().key())].push((index, item));
         }
-        let places = self.slots.iter().zip(&by_place);
+        let slots = self.slots.iter().zip(&by_slot);
         let batches =
-            places.flat_map(|(link, asked)| asked.chunks(BATCH).map(move |it| (link, it)));
-        let replies = batches.map(|(link, asked)| async move {
-            let batch: Vec<_> = asked.iter().map(|(_, item)| *item).collect();
-            (asked, in_one_step(link, &batch[..]).await)
+            slots.flat_map(|(slot, request)| request.chunks(BATCH).map(move |it| (slot, it)));
+        let replies = batches.map(|(slot, request)| async move {
+            let batch: Vec<_> = request.iter().map(|(_, item)| *item).collect();
+            (request, in_one_step(slot, &batch[..]).await)
         });
-        let mut answers = vec![Err(too_short()); items.len()];
-        for (asked, replies) in join_all(replies).await {
-            for (nth, (index, _)) in asked.iter().enumerate() {
-                answers[*index] = match &replies {
+        let mut outcomes = vec![Err(too_short()); items.len()];
+        for (request, replies) in join_all(replies).await {
+            for (nth, (index, _)) in request.iter().enumerate() {
+                outcomes[*index] = match &replies {
                     Ok(held) => held.get(nth).copied().ok_or_else(too_short),
                     Err(error) => Err(error.clone()),
                 };
             }
         }
-        answers
+        outcomes
     }
 }
 
 fn too_short() -> StoreError {
-    StoreError::new("the server's answer was too short")
+    StoreError::new("the server's reply was too short")
 }
 
-fn nonsense() -> StoreError {
-    StoreError::new("the server's answer makes no sense")
+fn unexpected_reply() -> StoreError {
+    StoreError::new("the server sent an unexpected reply")
 }
 
 /// Runs one statement, and repeats it if it conflicted with another transaction.
 async fn in_one_step<Q: Query + ?Sized>(
-    link: &Arc<ConnectionSlot<Queries>>,
-    question: &Q,
-) -> Result<Q::Answer, StoreError> {
-    let live = link.get().await?;
-    let mut tries = 0;
+    slot: &Arc<ConnectionSlot<Queries>>,
+    query: &Q,
+) -> Result<Q::Output, StoreError> {
+    let live = slot.get().await?;
+    let mut attempts = 0;
     loop {
-        match link.answer(&live, question.ask(&live.session, &live.client)).await {
-            Err(Failure { is_conflict: true, .. }) if tries < TRIES => tries += 1,
+        match slot.finish(&live, query.run(&live.session, &live.client)).await {
+            Err(Failure { is_conflict: true, .. }) if attempts < MAX_ATTEMPTS => attempts += 1,
             outcome => return outcome.map_err(|failure| failure.error),
         }
     }
@@ -304,8 +305,8 @@ impl fmt::Debug for PostgresStore {
 }
 
 impl Store for PostgresStore {
-    async fn acquire(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
-        self.ask(asked).await
+    async fn acquire(&self, request: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
+        self.try_acquire(request).await
     }
 
     fn subscribe(&self, subscriber: &Arc<Subscriber>) {
@@ -336,8 +337,8 @@ impl Store for PostgresStore {
     }
 
     async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
-        let answer = in_one_step(self.slot(key), &ForceRelease(key.name())).await?;
-        force_released(answer).ok_or_else(nonsense)?
+        let outcome = in_one_step(self.slot(key), &ForceRelease(key.name())).await?;
+        force_released(outcome).ok_or_else(unexpected_reply)?
     }
 
     /// Each connection is checked, so that the first locks need not wait for one.
@@ -346,13 +347,13 @@ impl Store for PostgresStore {
     }
 
     async fn ping(&self) -> Result<(), StoreError> {
-        let pings = join_all(self.slots.iter().map(|link| async move {
-            let live = link.get().await?;
-            let answer = link.answer(&live, live.client.check_connection()).await;
-            answer.map_err(|failure| failure.error)
+        let pings = join_all(self.slots.iter().map(|slot| async move {
+            let live = slot.get().await?;
+            let outcome = slot.finish(&live, live.client.check_connection()).await;
+            outcome.map_err(|failure| failure.error)
         }));
-        let (pings, hears) = join(pings, self.listener.get()).await;
-        pings.into_iter().collect::<Result<(), _>>().and(hears.map(|_| ()))
+        let (pings, listens) = join(pings, self.listener.get()).await;
+        pings.into_iter().collect::<Result<(), _>>().and(listens.map(|_| ()))
     }
 
     fn refuses(&self, key: &LockKey) -> Option<String> {

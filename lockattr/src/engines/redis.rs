@@ -49,13 +49,13 @@ use crate::{Error, FencingToken, HeldLock, Holder};
 use call::Call;
 use cluster::Cluster;
 use config::Config;
-use free::Free;
+use free::FreeOutcome;
 use node::Effect;
-use request::Answer;
+use request::AcquireReply;
 use scripts::Scripts;
-use servers::{Place, Replied, Servers};
+use servers::{Route, RoutedReply, Servers};
 use several::unknown;
-pub(in crate::engines) use tls::is_asked;
+pub(in crate::engines) use tls::uses_tls;
 
 /// The fencing counter: one per server, not per key, so that memory does not grow with the number
 /// of keys ever locked. A cluster has one per slot, with a hash tag appended.
@@ -183,7 +183,7 @@ impl RedisStore {
     /// Opens the store that `url` names. Does not contact the server.
     ///
     /// The query may set `connections`, `connect_timeout`, `response_timeout`, `heartbeat`,
-    /// `replicas` and, with TLS, the files `ca`, `cert` and `key`, which are read now.
+    /// `replicas` and, with TLS, the files `ca`, `client_cert` and `client_key`, which are read now.
     ///
     /// # Errors
     ///
@@ -226,78 +226,79 @@ impl RedisStore {
     }
 
     /// Acquires all locks of a claim.
-    async fn ask(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
-        let AcquireRequest { claim, waiting, .. } = asked;
-        let Some(place) = self.servers.connection_for(claim) else {
-            return Box::pin(self.ask_several(asked)).await;
+    async fn try_acquire(&self, request: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
+        let AcquireRequest { claim, waiting, .. } = request;
+        let Some(route) = self.servers.single_route(claim) else {
+            return Box::pin(self.acquire_on_routes(request)).await;
         };
-        let waits = *waiting != Waiting::Not;
+        let may_wait = *waiting != Waiting::Not;
         // Subscribe first: a holder is notified when a process waits for its lock.
-        self.servers.hear(place, claim, false).await?;
-        let may_have_set = match self.servers.take_free(place, asked).await? {
-            Free::Taken(taken) => return Ok(taken),
-            Free::AskTheScript { may_have_set } => may_have_set,
+        self.servers.ensure_subscribed(route, claim, false).await?;
+        let may_have_set = match self.servers.acquire_free(route, request).await? {
+            FreeOutcome::Acquired(acquired) => return Ok(acquired),
+            FreeOutcome::NeedsScript { may_have_set } => may_have_set,
         };
-        let answer = self.ask_script(place, asked, waits).await;
-        answer.map_err(|error| if may_have_set { unknown(error) } else { error })
+        let outcome = self.acquire_by_script(route, request, may_wait).await;
+        outcome.map_err(|error| if may_have_set { unknown(error) } else { error })
     }
 
-    /// Acquires a claim's locks in one place with the script. `waits`: the claim may join the
+    /// Acquires a claim's locks on one route with the script. `may_wait`: the claim may join the
     /// queue.
-    async fn ask_script(
+    async fn acquire_by_script(
         &self,
-        place: Place,
-        asked: &AcquireRequest,
-        waits: bool,
+        route: Route,
+        request: &AcquireRequest,
+        may_wait: bool,
     ) -> Result<AcquireOutcome, StoreError> {
-        let AcquireRequest { claim, ttl, waiting, .. } = asked;
+        let AcquireRequest { claim, ttl, waiting, .. } = request;
         // Subscribe before it is queued: a grant that no connection receives goes to the next
         // waiter.
-        self.servers.hear(place, claim, waits).await?;
-        if waits {
-            claim.enters_queue(*ttl, *waiting);
+        self.servers.ensure_subscribed(route, claim, may_wait).await?;
+        if may_wait {
+            claim.enter_queue(*ttl, *waiting);
         }
         // Boxed: otherwise the future of every acquisition of a free lock would include this one.
-        Box::pin(self.ask_in_place(place, asked)).await
+        Box::pin(self.acquire_on_route(route, request)).await
     }
 
-    /// Runs the script for a claim's locks in one place, until it has finished.
-    async fn ask_in_place(
+    /// Runs the script for a claim's locks on one route, until it has finished.
+    async fn acquire_on_route(
         &self,
-        place: Place,
-        asked: &AcquireRequest,
+        route: Route,
+        request: &AcquireRequest,
     ) -> Result<AcquireOutcome, StoreError> {
-        let script = request::acquire(&self.scripts, asked, &self.servers.fence(place));
+        let script = request::acquire(&self.scripts, request, &self.servers.fence(route));
         loop {
             let sent = Instant::now();
-            let replied = self.servers.invoke(place, Effect::Take, &script).await?;
-            let Replied { answer: reply, notifications, live } = replied;
-            let (answer, clock) = match request::granted(reply.value, asked).ok_or_else(nonsense)? {
-                Answer::Whole(answer, clock) => (answer, clock),
-                // The run removed as many dead waiters as one run may.
-                Answer::Unfinished => continue,
-            };
+            let routed = self.servers.invoke(route, Effect::Acquire, &script).await?;
+            let RoutedReply { reply, notifications, live } = routed;
+            let (outcome, clock) =
+                match request::granted(reply.value, request).ok_or_else(unexpected_reply)? {
+                    AcquireReply::Complete(outcome, clock) => (outcome, clock),
+                    // The run removed as many dead waiters as one run may.
+                    AcquireReply::Unfinished => continue,
+                };
             if let Some(micros) = clock {
                 notifications.saw_clock(sent, micros);
             }
-            if let AcquireOutcome::Acquired { fencing, .. } = answer {
-                let (counters, slot) = self.servers.counter(place);
-                counters.saw(slot, fencing.counter());
+            if let AcquireOutcome::Acquired { fencing, .. } = outcome {
+                let (counters, slot) = self.servers.counter(route);
+                counters.record(slot, fencing.counter());
                 live.raised.raise(slot);
                 // Only a grant needs replicas: that another claim holds the lock is a fact.
                 reply.replicated?;
             }
-            if !matches!(answer, AcquireOutcome::Acquired { contended: false, .. }) {
-                notifications.contended.note(asked.claim.key().name());
+            if !matches!(outcome, AcquireOutcome::Acquired { contended: false, .. }) {
+                notifications.contended.note(request.claim.key().name());
             }
-            return Ok(answer);
+            return Ok(outcome);
         }
     }
 }
 
 impl Store for RedisStore {
-    async fn acquire(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
-        self.ask(asked).await
+    async fn acquire(&self, request: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
+        self.try_acquire(request).await
     }
 
     fn subscribe(&self, subscriber: &Arc<Subscriber>) {
@@ -312,11 +313,11 @@ impl Store for RedisStore {
         &self,
         releases: &[ReleaseRequest],
     ) -> Vec<Result<ReleaseOutcome, StoreError>> {
-        if let [releasing] = releases
-            && let Some(place) = self.servers.connection_for(&releasing.claim)
-            && let Some(answer) = self.servers.give_back_free(place, releasing).await.transpose()
+        if let [release] = releases
+            && let Some(route) = self.servers.single_route(&release.claim)
+            && let Some(outcome) = self.servers.release_free(route, release).await.transpose()
         {
-            return vec![answer];
+            return vec![outcome];
         }
         Box::pin(self.release_all(releases)).await
     }
@@ -324,11 +325,11 @@ impl Store for RedisStore {
     async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
         let mut script = Call::new(&self.scripts.holder, 1, key.name().len());
         script.arg(key.name());
-        let place = self.servers.place(key);
-        let replied = self.servers.invoke(place, Effect::Look, &script).await?;
-        match replied.answer.value {
+        let route = self.servers.route(key);
+        let routed = self.servers.invoke(route, Effect::Read, &script).await?;
+        match routed.reply.value {
             Value::Nil => Ok(None),
-            reply => request::held_by(reply).map(Some).ok_or_else(nonsense),
+            reply => request::held_by(reply).map(Some).ok_or_else(unexpected_reply),
         }
     }
 
@@ -337,7 +338,7 @@ impl Store for RedisStore {
     }
 
     async fn next_token(&self, key: &LockKey) -> Result<Option<FencingToken>, StoreError> {
-        self.servers.next_number(self.servers.place(key)).await
+        self.servers.next_token(self.servers.route(key)).await
     }
 
     async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
@@ -349,7 +350,7 @@ impl Store for RedisStore {
     }
 
     fn answered_since(&self, key: &LockKey, since: Instant) -> bool {
-        self.servers.answered_since(self.servers.place(key), since)
+        self.servers.answered_since(self.servers.route(key), since)
     }
 
     fn supports_companions(&self) -> bool {
@@ -365,7 +366,7 @@ impl Store for RedisStore {
     }
 
     fn refuses(&self, key: &LockKey) -> Option<String> {
-        is_ours(key.name()).then(|| "names like this are the store's own".into())
+        is_ours(key.name()).then(|| "the store reserves names like this for itself".into())
     }
 }
 
@@ -374,8 +375,8 @@ fn is_ours(name: &str) -> bool {
     [FENCE, QUEUE, QUEUE_OF, WAITER].iter().any(|ours| name.starts_with(ours))
 }
 
-fn nonsense() -> StoreError {
-    StoreError::new("the server's answer makes no sense")
+fn unexpected_reply() -> StoreError {
+    StoreError::new("the server sent an unexpected reply")
 }
 
 impl fmt::Debug for RedisStore {

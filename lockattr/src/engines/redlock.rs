@@ -1,7 +1,7 @@
 //! A store that grants a lock when a majority of independent stores grants it.
 
 mod acquire;
-mod acquire_answers;
+mod acquire_replies;
 mod agree_on_token;
 mod held_locks;
 mod holder;
@@ -26,7 +26,7 @@ use crate::store::{
 };
 use crate::{Error, HeldLock, Holder};
 use held_locks::HeldLockLists;
-use holder::HolderAnswers;
+use holder::HolderReplies;
 #[cfg(feature = "redis")]
 pub(super) use members::Member;
 #[cfg(feature = "redis")]
@@ -35,11 +35,11 @@ use quorum::Quorum;
 use round::Round;
 
 /// How long a connecting manager waits for the replies beyond a majority.
-const ALL_ANSWER_WITHIN: Duration = Duration::from_millis(250);
+const REPLY_GRACE: Duration = Duration::from_millis(250);
 
 /// The error for two host names that lead to the same server.
-pub(super) const TWICE: &str =
-    "the URL names a server twice, under two names: it would have two votes";
+pub(super) const DUPLICATE_SERVER: &str =
+    "the URL names a server twice, by two names, which would give it two votes: leave one out";
 
 /// Locks that a majority of independent stores grants: Redlock (Sanfilippo, *Distributed locks with
 /// Redis*), with fencing tokens.
@@ -122,7 +122,7 @@ impl RedlockStore {
         let nodes: Vec<AnyStore> = nodes.into_iter().map(Into::into).collect();
         if !(3..=63).contains(&nodes.len()) {
             return Err(Error::InvalidOptions(format!(
-                "a quorum of {} is none: name 3 to 63 servers, or one with `redis://`",
+                "a quorum needs 3 to 63 servers, not {}: add servers, or use `redis://` for a single one",
                 nodes.len()
             )));
         }
@@ -160,22 +160,22 @@ impl RedlockStore {
     async fn by_majority<'a, F>(
         &self,
         claims: impl Iterator<Item = &'a Arc<Claim>>,
-        questions: impl Iterator<Item = F>,
+        requests: impl Iterator<Item = F>,
     ) -> Vec<Result<bool, StoreError>>
     where
         F: Future<Output = Vec<Result<bool, StoreError>>> + Send + 'static,
     {
         let needed = claims.map(|claim| self.quorum.needed(claim.sharing()));
-        let mut round = Round::new(questions);
-        let answers = majority::by_majority(self.quorum, needed, &mut round).await;
-        round.see_through();
-        answers
+        let mut round = Round::new(requests);
+        let replies = majority::by_majority(self.quorum, needed, &mut round).await;
+        round.finish_in_background();
+        replies
     }
 }
 
 impl Store for RedlockStore {
-    async fn acquire(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
-        self.acquire_on_all(asked).await
+    async fn acquire(&self, request: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
+        self.acquire_on_all(request).await
     }
 
     fn subscribe(&self, subscriber: &Arc<Subscriber>) {
@@ -186,18 +186,18 @@ impl Store for RedlockStore {
         let renew =
             |one: &RenewRequest| RenewRequest { claim: one.claim.last_attempt(), ..one.clone() };
         let batch: Arc<[_]> = renewals.iter().map(renew).collect();
-        let ask = |node: AnyStore| {
+        let send = |node: AnyStore| {
             let batch = batch.clone();
             async move {
-                let held = |answer| answer == RenewOutcome::Renewed;
-                let answers = node.renew(&batch).await;
-                answers.into_iter().map(|answer| answer.map(held)).collect()
+                let held = |reply| reply == RenewOutcome::Renewed;
+                let replies = node.renew(&batch).await;
+                replies.into_iter().map(|reply| reply.map(held)).collect()
             }
         };
         let claims = batch.iter().map(|one| &one.claim);
-        let answers = self.by_majority(claims, self.nodes.iter().cloned().map(ask)).await;
+        let replies = self.by_majority(claims, self.nodes.iter().cloned().map(send)).await;
         let renewed = |held| if held { RenewOutcome::Renewed } else { RenewOutcome::NotHeld };
-        answers.into_iter().map(|answer| answer.map(renewed)).collect()
+        replies.into_iter().map(|reply| reply.map(renewed)).collect()
     }
 
     async fn release(
@@ -209,39 +209,39 @@ impl Store for RedlockStore {
             ..one.clone()
         };
         let batch: Arc<[_]> = releases.iter().map(release).collect();
-        let ask = |(nth, node): (usize, AnyStore)| {
+        let send = |(nth, node): (usize, AnyStore)| {
             let batch = batch.clone();
             async move {
-                let held = |answer| answer == ReleaseOutcome::Released;
-                let answers = node.release(&batch).await;
+                let held = |reply| reply == ReleaseOutcome::Released;
+                let replies = node.release(&batch).await;
                 batch.iter().for_each(|one| one.claim.note_released(nth, one.quietly));
-                answers.into_iter().map(|answer| answer.map(held)).collect()
+                replies.into_iter().map(|reply| reply.map(held)).collect()
             }
         };
         let claims = batch.iter().map(|one| &one.claim);
-        let questions = self.nodes.iter().cloned().enumerate().map(ask);
-        let answers = self.by_majority(claims, questions).await;
+        let requests = self.nodes.iter().cloned().enumerate().map(send);
+        let replies = self.by_majority(claims, requests).await;
         let released = |held| if held { ReleaseOutcome::Released } else { ReleaseOutcome::NotHeld };
-        answers.into_iter().map(|answer| answer.map(released)).collect()
+        replies.into_iter().map(|reply| reply.map(released)).collect()
     }
 
     async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
         let mut round = Round::new(self.nodes.iter().map(|node| node.holder(key)));
-        let mut answers = HolderAnswers::of(self.quorum);
-        while let Some((_, answer)) = round.next().await {
-            if answers.count(answer) {
+        let mut replies = HolderReplies::of(self.quorum);
+        while let Some((_, reply)) = round.next().await {
+            if replies.count(reply) {
                 break;
             }
         }
-        answers.outcome()
+        replies.outcome()
     }
 
     /// Waits for all nodes, because any of them may have a lock that the others do not.
     async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
         let mut round = Round::new(self.nodes.iter().map(|node| node.held_locks(prefix)));
         let mut lists = HeldLockLists::of(self.quorum);
-        while let Some((_, answer)) = round.next().await {
-            lists.add(answer);
+        while let Some((_, reply)) = round.next().await {
+            lists.add(reply);
         }
         lists.outcome()
     }
@@ -250,9 +250,9 @@ impl Store for RedlockStore {
     async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
         let mut round = Round::new(self.nodes.iter().map(|node| node.force_release(key)));
         let (majority, mut had, mut had_not) = (self.quorum.majority(), 0, 0);
-        let mut failed = StoreError::new("too few answered");
-        while let Some((_, answer)) = round.next().await {
-            match answer {
+        let mut failed = StoreError::new("fewer than a majority of the servers replied");
+        while let Some((_, reply)) = round.next().await {
+            match reply {
                 Ok(true) => had += 1,
                 Ok(false) => had_not += 1,
                 Err(error) => failed = error,
@@ -266,17 +266,17 @@ impl Store for RedlockStore {
     }
 
     async fn ping(&self) -> Result<(), StoreError> {
-        let ask = async |node: &AnyStore| vec![node.ping().await.map(|()| true)];
-        let mut round = Round::new(self.nodes.iter().map(ask));
+        let send = async |node: &AnyStore| vec![node.ping().await.map(|()| true)];
+        let mut round = Round::new(self.nodes.iter().map(send));
         let needed = std::iter::once(self.quorum.majority());
-        let mut answers = majority::by_majority(self.quorum, needed, &mut round).await;
+        let mut replies = majority::by_majority(self.quorum, needed, &mut round).await;
         // Only its reply shows whether a further node is the same server. A node that hangs is not
         // waited for.
         let others = async { while round.next().await.is_some() {} };
-        timeout(ALL_ANSWER_WITHIN, others).await.ok();
+        timeout(REPLY_GRACE, others).await.ok();
         match self.has_one_twice() {
-            true => Err(StoreError::new(TWICE).not_sent().invalid()),
-            false => answers.remove(0).map(|_there| ()),
+            true => Err(StoreError::new(DUPLICATE_SERVER).not_sent().invalid()),
+            false => replies.remove(0).map(|_there| ()),
         }
     }
 

@@ -46,7 +46,7 @@ use wait::{has_its_turn, has_waiters, wait, watch_for_contention};
 const RETRY_REMOVAL_AFTER: Duration = Duration::from_millis(200);
 
 /// The counter of a fencing token must be smaller.
-const MAX_FENCING_NUMBER: u64 = 1 << 53;
+const MAX_FENCING_COUNTER: u64 = 1 << 53;
 
 /// A store over one ensemble of servers.
 #[derive(Debug)]
@@ -59,22 +59,24 @@ impl<E: LockRecipe> SequencedStore<E> {
         Self { shared: Arc::new(Shared::new(recipe)) }
     }
 
-    async fn ask(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
-        let AcquireRequest { claim, ttl, .. } = asked;
+    async fn try_acquire(&self, request: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
+        let AcquireRequest { claim, ttl, .. } = request;
         let (shared, since, token) = (&self.shared, Instant::now(), claim.token());
         let known = shared.claims().begin_acquire(claim, *ttl, since);
         shared.ensure_timer()?;
         let again = match known {
             // The running removal may also remove an entry that is made now.
-            PriorState::Leaving => return Err(StoreError::new("it is being given back")),
+            PriorState::Leaving => {
+                return Err(StoreError::new("the claim is still being released: try again later"));
+            }
             PriorState::HasEntries(made) => {
-                let answer = self.ask_again(asked, &made, since).await;
-                if let Some(answer) = answer.map_err(StoreError::sent)? {
-                    return Ok(answer);
+                let outcome = self.acquire_again(request, &made, since).await;
+                if let Some(outcome) = outcome.map_err(StoreError::sent)? {
+                    return Ok(outcome);
                 }
                 true
             }
-            PriorState::Asked => true,
+            PriorState::Requested => true,
             PriorState::New => false,
         };
         let value = entry_value(claim, *ttl);
@@ -86,83 +88,85 @@ impl<E: LockRecipe> SequencedStore<E> {
             }
         })?;
         // From here on there is something to undo, so no error may report that nothing was sent.
-        self.entered(asked, entered, since).await.map_err(StoreError::sent)
+        self.entered(request, entered, since).await.map_err(StoreError::sent)
     }
 
     /// Returns the outcome for a claim that has entries; `None` if it has lost one, and must enter
     /// again at the end of the queue.
-    async fn ask_again(
+    async fn acquire_again(
         &self,
-        asked: &AcquireRequest,
+        request: &AcquireRequest,
         made: &Arc<MadeEntries>,
         since: Instant,
     ) -> Result<Option<AcquireOutcome>, StoreError> {
-        let (shared, claim) = (&self.shared, &asked.claim);
+        let (shared, claim) = (&self.shared, &request.claim);
         if let Some(queues) = shared.confirm_and_read(claim, made).await? {
-            return self.settle(asked, made, queues, since).await.map(Some);
+            return self.settle(request, made, queues, since).await.map(Some);
         }
         if claim.keys().len() > 1 {
             // It would wait for its own remaining entries.
             let left = shared.recipe.leave(&[made.of(claim)]).await;
             left.into_iter().collect::<Result<Vec<_>, _>>()?;
         }
-        match shared.claims().restart_acquire(claim, made, asked.ttl, since) {
+        match shared.claims().restart_acquire(claim, made, request.ttl, since) {
             true => Ok(None),
-            false => Err(StoreError::new("it was given back while it was asked")),
+            false => Err(StoreError::new("the claim was released while its request was under way")),
         }
     }
 
     /// Records the entries that the claim has just made.
     async fn entered(
         &self,
-        asked: &AcquireRequest,
+        request: &AcquireRequest,
         entered: Entered,
         since: Instant,
     ) -> Result<AcquireOutcome, StoreError> {
-        let (shared, claim) = (&self.shared, &asked.claim);
+        let (shared, claim) = (&self.shared, &request.claim);
         let token = claim.token();
-        let Entered { session, number, queues } = entered;
+        let Entered { session, counter, queues } = entered;
         let own = |queue: &Vec<Entry>| Some(queue[queue_order::position_of(queue, token)?].clone());
         let entries: Option<Box<[_]>> = queues.iter().map(own).collect();
-        let entries = entries.ok_or_else(|| StoreError::new("what was written is not there"))?;
-        if number >= MAX_FENCING_NUMBER {
+        let entries = entries.ok_or_else(|| {
+            StoreError::new("the claim's queue entry is missing right after it was made")
+        })?;
+        if counter >= MAX_FENCING_COUNTER {
             return Err(StoreError::new(format!(
-                "it numbers what was written with {number}, and a fencing token has room for 53 bits"
+                "the store's counter is at {counter}, which does not fit into the 53 bits of a fencing token"
             )));
         }
-        let made = Arc::new(MadeEntries { session, number, entries });
+        let made = Arc::new(MadeEntries { session, counter, entries });
         shared.note_proof(session, since);
         if !shared.claims().record_entries(token, &made) {
             // The request took longer than the lease, so the claim was removed before its entries
             // were made.
             let pending =
-                shared.claims().undo_late_entries(claim, &made, asked.ttl, Instant::now());
+                shared.claims().undo_late_entries(claim, &made, request.ttl, Instant::now());
             let undoing = shared.clone();
             shared.spawn(async move { undoing.end(Vec::from_iter(pending)).await })?.detach();
-            return Err(StoreError::new("its answer took longer than the whole lease"));
+            return Err(StoreError::new("the store's reply took longer than the whole lease"));
         }
         shared.watch_session(session)?;
-        self.settle(asked, &made, queues, since).await
+        self.settle(request, &made, queues, since).await
     }
 
     /// Returns the outcome for a claim that has entries in these queues.
     async fn settle(
         &self,
-        asked: &AcquireRequest,
+        request: &AcquireRequest,
         made: &Arc<MadeEntries>,
         queues: ClaimQueues,
         since: Instant,
     ) -> Result<AcquireOutcome, StoreError> {
-        let (shared, claim) = (&self.shared, &asked.claim);
+        let (shared, claim) = (&self.shared, &request.claim);
         let token = claim.token();
         let turn = has_its_turn(claim, &queues)
-            .ok_or_else(|| StoreError::new("what was written is not there any more"))?;
+            .ok_or_else(|| StoreError::new("the claim's queue entry has been removed"))?;
         if !turn {
-            let stands = shared.claims().queue_or_remove(token, made, asked.waiting, since);
-            match stands {
+            let no_turn = shared.claims().queue_or_remove(token, made, request.waiting, since);
+            match no_turn {
                 NoTurn::Queued => {
                     let mut queued = None;
-                    if asked.waiting != Waiting::Not {
+                    if request.waiting != Waiting::Not {
                         queued = Some(shared.recheck_after(claim, &queues));
                         self.spawn_waiter(claim, made, &queues)?;
                     }
@@ -175,14 +179,14 @@ impl<E: LockRecipe> SequencedStore<E> {
             }
         }
         if !shared.claims().mark_held(token, made, Instant::now()) {
-            return Err(StoreError::new("its session ended while it was asked"));
+            return Err(StoreError::new("the store session ended while the request was under way"));
         }
         shared.ensure_timer()?;
         let contended = has_waiters(&queues);
         if !contended {
             watch_for_contention(shared, claim, &queues);
         }
-        let fencing = FencingToken::from_counter(made.number);
+        let fencing = FencingToken::from_counter(made.counter);
         Ok(AcquireOutcome::Acquired { fencing, contended })
     }
 
@@ -214,11 +218,11 @@ impl<E: LockRecipe> SequencedStore<E> {
         queues: &ClaimQueues,
     ) -> Result<(), StoreError> {
         let shared = &self.shared;
-        let waits = shared
+        let is_waiting = shared
             .claims()
             .get(claim.token())
             .is_some_and(|record| record.task.as_ref().is_some_and(Task::is_running));
-        if !waits {
+        if !is_waiting {
             let task = wait(shared.clone(), claim.clone(), made.clone(), queues.clone());
             let task = shared.spawn(task)?;
             if let Some(record) = shared.claims().get(claim.token())
@@ -259,11 +263,11 @@ impl<E: LockRecipe> SequencedStore<E> {
             renewals.iter().map(&mut held).collect()
         };
         let with = renewals.iter().zip(&held);
-        let asked: Vec<_> =
+        let entries: Vec<_> =
             with.filter_map(|(it, made)| Some(made.as_ref()?.of(&it.claim))).collect();
-        let mut answers = match asked.is_empty() {
+        let mut confirmed = match entries.is_empty() {
             true => Vec::new(),
-            false => shared.recipe.confirm(&asked).await,
+            false => shared.recipe.confirm(&entries).await,
         }
         .into_iter();
         let (mut claims, mut lost) = (shared.claims(), false);
@@ -271,9 +275,9 @@ impl<E: LockRecipe> SequencedStore<E> {
             if made.is_none() {
                 return Ok(RenewOutcome::NotHeld);
             }
-            let there = answers
-                .next()
-                .unwrap_or_else(|| Err(StoreError::new("the store gave no answer")))?;
+            let there = confirmed.next().unwrap_or_else(|| {
+                Err(StoreError::new("the store sent no reply about this claim"))
+            })?;
             if let Some(made) = made.as_ref().filter(|_| there) {
                 shared.note_proof(made.session, now);
             }
@@ -285,13 +289,15 @@ impl<E: LockRecipe> SequencedStore<E> {
             Ok(if holds && there { RenewOutcome::Renewed } else { RenewOutcome::NotHeld })
         };
         let with = renewals.iter().zip(&held);
-        let answers = with
+        let outcomes = with
             .map(|(it, made)| {
-                let answer = settle(it.claim.token(), made)?;
-                if answer == RenewOutcome::Renewed && fence_is_beyond(it, made.as_deref()) {
-                    return Err(StoreError::new("its servers count by themselves, and not so far"));
+                let outcome = settle(it.claim.token(), made)?;
+                if outcome == RenewOutcome::Renewed && fence_is_beyond(it, made.as_deref()) {
+                    return Err(StoreError::new(
+                        "this store cannot raise its fencing counter that high",
+                    ));
                 }
-                Ok(answer)
+                Ok(outcome)
             })
             .collect();
         drop(claims);
@@ -299,7 +305,7 @@ impl<E: LockRecipe> SequencedStore<E> {
             // If the timer cannot run, the remaining entries end with the session.
             let _ended_soon = shared.ensure_timer();
         }
-        answers
+        outcomes
     }
 
     async fn release_all(
@@ -307,17 +313,17 @@ impl<E: LockRecipe> SequencedStore<E> {
         releases: &[ReleaseRequest],
     ) -> Vec<Result<ReleaseOutcome, StoreError>> {
         let (shared, now) = (&self.shared, Instant::now());
-        let (mut stays, mut removals) = (Vec::new(), Vec::<PendingRemoval>::new());
-        let what: Vec<_> = {
+        let (mut delayed, mut removals) = (Vec::new(), Vec::<PendingRemoval>::new());
+        let actions: Vec<_> = {
             let mut claims = shared.claims();
-            let mut what = |release| {
+            let mut begin = |release| {
                 let release: &ReleaseRequest = release;
                 let token = release.claim.token();
                 let holds = claims.get(token).filter(|record| record.phase == Phase::Holding);
                 let made = holds.and_then(|record| record.made.clone());
                 match made {
                     Some(made) if !release.after.is_zero() => {
-                        stays.push((release, made));
+                        delayed.push((release, made));
                         ReleaseAction::HoldAtLeast
                     }
                     _ => match claims.begin_removal(token, now) {
@@ -329,45 +335,53 @@ impl<E: LockRecipe> SequencedStore<E> {
                     },
                 }
             };
-            releases.iter().map(&mut what).collect()
+            releases.iter().map(&mut begin).collect()
         };
-        let (stayed, left) = futures_util::future::join(
-            async { if stays.is_empty() { Vec::new() } else { self.stay(&stays, now).await } },
+        let (kept, left) = futures_util::future::join(
+            async {
+                if delayed.is_empty() {
+                    Vec::new()
+                } else {
+                    self.hold_at_least(&delayed, now).await
+                }
+            },
             async { if removals.is_empty() { Vec::new() } else { shared.leave(&removals).await } },
         )
         .await;
-        let (mut stayed, mut left) = (stayed.into_iter(), left.into_iter());
-        let answer = |what: &ReleaseAction| {
-            let held = match what {
+        let (mut kept, mut left) = (kept.into_iter(), left.into_iter());
+        let outcome = |action: &ReleaseAction| {
+            let held = match action {
                 ReleaseAction::NotHeld => Some(Ok(false)),
-                ReleaseAction::HoldAtLeast => stayed.next(),
+                ReleaseAction::HoldAtLeast => kept.next(),
                 ReleaseAction::Remove => left.next(),
             };
-            let held = held.unwrap_or_else(|| Err(StoreError::new("the store gave no answer")))?;
+            let held = held.unwrap_or_else(|| {
+                Err(StoreError::new("the store sent no reply about this claim"))
+            })?;
             Ok(if held { ReleaseOutcome::Released } else { ReleaseOutcome::NotHeld })
         };
-        what.iter().map(answer).collect()
+        actions.iter().map(outcome).collect()
     }
 
     /// Keeps locks held for a while longer (`hold_at_least`). Returns for each whether it was held.
-    async fn stay(
+    async fn hold_at_least(
         &self,
-        stays: &[(&ReleaseRequest, Arc<MadeEntries>)],
+        delayed: &[(&ReleaseRequest, Arc<MadeEntries>)],
         now: Instant,
     ) -> Vec<Result<bool, StoreError>> {
         let shared = &self.shared;
-        let held: Vec<_> = stays.iter().map(|(release, made)| made.of(&release.claim)).collect();
-        let answers = shared.recipe.confirm(&held).await;
-        let mut told = Vec::new();
+        let held: Vec<_> = delayed.iter().map(|(release, made)| made.of(&release.claim)).collect();
+        let confirmed = shared.recipe.confirm(&held).await;
+        let mut to_notify = Vec::new();
         {
             let mut claims = shared.claims();
-            for ((release, _), answer) in stays.iter().zip(&answers) {
+            for ((release, _), held) in delayed.iter().zip(&confirmed) {
                 let (token, end) = (release.claim.token(), now + release.after);
-                match answer {
+                match held {
                     Ok(true) => {
                         claims.set_end(token, Some(end));
                         let waiting = claims.waiting_for(release.claim.keys());
-                        told.extend(waiting.into_iter().map(|token| (token, end)));
+                        to_notify.extend(waiting.into_iter().map(|token| (token, end)));
                     }
                     // Its remaining entries are removed at once.
                     Ok(false) => _ = claims.entries_lost(token, now),
@@ -376,14 +390,14 @@ impl<E: LockRecipe> SequencedStore<E> {
             }
         }
         // After the mutex is released, because the subscriber may lock it.
-        for (token, end) in told {
+        for (token, end) in to_notify {
             if let Some(subscriber) = shared.subscribers.get(token.subscriber()) {
                 subscriber.ask_again(token, end);
             }
         }
         match shared.ensure_timer() {
-            Ok(()) => answers,
-            Err(error) => answers.iter().map(|_| Err(error.clone())).collect(),
+            Ok(()) => confirmed,
+            Err(error) => confirmed.iter().map(|_| Err(error.clone())).collect(),
         }
     }
 }
@@ -391,8 +405,8 @@ impl<E: LockRecipe> SequencedStore<E> {
 /// Whether the fence is greater than the number that this store gave. Only a number greater than
 /// that one is certain for a later acquisition.
 fn fence_is_beyond(renewal: &RenewRequest, made: Option<&MadeEntries>) -> bool {
-    let number = made.map(|made| FencingToken::from_counter(made.number));
-    renewal.fence.is_some_and(|fence| number.is_none_or(|number| fence > number))
+    let counter = made.map(|made| FencingToken::from_counter(made.counter));
+    renewal.fence.is_some_and(|fence| counter.is_none_or(|counter| fence > counter))
 }
 
 /// What one release does.
@@ -403,8 +417,8 @@ enum ReleaseAction {
 }
 
 impl<E: LockRecipe> Store for SequencedStore<E> {
-    async fn acquire(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
-        self.ask(asked).await
+    async fn acquire(&self, request: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
+        self.try_acquire(request).await
     }
 
     fn subscribe(&self, subscriber: &Arc<Subscriber>) {
@@ -439,13 +453,13 @@ impl<E: LockRecipe> Store for SequencedStore<E> {
         self.shared.recipe.ping().await
     }
 
-    /// An entry ends with the session, and `keeps_for` is at least half of the session timeout.
+    /// An entry ends with the session, and `max_ttl` is at least half of the session timeout.
     fn entry_lifetime(&self, _ttl: Duration) -> Duration {
-        self.shared.recipe.keeps_for() * 2
+        self.shared.recipe.max_ttl() * 2
     }
 
     fn longest_ttl(&self) -> Duration {
-        self.shared.recipe.keeps_for()
+        self.shared.recipe.max_ttl()
     }
 
     fn answered_since(&self, _key: &LockKey, since: Instant) -> bool {

@@ -59,22 +59,22 @@ impl Debug for AnyStore {
 
 macro_rules! erased {
     (
-        async { $($name:ident($($arg:ident: $type:ty),*) -> $answer:ty;)* }
-        plain { $($plain:ident($($plain_arg:ident: $plain_type:ty),*) -> $plain_answer:ty;)* }
+        async { $($name:ident($($arg:ident: $type:ty),*) -> $output:ty;)* }
+        plain { $($plain:ident($($plain_arg:ident: $plain_type:ty),*) -> $plain_output:ty;)* }
     ) => {
         /// [`Store`] with boxed futures. Implement [`Store`] instead.
         #[doc(hidden)]
         #[allow(missing_docs, reason = "each method is that of `Store`")]
         pub trait ErasedStore: Any + Debug + Send + Sync {
-            $(fn $name<'a>(&'a self, $($arg: $type),*) -> BoxFuture<'a, $answer>;)*
-            $(fn $plain(&self, $($plain_arg: $plain_type),*) -> $plain_answer;)*
+            $(fn $name<'a>(&'a self, $($arg: $type),*) -> BoxFuture<'a, $output>;)*
+            $(fn $plain(&self, $($plain_arg: $plain_type),*) -> $plain_output;)*
         }
 
         impl<S: Store> ErasedStore for S {
-            $(fn $name<'a>(&'a self, $($arg: $type),*) -> BoxFuture<'a, $answer> {
+            $(fn $name<'a>(&'a self, $($arg: $type),*) -> BoxFuture<'a, $output> {
                 Box::pin(Store::$name(self, $($arg),*))
             })*
-            $(fn $plain(&self, $($plain_arg: $plain_type),*) -> $plain_answer {
+            $(fn $plain(&self, $($plain_arg: $plain_type),*) -> $plain_output {
                 Store::$plain(self, $($plain_arg),*)
             })*
         }

@@ -21,7 +21,7 @@ pub(crate) struct Heartbeat {
 
 impl Heartbeat {
     /// The server has answered, or sent a notification.
-    pub(crate) fn replied(&self) {
+    pub(crate) fn note_reply(&self) {
         self.replied.store(true, Ordering::Relaxed);
     }
 
@@ -32,7 +32,7 @@ impl Heartbeat {
 
     /// Waits for the next heartbeat. Returns whether the server has to be asked if it is there: it is suspected,
     /// or has not replied since the last heartbeat.
-    pub(crate) async fn must_ask(&self, interval: Duration) -> bool {
+    pub(crate) async fn must_ping(&self, interval: Duration) -> bool {
         let suspected = timeout(interval, self.suspected.notified()).await.is_ok();
         let replied = self.replied.swap(false, Ordering::Relaxed);
         suspected || !replied
@@ -49,14 +49,14 @@ mod tests {
     async fn a_server_is_asked_that_is_silent_for_an_interval_or_suspected() {
         let (heartbeat, interval, began) =
             (Heartbeat::default(), Duration::from_secs(5), Instant::now());
-        assert!(heartbeat.must_ask(interval).await, "it has said nothing");
-        heartbeat.replied();
-        assert!(!heartbeat.must_ask(interval).await);
-        assert!(heartbeat.must_ask(interval).await, "one reply counts once");
+        assert!(heartbeat.must_ping(interval).await, "no reply yet");
+        heartbeat.note_reply();
+        assert!(!heartbeat.must_ping(interval).await);
+        assert!(heartbeat.must_ping(interval).await, "one reply counts once");
         assert_eq!(began.elapsed(), 3 * interval);
-        heartbeat.replied();
+        heartbeat.note_reply();
         heartbeat.suspect();
-        assert!(heartbeat.must_ask(interval).await);
+        assert!(heartbeat.must_ping(interval).await);
         assert_eq!(began.elapsed(), 3 * interval, "at once");
     }
 }

@@ -29,8 +29,6 @@ pub use crate::engines::redlock::RedlockStore;
 #[cfg(feature = "zookeeper")]
 pub use crate::engines::zookeeper::ZookeeperStore;
 
-#[cfg(any(feature = "redis", feature = "mysql"))]
-pub(crate) mod answers;
 mod any;
 mod attempts;
 mod claim;
@@ -38,10 +36,12 @@ mod claim;
 mod connection_for;
 #[cfg(any(feature = "redis", feature = "postgres"))]
 pub(crate) mod heartbeat;
+#[cfg(any(feature = "redis", feature = "mysql"))]
+pub(crate) mod held_flags;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) mod held_lock_rows;
 #[cfg(any(feature = "redis", feature = "zookeeper", feature = "etcd"))]
-pub(crate) mod last_answer;
+pub(crate) mod last_reply;
 #[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
 mod notifications;
 pub(crate) mod queue;
@@ -145,7 +145,7 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// A store without wait queues queues no claim.
     fn acquire(
         &self,
-        asked: &AcquireRequest,
+        request: &AcquireRequest,
     ) -> impl Future<Output = Result<AcquireOutcome, StoreError>> + Send;
 
     /// Sends notifications for claims whose tokens begin with the subscriber's number to `subscriber`, for as long as its
@@ -199,7 +199,7 @@ pub trait Store: Debug + Send + Sync + 'static {
         &self,
         _key: &LockKey,
     ) -> impl Future<Output = Result<bool, StoreError>> + Send {
-        let sentence = "this store cannot take a lock from its holder: end the holder's process";
+        let sentence = "this store cannot force the release of a lock: end the holder's process";
         std::future::ready(Err(StoreError::new(sentence).not_sent()))
     }
 

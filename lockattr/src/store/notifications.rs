@@ -1,10 +1,10 @@
-//! What a server says to the subscribers of a store, in the words that all servers use:
+//! Parses the messages that servers send to the subscribers of a store, in the format that all servers use:
 //!
 //! ```text
-//! granted TOKEN NUMBER MICROS WANTED [LESS]   the lock is that claim's since then, by the server's
-//!                                             clock, for so many milliseconds less than its TTL
-//! later TOKEN MILLIS                          it has to ask again so much later
-//! wanted NAME                                 others wait for this lock
+//! granted TOKEN NUMBER MICROS WANTED [LESS]   the claim holds the lock since then, by the server's clock;
+//!                                             its lease is LESS milliseconds shorter than its TTL
+//! later TOKEN MILLIS                          the claim asks again after this time
+//! wanted NAME                                 other claims wait for this lock
 //! ```
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::{Grant, MAX_RECHECK, OwnerToken, Subscriber, Subscribers};
 use crate::FencingToken;
 
-/// The subscribers, and what is known of the clock of the server that tells them.
+/// The subscribers, and what is known of the clock of the server that notifies them.
 #[derive(Debug, Default)]
 pub(crate) struct Notifications {
     pub(crate) subscribers: Arc<Subscribers>,
@@ -24,14 +24,14 @@ pub(crate) struct Notifications {
     to_be_confirmed: bool,
 }
 
-/// What the server's clock showed at a moment that was not before `asked`.
+/// What the server's clock showed at a moment that was not before `sent_at`.
 ///
 /// The lease of a grant begins when the server grants it, and that is not known here: the message
 /// may have come late. But the server says in it what its clock shows, as it did in the answer that
 /// told the claim to wait; so much later than that question the lease began.
 #[derive(Clone, Copy, Debug)]
 struct ServerClock {
-    asked: Instant,
+    sent_at: Instant,
     micros: u64,
 }
 
@@ -40,11 +40,11 @@ impl ServerClock {
     /// as long as it runs within 1 % of ours, which is what every lease allows for.
     fn no_later_than(self, micros: u64) -> Instant {
         match micros.checked_sub(self.micros) {
-            Some(after) => self.asked + Duration::from_micros(after - after / 100),
+            Some(after) => self.sent_at + Duration::from_micros(after - after / 100),
             None => {
                 let before =
                     Duration::from_micros((self.micros - micros).saturating_mul(101) / 100);
-                self.asked.checked_sub(before).unwrap_or(self.asked)
+                self.sent_at.checked_sub(before).unwrap_or(self.sent_at)
             }
         }
     }
@@ -55,9 +55,9 @@ impl Notifications {
         Self { subscribers, clock: Mutex::default(), to_be_confirmed }
     }
 
-    /// Takes note of what the server's clock showed in the answer to a question sent at `asked`.
-    pub(crate) fn saw_clock(&self, asked: Instant, micros: u64) {
-        *self.clock() = Some(ServerClock { asked, micros });
+    /// Takes note of what the server's clock showed in the answer to a question sent at `sent_at`.
+    pub(crate) fn saw_clock(&self, sent_at: Instant, micros: u64) {
+        *self.clock() = Some(ServerClock { sent_at, micros });
     }
 
     /// The next connection may be to another server, with another clock.
@@ -88,19 +88,19 @@ impl Notifications {
         }
         let mut words = rest.split(' ');
         let token = OwnerToken::parse(words.next()?)?;
-        let number = words.next()?.parse().ok()?;
+        let value = words.next()?.parse().ok()?;
         match kind {
             "granted" => {
-                let fencing = FencingToken::read(number)?;
+                let fencing = FencingToken::read(value)?;
                 let granted_at = words.next()?.parse().ok()?;
                 let contended = words.next()? != "0";
-                let less = words.next().map_or(Ok(0), str::parse).ok()?;
+                let shortened_by = words.next().map_or(Ok(0), str::parse).ok()?;
                 let clock = *self.clock();
                 match clock {
                     Some(clock) if !self.to_be_confirmed => {
                         let since = clock.no_later_than(granted_at).min(Instant::now());
                         // Its length is not read off the clock, which may have been set meanwhile.
-                        match since.checked_sub(Duration::from_millis(less)) {
+                        match since.checked_sub(Duration::from_millis(shortened_by)) {
                             Some(since) => {
                                 subscriber.granted(token, Grant::new(fencing, since, contended));
                             }
@@ -112,7 +112,7 @@ impl Notifications {
                 }
             }
             "later" => {
-                let after = Duration::from_millis(number).min(MAX_RECHECK);
+                let after = Duration::from_millis(value).min(MAX_RECHECK);
                 subscriber.ask_again(token, Instant::now() + after);
             }
             _ => return None,
@@ -132,42 +132,46 @@ mod tests {
     use super::*;
     use crate::store::{Claim, LockKey, Notification, Sharing};
 
-    fn told(message: impl Fn(&str) -> String) -> Option<Notification> {
-        let (mail, subscriber) = (Notifications::default(), Arc::new(Subscriber::new(|_name| {})));
-        mail.subscribers.add(&subscriber);
-        mail.saw_clock(Instant::now(), 5_000_000);
+    fn deliver(message: impl Fn(&str) -> String) -> Option<Notification> {
+        let (notifications, subscriber) =
+            (Notifications::default(), Arc::new(Subscriber::new(|_name| {})));
+        notifications.subscribers.add(&subscriber);
+        notifications.saw_clock(Instant::now(), 5_000_000);
         let key = LockKey::new("lock:", "a").unwrap();
         let token = Claim::of(&subscriber, key, [], Sharing::Exclusive, "").token();
-        let expected = subscriber.subscribe(token);
-        mail.deliver(subscriber.id(), &message(&token.to_string()));
-        expected.next().now_or_never()
+        let subscription = subscriber.subscribe(token);
+        notifications.deliver(subscriber.id(), &message(&token.to_string()));
+        subscription.next().now_or_never()
     }
 
     /// Red without: the net in `later`, or `FencingToken::read`.
     #[tokio::test]
     async fn only_a_whole_grant_is_one_and_no_process_sleeps_beyond_the_net() {
-        let granted = told(|token| format!("granted {token} 5 5000000 0"));
+        let granted = deliver(|token| format!("granted {token} 5 5000000 0"));
         assert!(matches!(granted, Some(Notification::Granted(_))), "{granted:?}");
         let wrong =
             ["", " 5", " 5 5", " 0 5 0", " -5 5 0", " 18446744073709551615 5 0", " 5 5 0 -1"];
         for rest in wrong {
-            let news = told(|token| format!("granted {token}{rest}"));
-            assert_eq!(news, None, "{rest}");
+            let notification = deliver(|token| format!("granted {token}{rest}"));
+            assert_eq!(notification, None, "{rest}");
         }
-        let Some(Notification::AskAgain(at)) = told(|token| format!("later {token} {}", u64::MAX))
+        let Some(Notification::AskAgain(at)) =
+            deliver(|token| format!("later {token} {}", u64::MAX))
         else {
-            panic!("it is told nothing");
+            panic!("no notification arrived");
         };
         assert!(at <= Instant::now() + MAX_RECHECK);
     }
     /// The server's clock was set ahead between the claim's last question and its grant.
     ///
-    /// Red without: the subtraction of `less`, or with a begin that the server has computed instead.
+    /// Red without: the subtraction of `shortened_by`, or with a begin that the server has computed instead.
     #[tokio::test]
     async fn a_grant_that_is_shorter_is_no_longer_than_it_says_whatever_the_clock_shows() {
         for granted_at in [5_000_000, 32_000_000, 4_000_000] {
-            let told = told(|token| format!("granted {token} 5 {granted_at} 0 20"));
-            let Some(Notification::Granted(grant)) = told else { panic!("{told:?}") };
+            let notification = deliver(|token| format!("granted {token} 5 {granted_at} 0 20"));
+            let Some(Notification::Granted(grant)) = notification else {
+                panic!("{notification:?}")
+            };
             let since = Instant::now() - Duration::from_millis(20);
             assert!(grant.since <= since, "{granted_at}: {:?} too late", grant.since - since);
         }

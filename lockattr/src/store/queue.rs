@@ -12,11 +12,11 @@ pub(crate) const MAX_RECHECK: Duration = Duration::from_secs(15);
 /// It lasts as long as the lease that the claim asks for, so both cost the same; at least a second, because
 /// a busy process asks late; at most [`MAX_RECHECK`].
 pub(crate) fn entry_lifetime(ttl: Duration) -> Duration {
-    ttl.clamp(LEAST, MAX_RECHECK)
+    ttl.clamp(MIN_LIFETIME, MAX_RECHECK)
 }
 
 /// The shortest lifetime of an entry.
-const LEAST: Duration = Duration::from_secs(1);
+const MIN_LIFETIME: Duration = Duration::from_secs(1);
 
 /// The lease of a claim that is granted its locks by a notification, after its process was `silent` for so
 /// long.
@@ -24,7 +24,7 @@ const LEAST: Duration = Duration::from_secs(1);
 /// The process may have stopped right after it last asked. Whatever its claims are granted later delays the
 /// others by at most one TTL from then.
 pub(crate) fn lease_of(ttl: Duration, silent: Duration) -> Duration {
-    ttl.min(ttl.max(LEAST).saturating_sub(silent))
+    ttl.min(ttl.max(MIN_LIFETIME).saturating_sub(silent))
 }
 
 /// After how long a queued claim asks again without a notification: three times in the lifetime of its

@@ -14,9 +14,9 @@ use crate::FencingToken;
 /// use lockattr::store::{AcquireRequest, Claim, LockKey, Waiting};
 ///
 /// let claim = Arc::new(Claim::new(LockKey::new("lock:", "product:42")?, ""));
-/// let asked = AcquireRequest::new(claim, Duration::from_secs(10));
-/// assert_eq!(asked.waiting, Waiting::Not);
-/// assert_eq!(asked.waiting(Waiting::Queued).waiting, Waiting::Queued);
+/// let request = AcquireRequest::new(claim, Duration::from_secs(10));
+/// assert_eq!(request.waiting, Waiting::Not);
+/// assert_eq!(request.waiting(Waiting::Queued).waiting, Waiting::Queued);
 /// # Ok::<(), lockattr::Error>(())
 /// ```
 #[derive(Clone, Debug)]

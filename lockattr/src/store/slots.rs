@@ -57,17 +57,18 @@ impl<C> Attempt<C> {
 
 /// The runtime of the caller.
 pub(crate) fn current_runtime() -> Result<Handle, StoreError> {
-    Handle::try_current()
-        .map_err(|_| StoreError::new("it can only be asked inside a tokio runtime").not_sent())
+    Handle::try_current().map_err(|_| {
+        StoreError::new("this store can only be used inside a tokio runtime").not_sent()
+    })
 }
 
 impl<K: Copy + PartialEq, C: Clone> Slots<K, C> {
     /// Returns the connection in this slot. If there is none, it calls `connect`, which starts a task that
     /// [settles](Self::settle) and finishes the attempt.
-    pub async fn get(&self, of: K, connect: impl FnOnce(Attempt<C>)) -> Result<C, StoreError> {
+    pub async fn get(&self, key: K, connect: impl FnOnce(Attempt<C>)) -> Result<C, StoreError> {
         let (id, connecting, attempt) = {
             let mut slots = self.write();
-            match slots.iter().find(|(other, _)| *other == of).map(|(_, slot)| slot) {
+            match slots.iter().find(|(other, _)| *other == key).map(|(_, slot)| slot) {
                 Some(Slot::Live(_, live)) => return Ok(live.clone()),
                 Some(Slot::Failed(at, error)) if at.elapsed() < FAILURE_CACHED_FOR => {
                     return Err(error.clone());
@@ -77,8 +78,8 @@ impl<K: Copy + PartialEq, C: Clone> Slots<K, C> {
                     let id = self.last_id.fetch_add(1, Ordering::Relaxed);
                     let (result, connecting) = oneshot::channel();
                     let connecting = connecting.shared();
-                    slots.retain(|(other, _)| *other != of);
-                    slots.push((of, Slot::Connecting(id, connecting.clone())));
+                    slots.retain(|(other, _)| *other != key);
+                    slots.push((key, Slot::Connecting(id, connecting.clone())));
                     (id, connecting, Some(Attempt { id, result }))
                 }
             }
@@ -89,13 +90,13 @@ impl<K: Copy + PartialEq, C: Clone> Slots<K, C> {
         connecting.await.unwrap_or_else(|_| {
             // No process would finish this attempt any more.
             self.forget(id);
-            Err(StoreError::new("the runtime that connected to it has ended").not_sent())
+            Err(StoreError::new("the tokio runtime that was connecting has shut down").not_sent())
         })
     }
 
     /// The connection in this slot, if there is one, and its number.
-    pub fn live(&self, of: K) -> Option<(u64, C)> {
-        self.find_live(|other, _| *other == of)
+    pub fn live(&self, key: K) -> Option<(u64, C)> {
+        self.find_live(|other, _| *other == key)
     }
 
     /// The connection with this number, if it is still in use.
@@ -103,9 +104,9 @@ impl<K: Copy + PartialEq, C: Clone> Slots<K, C> {
         self.find_live(|_, other| other == id).map(|(_, live)| live)
     }
 
-    fn find_live(&self, is_it: impl Fn(&K, u64) -> bool) -> Option<(u64, C)> {
-        self.read().iter().find_map(|(of, slot)| match slot {
-            Slot::Live(id, live) if is_it(of, *id) => Some((*id, live.clone())),
+    fn find_live(&self, matches: impl Fn(&K, u64) -> bool) -> Option<(u64, C)> {
+        self.read().iter().find_map(|(key, slot)| match slot {
+            Slot::Live(id, live) if matches(key, *id) => Some((*id, live.clone())),
             _ => None,
         })
     }
@@ -121,10 +122,10 @@ impl<K: Copy + PartialEq, C: Clone> Slots<K, C> {
     }
 
     /// Puts the outcome of an attempt in its slot; `false` if the slot is another attempt's by now.
-    pub fn settle(&self, of: K, id: u64, outcome: &Result<C, StoreError>) -> bool {
+    pub fn settle(&self, key: K, id: u64, outcome: &Result<C, StoreError>) -> bool {
         let mut slots = self.write();
         let slot = slots.iter_mut().find_map(|(other, slot)| match slot {
-            Slot::Connecting(attempt, _) if *other == of && *attempt == id => Some(slot),
+            Slot::Connecting(attempt, _) if *other == key && *attempt == id => Some(slot),
             _ => None,
         });
         let Some(slot) = slot else { return false };
@@ -186,20 +187,20 @@ mod tests {
         slots: &Arc<Connections>,
         outcome: Result<&'static str, StoreError>,
     ) -> Result<&'static str, StoreError> {
-        let connects = |attempt: Attempt<&'static str>| {
+        let connect = |attempt: Attempt<&'static str>| {
             let slots = slots.clone();
             tokio::spawn(async move {
                 slots.settle((), attempt.id, &outcome);
                 attempt.finish(outcome);
             });
         };
-        slots.get((), connects).await
+        slots.get((), connect).await
     }
 
     #[tokio::test]
     async fn callers_share_an_attempt_which_outlives_the_caller_that_began_it() {
         let (slots, go) = (Arc::<Connections>::default(), Arc::new(Notify::new()));
-        let connects = |attempt: Attempt<&'static str>| {
+        let connect = |attempt: Attempt<&'static str>| {
             let (slots, go) = (slots.clone(), go.clone());
             tokio::spawn(async move {
                 go.notified().await;
@@ -207,7 +208,7 @@ mod tests {
                 attempt.finish(Ok("made"));
             });
         };
-        let first = timeout(Duration::ZERO, slots.get((), connects));
+        let first = timeout(Duration::ZERO, slots.get((), connect));
         assert!(first.await.is_err(), "this caller gives up");
         let second = slots.get((), unexpected);
         let third = slots.get((), unexpected);
@@ -252,8 +253,8 @@ mod tests {
         let begun = slots.get((), |attempt| first = Some(attempt.id));
         assert!(begun.await.is_err(), "the attempt was dropped");
         let mut second = None;
-        let waits = slots.get((), |attempt| second = Some(attempt));
-        assert!(timeout(Duration::ZERO, waits).await.is_err());
+        let waiting = slots.get((), |attempt| second = Some(attempt));
+        assert!(timeout(Duration::ZERO, waiting).await.is_err());
         let (first, second_id) = (first.unwrap(), second.unwrap().id);
         assert!(!slots.settle((), first, &Ok("first")), "the slot is another's");
         assert_eq!(slots.live(()), None);

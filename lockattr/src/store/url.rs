@@ -17,7 +17,7 @@ impl StoreUrl {
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
         let mut query = Vec::new();
         let mut urls = Vec::new();
-        for text in one_by_one(text) {
+        for text in split_hosts(text) {
             let (url, settings) = parse_one(&text)?;
             urls.push(url);
             query = settings;
@@ -27,7 +27,7 @@ impl StoreUrl {
 }
 
 /// One URL for each of the hosts, which commas separate.
-fn one_by_one(text: &str) -> Vec<String> {
+fn split_hosts(text: &str) -> Vec<String> {
     let start = text.find("://").map_or(0, |scheme| scheme + "://".len());
     let authority = text[start..].find(['/', '?', '#']).map_or(&text[start..], |end| {
         // In bounds, because `find` returned it.
@@ -47,10 +47,10 @@ fn parse_one(text: &str) -> Result<(Url, Vec<(String, String)>), Error> {
     })?;
     // An `@` after the host ends a password whose `/`, `?` or `#` was not encoded. Any part of the
     // text may then belong to the password.
-    let behind = [Some(url.path()), url.query(), url.fragment()];
-    if behind.into_iter().flatten().any(|part| part.contains('@')) {
+    let after_host = [Some(url.path()), url.query(), url.fragment()];
+    if after_host.into_iter().flatten().any(|part| part.contains('@')) {
         return Err(Error::InvalidOptions(
-            "the store's URL has an `@` behind its host: in a password, write `/` as `%2F`, `?` as \
+            "the store's URL has an `@` after its host: in a password, write `/` as `%2F`, `?` as \
              `%3F`, `#` as `%23` and `@` as `%40`"
                 .into(),
         ));
@@ -62,7 +62,7 @@ fn parse_one(text: &str) -> Result<(Url, Vec<(String, String)>), Error> {
     let query: Vec<(String, String)> = url.query_pairs().into_owned().collect();
     let mut names = HashSet::new();
     if !query.iter().all(|(name, _)| names.insert(name)) {
-        let sentence = "the store's URL sets something twice: leave one of them out";
+        let sentence = "the store's URL sets an option twice: leave one of them out";
         return Err(Error::InvalidOptions(sentence.into()));
     }
     url.set_query(None);
@@ -75,7 +75,7 @@ pub(crate) fn unknown_setting(query: &[(String, String)], name: &str, stores: &s
     let secret = query.iter().any(|(name, _)| name.ends_with("pass") || name == "password");
     let named = if secret { String::new() } else { format!(" `{name}`") };
     Error::InvalidOptions(format!(
-        "the URL sets something unknown{named}: there are {}{stores}",
+        "the URL sets an unknown option{named}: there are {}{stores}",
         settings::NAMES
     ))
 }

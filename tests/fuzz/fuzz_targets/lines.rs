@@ -46,7 +46,7 @@ fuzz_target!(|input: Input<'_>| {
     match input {
         Input::Zookeeper(nodes) => zookeeper::queue(nodes.iter().map(name).collect()),
         Input::Etcd(bytes) => {
-            etcd::looked(bytes, &key("a"));
+            etcd::read(bytes, &key("a"));
             etcd::entered(bytes, &[key("a"), key("b")], *TOKEN);
         }
         Input::EtcdChanged { several, changes, cut } => {
@@ -59,7 +59,7 @@ fuzz_target!(|input: Input<'_>| {
             }
             bytes.truncate(cut.map_or(usize::MAX, usize::from));
             etcd::entered(&bytes, &keys, *TOKEN);
-            etcd::looked(&bytes, &keys[0]);
+            etcd::read(&bytes, &keys[0]);
         }
     }
 });

@@ -44,7 +44,7 @@ async fn what_this_process_has_is_given_back_alone() {
     database.nobody_locks().await;
 }
 
-/// Red without: `advised`.
+/// Red without: `with_advice`.
 #[tokio::test]
 async fn a_process_that_may_not_end_a_session_learns_who_may() {
     let database = Database::new().await;
@@ -73,7 +73,7 @@ async fn what_a_transaction_has_is_left_to_it() {
     let mut transaction = client.transaction().await.unwrap();
     here.acquire_in(&mut transaction, "a").await.unwrap();
     let refused = here.force_release("a").await.unwrap_err().to_string();
-    assert!(refused.contains("a transaction has it"), "{refused}");
+    assert!(refused.contains("a transaction holds the lock"), "{refused}");
     let taken = here.try_acquire("a", LockOptions::new()).await.unwrap();
     assert!(taken.is_none(), "it is the transaction's still");
     transaction.commit().await.unwrap();

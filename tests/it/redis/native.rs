@@ -79,7 +79,7 @@ async fn the_usual_release_takes_no_script() {
     }
 }
 
-/// Red without: the script where the server's command refuses (`AskTheScript`), and the comparison.
+/// Red without: the script where the server's command refuses (`NeedsScript`), and the comparison.
 #[tokio::test]
 async fn a_lock_that_is_not_ours_any_more_is_left_alone() {
     for newer in newer() {
@@ -112,7 +112,7 @@ async fn a_lock_that_is_not_ours_any_more_is_left_alone() {
 
 /// The holder has not been notified of the waiter, so its plain release fails.
 ///
-/// Red without: the script behind a deletion that failed (`Deleted::AskTheScript`).
+/// Red without: the script behind a deletion that failed (`Deleted::NeedsScript`).
 #[tokio::test]
 async fn the_next_in_the_queue_gets_it_at_once_though_no_process_told_that_it_waits() {
     for newer in newer() {
@@ -219,7 +219,7 @@ async fn a_server_exchanged_for_one_without_the_command_is_asked_by_scripts() {
 
 /// With this right a release costs less; without it everything still works.
 ///
-/// Red without: `NoPerm` in `is_no_answer`, and what it remembers (one more round trip for each
+/// Red without: `NoPerm` in `outcome_of_error`, and what it remembers (one more round trip for each
 /// release).
 #[tokio::test]
 async fn a_user_without_the_right_asks_scripts() {

@@ -91,7 +91,7 @@ async fn a_url_that_makes_no_sense_is_refused_with_a_sentence() {
         ("mongodb://h/", "no store is called `mongodb://`"),
         ("memory://host", "neither host nor path"),
         ("memory://?color=red", "`color`"),
-        ("memory://?ttl=10s&ttl=5s", "sets something twice"),
+        ("memory://?ttl=10s&ttl=5s", "sets an option twice"),
         ("redis://:s3cret@127.0.0.1:1/?color=red", "`color`"),
         ("redis://:s3cret@127.0.0.1:1/?ttl=10", "`ttl=10`"),
         ("redis://:s3cret@127.0.0.1:1/?ttl=5ms", "`ttl` is 5ms"),
@@ -101,10 +101,10 @@ async fn a_url_that_makes_no_sense_is_refused_with_a_sentence() {
         ("redis://u:12/s3cret@h/", "write `/` as `%2F`"),
         ("redis://u:12#s3cret@h/", "`#` as `%23`"),
         ("redis://u:12#s3cret", "write it as `%23`"),
-        ("redis+unix:///sock?pass=a&s3cret", "something unknown: there are"),
+        ("redis+unix:///sock?pass=a&s3cret", "an unknown option: there are"),
         ("redis://:s3cret@127.0.0.1:1/?connections=0", "`connections`"),
         ("redis://:s3cret@127.0.0.1:1/?heartbeat=0s", "`heartbeat`"),
-        ("redis://:s3cret@127.0.0.1:1/db", "makes no sense"),
+        ("redis://:s3cret@127.0.0.1:1/db", "is invalid"),
         ("redis://:s3cret@[::1/", "cannot be read"),
     ];
     for (url, expected) in cases {

@@ -82,7 +82,7 @@ async fn without_a_prefix_only_what_a_lock_could_be_is_one() {
     for key in ["hash", "scores"] {
         let refused = here.force_release(key).await.unwrap_err();
         assert!(matches!(&refused, Error::Store { key: named, .. } if named == key));
-        assert!(super::told(&refused).contains("is no lock"), "{refused:?}");
+        assert!(super::told(&refused).contains("is not a lock"), "{refused:?}");
         assert_eq!(cli.query::<i64>(&["EXISTS", key]).await, 1);
     }
     assert!(matches!(here.force_release("lockattr:fence").await, Err(Error::InvalidKey(_))));
@@ -97,7 +97,7 @@ async fn without_a_prefix_only_what_a_lock_could_be_is_one() {
     assert_eq!(here.held_locks().await.unwrap(), []);
 }
 
-/// Red without: `advised` in `node.rs`.
+/// Red without: `with_advice` in `node.rs`.
 #[tokio::test]
 async fn a_process_that_may_not_list_learns_what_right_it_takes() {
     let server = RedisServer::builder().user("locker", "s3cret", RIGHTS).start().await;

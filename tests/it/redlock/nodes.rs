@@ -129,7 +129,7 @@ async fn a_server_that_came_back_empty_grants_nothing_until_the_longest_lease_is
         Ok(manager) => manager.try_acquire("a", LockOptions::new()).await.unwrap_err(),
         Err(error) => error,
     };
-    assert!(error.to_string().contains("grants nothing for"), "{error}");
+    assert!(error.to_string().contains("grants no locks for"), "{error}");
     let manager = LockManager::builder().url(&url).build().unwrap();
     let patient = LockOptions::new().wait(LIMIT);
     manager.acquire("a", patient).await.unwrap().release().await.unwrap();

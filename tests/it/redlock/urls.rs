@@ -19,7 +19,7 @@ async fn a_url_that_makes_no_sense_is_refused_with_a_sentence() {
             "redlock://h1,h2,h3/?ttl=2m",
             "`ttl` is 120s, and this store allows leases of 60s at most",
         ),
-        ("redlock://:s3cret@h1,h2,h3/db", "makes no sense"),
+        ("redlock://:s3cret@h1,h2,h3/db", "is invalid"),
         ("redis://:s3cret@h1,h2/", "takes one host"),
     ];
     for (url, expected) in cases {

@@ -15,26 +15,26 @@ pub(super) fn numbered(claims: &[Vec<Entry>]) -> Vec<(&Entry, usize)> {
 pub(super) fn by_claim(
     claims: usize,
     entries: &[(&Entry, usize)],
-    answers: Vec<Result<Vec<bool>, Failure>>,
+    responses: Vec<Result<Vec<bool>, Failure>>,
 ) -> Vec<Result<bool, StoreError>> {
     let mut outcome: Vec<Option<Result<bool, StoreError>>> = vec![None; claims];
-    for (chunk, answer) in entries.chunks(MAX_OPERATIONS).zip(answers) {
-        for (at, (_, nth)) in chunk.iter().enumerate() {
-            let one = match &answer {
-                Ok(answers) => answers.get(at).copied().ok_or_else(odd_answer),
+    for (chunk, response) in entries.chunks(MAX_OPERATIONS).zip(responses) {
+        for (index, (_, nth)) in chunk.iter().enumerate() {
+            let held = match &response {
+                Ok(responses) => responses.get(index).copied().ok_or_else(unexpected_response),
                 Err(failure) => Err(failure.error.clone()),
             };
-            let all = match (outcome[*nth].take(), one) {
-                (None, one) => one,
+            let all = match (outcome[*nth].take(), held) {
+                (None, held) => held,
                 (Some(Err(error)), _) | (Some(Ok(_)), Err(error)) => Err(error),
-                (Some(Ok(before)), Ok(one)) => Ok(before && one),
+                (Some(Ok(before)), Ok(held)) => Ok(before && held),
             };
             outcome[*nth] = Some(all);
         }
     }
-    outcome.into_iter().map(|one| one.unwrap_or(Ok(false))).collect()
+    outcome.into_iter().map(|held| held.unwrap_or(Ok(false))).collect()
 }
 
-pub(super) fn odd_answer() -> StoreError {
-    StoreError::new("etcd answered something else than was asked: is it etcd 3.4 or newer?")
+pub(super) fn unexpected_response() -> StoreError {
+    StoreError::new("etcd sent an unexpected response: is it etcd 3.4 or newer?")
 }

@@ -32,13 +32,13 @@ where
     A: Message + Default + 'static,
 {
     let mut client = Grpc::new(channel.clone()).max_decoding_message_size(usize::MAX);
-    let said = |status| Failure::from_status(address, &status);
-    let unready = |error: tonic::transport::Error| said(Status::from_error(error.into()));
-    client.ready().await.map_err(unready)?;
+    let failure = |status| Failure::from_status(address, &status);
+    let not_ready = |error: tonic::transport::Error| failure(Status::from_error(error.into()));
+    client.ready().await.map_err(not_ready)?;
     let request = with_token(Request::new(request), token);
     let path = path.parse().map_err(|_| Failure::unknown(format!("`{path}` is no path")))?;
-    let answer = client.unary(request, path, ProstCodec::<Q, A>::default()).await;
-    answer.map(Response::into_inner).map_err(said)
+    let response = client.unary(request, path, ProstCodec::<Q, A>::default()).await;
+    response.map(Response::into_inner).map_err(failure)
 }
 
 /// Opens a stream. Returns when the member has begun to reply.
@@ -58,8 +58,8 @@ where
     // The stream must end if its member has no leader, because it then gets no new events.
     request.metadata_mut().insert("hasleader", MetadataValue::from_static("true"));
     let path = path.parse().map_err(|_| Status::internal("not a path"))?;
-    let answer = client.streaming(request, path, ProstCodec::<Q, A>::default()).await;
-    answer.map(Response::into_inner)
+    let response = client.streaming(request, path, ProstCodec::<Q, A>::default()).await;
+    response.map(Response::into_inner)
 }
 
 fn with_token<T>(mut request: Request<T>, token: Option<&MetadataValue<Ascii>>) -> Request<T> {

@@ -45,7 +45,7 @@ const SESSION_TIMEOUT: Duration = Duration::from_secs(20);
 const SHORTEST: Duration = Duration::from_secs(2);
 
 const NAMES: &str = ", and for etcd `session_timeout`, `connect_timeout`, `response_timeout`, \
-                     `heartbeat`, `tls`, with `tls=true` also `ca`, `cert`, `key`";
+                     `heartbeat`, `tls`, with `tls=true` also `ca`, `client_cert`, `client_key`";
 
 impl Config {
     pub(super) fn read(
@@ -92,7 +92,7 @@ fn member(url: &Url, address: &str, tls: &super::tls::Tls) -> Result<Member, Err
     let host = host.ok_or_else(|| wrong("names no host: write it like `etcd://127.0.0.1/`"))?;
     let at = format!("{host}:{}", url.port().unwrap_or(PORT));
     let endpoint = Endpoint::from_shared(format!("{}://{at}", tls.scheme()));
-    let endpoint = endpoint.map_err(|_| wrong("has a host that cannot be one"))?;
+    let endpoint = endpoint.map_err(|_| wrong("has an invalid host"))?;
     Ok(Member { endpoint: tls.with_tls(endpoint)?, address: at.into() })
 }
 
@@ -108,7 +108,7 @@ fn login(url: &Url, address: &str) -> Result<Option<Login>, Error> {
             Ok(Some(Login { user: login.0, password: login.1 }))
         }
         _ => Err(Error::InvalidOptions(format!(
-            "the etcd URL {address} has half a login: etcd takes `user:password@`"
+            "the etcd URL {address} has only half a login: write both, like `user:password@`"
         ))),
     }
 }

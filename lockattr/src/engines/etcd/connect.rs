@@ -26,21 +26,21 @@ const LEADER_GRACE: Duration = Duration::from_millis(50);
 impl ConnectionSlot {
     /// Makes the connection with this number.
     pub(super) async fn connect(&self, id: u64) -> Result<Connection, Failure> {
-        let mut looks: FuturesUnordered<_> =
+        let mut probes: FuturesUnordered<_> =
             self.config.members.iter().map(|member| self.probe_member(member)).collect();
         let (mut second_best, mut failure) = (None, None);
-        let patience = sleep_until(Instant::now() + self.config.timing.connect_timeout);
-        tokio::pin!(patience);
+        let deadline = sleep_until(Instant::now() + self.config.timing.connect_timeout);
+        tokio::pin!(deadline);
         let (member, channel) = loop {
             let found = tokio::select! {
-                found = looks.next() => found,
-                () = &mut patience => None,
+                found = probes.next() => found,
+                () = &mut deadline => None,
             };
             match found {
                 Some((member, Ok((channel, MemberRole::Leader)))) => break (member, channel),
                 Some((member, Ok((channel, MemberRole::Follower)))) => {
                     if second_best.is_none() {
-                        patience.as_mut().reset(Instant::now() + LEADER_GRACE);
+                        deadline.as_mut().reset(Instant::now() + LEADER_GRACE);
                     }
                     second_best.get_or_insert((member, channel));
                 }
@@ -70,7 +70,7 @@ impl ConnectionSlot {
     ) -> (&'a Member, Result<(Channel, MemberRole), Failure>) {
         let limit = self.config.timing.connect_timeout;
         let endpoint = member.endpoint.clone().connect_timeout(limit);
-        let look = async {
+        let probe = async {
             let channel = endpoint.connect().await.map_err(|error| {
                 let why = format!("no connection to {}: {}", member.address, root(&error));
                 let why = StoreError::new(why);
@@ -78,19 +78,19 @@ impl ConnectionSlot {
             })?;
             let status: Result<StatusResponse, _> =
                 unary(&channel, None, &member.address, STATUS, Done {}).await;
-            let standing = match status {
+            let role = match status {
                 Ok(status) => MemberRole::of(&status),
                 // A refusal is a reply too, and that is enough.
                 Err(failure) if failure.kind != Kind::Unknown => MemberRole::Follower,
                 Err(failure) => return Err(failure),
             };
-            Ok((channel, standing))
+            Ok((channel, role))
         };
-        let looked = timeout(limit, look).await.unwrap_or_else(|_| {
+        let probed = timeout(limit, probe).await.unwrap_or_else(|_| {
             let sentence = format!("no connection to {} within {limit:?}", member.address);
             Err(Failure::unknown(sentence))
         });
-        (member, looked)
+        (member, probed)
     }
 
     async fn authenticate(
@@ -99,14 +99,17 @@ impl ConnectionSlot {
         address: &str,
         login: &Login,
     ) -> Result<MetadataValue<Ascii>, Failure> {
-        let asked =
+        let request =
             AuthenticateRequest { name: login.user.clone(), password: login.password.clone() };
         let limit = self.config.timing.response_timeout;
-        let asked = timeout(limit, unary(channel, None, address, AUTHENTICATE, asked)).await;
-        let silent = |_| Failure::unknown(format!("no answer from {address} within {limit:?}"));
-        let answer: AuthenticateResponse = asked.map_err(silent)??;
-        let token = answer.token.parse();
-        token.map_err(|_| Failure::unknown(format!("{address} gave a token that cannot be one")))
+        let response = timeout(limit, unary(channel, None, address, AUTHENTICATE, request)).await;
+        let no_response =
+            |_| Failure::unknown(format!("no answer from {address} within {limit:?}"));
+        let response: AuthenticateResponse = response.map_err(no_response)??;
+        let token = response.token.parse();
+        token.map_err(|_| {
+            Failure::unknown(format!("{address} sent an authentication token that is not ASCII"))
+        })
     }
 
     fn no_connection(&self) -> Failure {

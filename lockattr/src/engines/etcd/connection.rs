@@ -11,14 +11,14 @@ use super::call::{stream, unary};
 use super::config::Config;
 use super::failure::{Failure, Kind};
 use super::watches::Watches;
-use crate::store::last_answer::LastAnswer;
+use crate::store::last_reply::LastReply;
 use crate::store::slots::{Attempt, Slots};
 
 /// The one connection to the servers. Lives on the store's own runtime.
 pub(super) struct ConnectionSlot {
     pub(super) config: Config,
     connections: Slots<(), Connection>,
-    pub(super) answered: LastAnswer,
+    pub(super) last_reply: LastReply,
 }
 
 /// A connection that is believed to work.
@@ -35,13 +35,13 @@ pub(super) struct Connection {
 
 impl ConnectionSlot {
     pub(super) fn new(config: Config) -> Arc<Self> {
-        let (connections, answered) = (Slots::default(), LastAnswer::new());
-        Arc::new(Self { config, connections, answered })
+        let (connections, last_reply) = (Slots::default(), LastReply::new());
+        Arc::new(Self { config, connections, last_reply })
     }
 
     /// Sends a request, and waits for the reply for `response_timeout`. If the caller drops this,
     /// the outcome of the request is unknown.
-    pub(super) async fn ask<Q, A>(
+    pub(super) async fn send<Q, A>(
         self: &Arc<Self>,
         path: &'static str,
         request: &Q,
@@ -51,18 +51,18 @@ impl ConnectionSlot {
         A: Message + Default + 'static,
     {
         let live = self.get().await?;
-        match self.ask_on(&live, path, request).await {
+        match self.send_on(&live, path, request).await {
             // It was not executed, so it is safe to send again.
             Err(failure) if failure.kind == Kind::BadToken && self.config.login.is_some() => {
                 let live = self.get().await?;
-                self.ask_on(&live, path, request).await
+                self.send_on(&live, path, request).await
             }
             outcome => outcome,
         }
     }
 
     /// The same, to the member of this connection.
-    pub(super) async fn ask_on<Q, A>(
+    pub(super) async fn send_on<Q, A>(
         &self,
         live: &Connection,
         path: &'static str,
@@ -72,31 +72,31 @@ impl ConnectionSlot {
         Q: Message + Clone + 'static,
         A: Message + Default + 'static,
     {
-        self.in_time(live, live.unary(path, request.clone())).await
+        self.within_timeout(live, live.unary(path, request.clone())).await
     }
 
     /// Returns a member's reply. A member that does not reply in time loses the connection.
-    pub(super) async fn in_time<A>(
+    pub(super) async fn within_timeout<A>(
         &self,
         live: &Connection,
-        asked: impl Future<Output = Result<A, Failure>>,
+        request: impl Future<Output = Result<A, Failure>>,
     ) -> Result<A, Failure> {
         let limit = self.config.timing.response_timeout;
-        let outcome = timeout(limit, asked).await.unwrap_or_else(|_| {
+        let outcome = timeout(limit, request).await.unwrap_or_else(|_| {
             let sentence = format!("no answer from {} within {limit:?}", live.address);
             Err(Failure::unknown(sentence))
         });
-        let over = |failure: &Failure| matches!(failure.kind, Kind::Unknown | Kind::BadToken);
-        if outcome.as_ref().is_err_and(over) {
-            self.leave(live);
+        let is_broken = |failure: &Failure| matches!(failure.kind, Kind::Unknown | Kind::BadToken);
+        if outcome.as_ref().is_err_and(is_broken) {
+            self.disconnect(live);
         } else {
-            self.answered.now();
+            self.last_reply.record();
         }
         outcome
     }
 
     /// Stops using this connection, and ends its watches.
-    pub(super) fn leave(&self, live: &Connection) {
+    pub(super) fn disconnect(&self, live: &Connection) {
         self.connections.forget(live.id);
         live.watches.end();
     }
@@ -138,10 +138,12 @@ impl Connection {
         Q: Message + 'static,
         A: Message + Default + 'static,
     {
-        let asked = futures_util::stream::iter([request]);
-        let said = |status| Failure::from_status(&self.address, &status);
-        let answers = stream(&self.channel, self.token.as_ref(), path, asked).await;
-        let first = answers.map_err(said)?.message().await.map_err(said)?;
-        first.ok_or_else(|| Failure::unknown(format!("{} hung up", self.address)))
+        let request = futures_util::stream::iter([request]);
+        let failure = |status| Failure::from_status(&self.address, &status);
+        let responses = stream(&self.channel, self.token.as_ref(), path, request).await;
+        let first = responses.map_err(failure)?.message().await.map_err(failure)?;
+        first.ok_or_else(|| {
+            Failure::unknown(format!("{} closed the stream without a response", self.address))
+        })
     }
 }

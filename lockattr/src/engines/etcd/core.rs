@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::future::join_all;
 use tokio::time::Instant;
 
-use super::batch::{by_claim, numbered, odd_answer};
+use super::batch::{by_claim, numbered, unexpected_response};
 use super::call::TXN;
 use super::config::Config;
 use super::connection::ConnectionSlot;
@@ -19,7 +19,7 @@ use crate::store::StoreError;
 
 /// How often a request is sent at most: again if the session has ended, or has rewritten its key
 /// meanwhile.
-const ROUNDS: usize = 3;
+const MAX_ATTEMPTS: usize = 3;
 
 pub(super) struct Core {
     pub(super) connection: Arc<ConnectionSlot>,
@@ -45,11 +45,11 @@ impl Core {
     ) -> Result<Entered, StoreError> {
         turn.wait_for_earlier().await;
         let since = Instant::now();
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_ATTEMPTS {
             let session = self.open().await.map_err(|failure| failure.error)?;
-            let answer = self.connection.ask(TXN, &request.enter(&session)).await;
-            let answer: TxnResponse = match answer {
-                Ok(answer) => answer,
+            let response = self.connection.send(TXN, &request.enter(&session)).await;
+            let response: TxnResponse = match response {
+                Ok(response) => response,
                 Err(failure) if failure.kind == Kind::NoLease => {
                     session.end();
                     continue;
@@ -61,27 +61,29 @@ impl Core {
                     return Err(failure.error);
                 }
             };
-            let Some(queues) = request.queues_in(&answer) else { return Err(odd_answer()) };
+            let Some(queues) = request.queues_in(&response) else {
+                return Err(unexpected_response());
+            };
             let ours = request.ours(&session, &queues);
-            let numbers = || ours.iter().map(|entry| entry.sequence);
-            let together = ours.len() == queues.len() && numbers().min() == numbers().max();
-            if let Some(number) = numbers().max().filter(|_| together) {
+            let sequences = || ours.iter().map(|entry| entry.sequence);
+            let together = ours.len() == queues.len() && sequences().min() == sequences().max();
+            if let Some(counter) = sequences().max().filter(|_| together) {
                 // The entries are there, so no later error may report that nothing was sent.
                 self.ensure_alive(&session, since).await.map_err(StoreError::sent)?;
-                return Ok(Entered { session: session.lease.cast_unsigned(), number, queues });
+                return Ok(Entered { session: session.lease.cast_unsigned(), counter, queues });
             }
-            if answer.succeeded {
-                return Err(odd_answer());
+            if response.succeeded {
+                return Err(unexpected_response());
             }
             // Another program has removed some of them.
             self.remove(ours.iter()).await.map_err(|failure| failure.error.sent())?;
-            match requests::key_revision_in(&answer) {
-                Some(mark) => session.set_key_revision(mark),
+            match requests::key_revision_in(&response) {
+                Some(revision) => session.set_key_revision(revision),
                 None => session.end(),
             }
         }
         Err(StoreError::new(format!(
-            "{}: its sessions end as soon as they are made",
+            "{}: each session ended right after it was opened",
             self.connection.config.address
         )))
     }
@@ -92,8 +94,8 @@ impl Core {
         session: &Session,
         since: Instant,
     ) -> Result<(), StoreError> {
-        let until = since + self.lease_timing().keeps_for();
-        if session.lives_until() < until {
+        let until = since + self.lease_timing().max_ttl();
+        if session.alive_until() < until {
             self.prove(session, until).await.map_err(|failure| failure.error)?;
         }
         Ok(())
@@ -107,15 +109,15 @@ impl Core {
     ) -> Vec<Result<bool, StoreError>> {
         let since = Instant::now();
         let entries = numbered(claims);
-        let asked = entries.chunks(MAX_OPERATIONS).map(async |chunk| {
-            let answer = self.connection.ask(TXN, &requests::confirm(&session.key, chunk)).await;
-            answer.map(|answer: TxnResponse| requests::confirmed(chunk, &answer))
+        let responses = entries.chunks(MAX_OPERATIONS).map(async |chunk| {
+            let response = self.connection.send(TXN, &requests::confirm(&session.key, chunk)).await;
+            response.map(|response: TxnResponse| requests::confirmed(chunk, &response))
         });
-        let mut outcome = by_claim(claims.len(), &entries, join_all(asked).await);
+        let mut outcome = by_claim(claims.len(), &entries, join_all(responses).await);
         if let Err(error) = self.ensure_alive(session, since).await {
             let ended = session.is_over();
-            let sure = outcome.iter_mut().filter(|one| matches!(one, Ok(true)));
-            sure.for_each(|one| *one = if ended { Ok(false) } else { Err(error.clone()) });
+            let confirmed = outcome.iter_mut().filter(|one| matches!(one, Ok(true)));
+            confirmed.for_each(|one| *one = if ended { Ok(false) } else { Err(error.clone()) });
         }
         outcome
     }
@@ -123,18 +125,18 @@ impl Core {
     /// Removes the entries of each claim. Returns whether all of them were there.
     pub(super) async fn leave(&self, claims: &[Vec<Entry>]) -> Vec<Result<bool, StoreError>> {
         let entries = numbered(claims);
-        let asked = entries.chunks(MAX_OPERATIONS).map(async |chunk| {
-            let answer = self.connection.ask(TXN, &requests::leave(chunk)).await;
-            answer.map(|answer: TxnResponse| requests::left(&answer).collect())
+        let responses = entries.chunks(MAX_OPERATIONS).map(async |chunk| {
+            let response = self.connection.send(TXN, &requests::leave(chunk)).await;
+            response.map(|response: TxnResponse| requests::left(&response).collect())
         });
-        by_claim(claims.len(), &entries, join_all(asked).await)
+        by_claim(claims.len(), &entries, join_all(responses).await)
     }
 
     async fn remove(&self, entries: impl Iterator<Item = &Entry>) -> Result<(), Failure> {
         let entries: Vec<_> = entries.map(|entry| (entry, 0)).collect();
         if !entries.is_empty() {
             let _removed: TxnResponse =
-                self.connection.ask(TXN, &requests::leave(&entries)).await?;
+                self.connection.send(TXN, &requests::leave(&entries)).await?;
         }
         Ok(())
     }
@@ -156,23 +158,26 @@ impl Core {
         }
         let _one = session.fencing.lock().await;
         let Some(lost) = session.lost_to_fence() else { return Ok(()) };
-        for _ in 0..ROUNDS {
-            let asked =
+        for _ in 0..MAX_ATTEMPTS {
+            let request =
                 requests::write_session_key(&session.key, session.lease, session.key_revision());
-            let answer: TxnResponse = self.connection.ask(TXN, &asked).await?;
-            if answer.succeeded {
-                session.set_key_revision(answer.header.unwrap_or_default().revision);
+            let response: TxnResponse = self.connection.send(TXN, &request).await?;
+            if response.succeeded {
+                session.set_key_revision(response.header.unwrap_or_default().revision);
                 session.note_fenced(lost);
                 return Ok(());
             }
-            match requests::key_revision_in(&answer) {
-                Some(mark) => session.set_key_revision(mark),
+            match requests::key_revision_in(&response) {
+                Some(revision) => session.set_key_revision(revision),
                 None => {
                     session.end();
                     return Ok(());
                 }
             }
         }
-        Err(Failure::unknown(format!("{}: others write its keys", self.connection.config.address)))
+        Err(Failure::unknown(format!(
+            "{}: another program writes the key of this session",
+            self.connection.config.address
+        )))
     }
 }

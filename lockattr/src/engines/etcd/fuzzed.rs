@@ -1,6 +1,6 @@
 //! The entry points of this engine for [`fuzzing`](crate::engines::fuzzing).
 
-#![allow(missing_docs, reason = "the doors are named after the rooms")]
+#![allow(missing_docs, reason = "each function is named after the parser that it fuzzes")]
 
 use prost::Message;
 use tokio::time::Instant;
@@ -23,12 +23,12 @@ fn request(keys: &[LockKey], token: OwnerToken) -> EnterRequest {
 /// Reads bytes as the reply to a request to enter these queues. Returns how many entries of this
 /// claim are found in it.
 pub fn entered(bytes: &[u8], keys: &[LockKey], token: OwnerToken) -> usize {
-    let Ok(answer) = TxnResponse::decode(bytes) else { return 0 };
+    let Ok(response) = TxnResponse::decode(bytes) else { return 0 };
     let session = Session::new(LEASE, 1, Instant::now());
     let request = request(keys, token);
-    let _mark = requests::key_revision_in(&answer);
-    let _left = requests::left(&answer).count();
-    let Some(queues) = request.queues_in(&answer) else { return 0 };
+    let _mark = requests::key_revision_in(&response);
+    let _left = requests::left(&response).count();
+    let Some(queues) = request.queues_in(&response) else { return 0 };
     assert_eq!(queues.len(), keys.len());
     queues.iter().for_each(|queue| check_queue(queue));
     let ours = request.ours(&session, &queues);
@@ -37,33 +37,35 @@ pub fn entered(bytes: &[u8], keys: &[LockKey], token: OwnerToken) -> usize {
     let whole = |entry: &Entry| {
         keys.iter().any(|key| *entry.id == *[&names::queue_prefix(key), name.as_str()].concat())
     };
-    assert!(ours.iter().all(whole), "another's entry is taken for ours");
+    assert!(ours.iter().all(whole), "an entry of another claim is taken for ours");
     let claims = [ours];
     let entries = numbered(&claims);
-    let there = requests::confirmed(&entries, &answer);
-    assert!(there.len() <= entries.len(), "more is confirmed than was asked");
+    let there = requests::confirmed(&entries, &response);
+    assert!(there.len() <= entries.len(), "more entries are confirmed than were requested");
     claims[0].len()
 }
 
 /// Reads bytes as a reply with a queue, or as a message of a watch.
-pub fn looked(bytes: &[u8], key: &LockKey) {
+pub fn read(bytes: &[u8], key: &LockKey) {
     let _event = WatchResponse::decode(bytes);
-    let Ok(answer) = RangeResponse::decode(bytes) else { return };
-    for kv in &answer.kvs {
+    let Ok(response) = RangeResponse::decode(bytes) else { return };
+    for kv in &response.kvs {
         check_value(&String::from_utf8_lossy(&kv.value));
     }
-    check_queue(&names::entries(&names::queue_prefix(key), answer.kvs));
+    check_queue(&names::entries(&names::queue_prefix(key), response.kvs));
 }
 
 /// Returns the reply of a correct server, for the fuzzer to begin with.
 pub fn grant(keys: &[LockKey], token: OwnerToken) -> Vec<u8> {
-    use super::messages::{Answer, KeyValue, ResponseOp};
+    use super::messages::{KeyValue, OpResponse, ResponseOp};
     let several = keys.len() > 1;
     let name = names::entry_name(token, Sharing::Exclusive, several, LEASE);
     let queue = |key: &LockKey| {
         let id = [&names::queue_prefix(key), name.as_str()].concat();
         let kv = KeyValue { key: id.into(), create_revision: 9, ..KeyValue::default() };
-        ResponseOp { answer: Some(Answer::Range(RangeResponse { kvs: vec![kv], more: false })) }
+        ResponseOp {
+            response: Some(OpResponse::Range(RangeResponse { kvs: vec![kv], more: false })),
+        }
     };
     let responses = keys.iter().map(queue).collect();
     TxnResponse { succeeded: true, responses, ..TxnResponse::default() }.encode_to_vec()

@@ -114,12 +114,12 @@ pub(super) enum Op {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ResponseOp {
-    #[prost(oneof = "Answer", tags = "1, 2, 3, 4")]
-    pub(super) answer: Option<Answer>,
+    #[prost(oneof = "OpResponse", tags = "1, 2, 3, 4")]
+    pub(super) response: Option<OpResponse>,
 }
 
 #[derive(Clone, PartialEq, Oneof)]
-pub(super) enum Answer {
+pub(super) enum OpResponse {
     #[prost(message, tag = "1")]
     Range(RangeResponse),
     #[prost(message, tag = "2")]
@@ -152,12 +152,12 @@ pub(super) struct TxnResponse {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct WatchRequest {
-    #[prost(oneof = "WatchWish", tags = "1, 2")]
-    pub(super) wish: Option<WatchWish>,
+    #[prost(oneof = "WatchCommand", tags = "1, 2")]
+    pub(super) command: Option<WatchCommand>,
 }
 
 #[derive(Clone, PartialEq, Oneof)]
-pub(super) enum WatchWish {
+pub(super) enum WatchCommand {
     #[prost(message, tag = "1")]
     Create(WatchCreateRequest),
     #[prost(message, tag = "2")]

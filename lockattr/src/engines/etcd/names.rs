@@ -80,7 +80,7 @@ pub(super) fn queues(prefix: &str, found: Vec<KeyValue>) -> Vec<LockQueue> {
 /// Returns the text of an entry, and its number.
 pub(super) fn written(kv: &KeyValue) -> EntryValue {
     let value = String::from_utf8_lossy(&kv.value).into_owned();
-    EntryValue { value, number: u64::try_from(kv.create_revision).unwrap_or_default() }
+    EntryValue { value, counter: u64::try_from(kv.create_revision).unwrap_or_default() }
 }
 
 fn entry(queue: &str, kv: &KeyValue) -> Option<Entry> {
@@ -136,7 +136,7 @@ mod tests {
                 for (queue, key) in [(one, other), (other, one)] {
                     let within = key.as_bytes() >= queue.as_bytes()
                         && *key.as_bytes() < *range_end_of(queue);
-                    assert!(!within, "{key} is in the line {queue}");
+                    assert!(!within, "{key} is in the queue {queue}");
                 }
             }
         }
@@ -147,7 +147,7 @@ mod tests {
         let token = OwnerToken::random(7);
         let ours = ["x/", &entry_name(token, Sharing::Shared, false, 1)].concat();
         let found = vec![kv(&ours, 9), kv("x/something else", 5), kv("x/p-1-2", 6), kv(&ours, 4)];
-        let places: Vec<u64> = entries("x/", found).iter().map(|entry| entry.sequence).collect();
-        assert_eq!(places, [4, 9]);
+        let sequences: Vec<u64> = entries("x/", found).iter().map(|entry| entry.sequence).collect();
+        assert_eq!(sequences, [4, 9]);
     }
 }

@@ -17,7 +17,7 @@ const PAGE: i64 = 1000;
 impl Core {
     pub(super) async fn queue(&self, queue: &str) -> Result<Vec<Entry>, StoreError> {
         let found: Result<RangeResponse, _> =
-            self.connection.ask(RANGE, &requests::queue_range(queue)).await;
+            self.connection.send(RANGE, &requests::queue_range(queue)).await;
         let found = found.map_err(|failure| failure.error)?;
         Ok(names::entries(queue, found.kvs))
     }
@@ -27,8 +27,8 @@ impl Core {
         let start = names::encoded_prefix(prefix);
         let (mut kvs, mut first) = (Vec::new(), start.clone().into_bytes());
         loop {
-            let asked = requests::page(first, &start, PAGE);
-            let found: Result<RangeResponse, _> = self.connection.ask(RANGE, &asked).await;
+            let request = requests::page(first, &start, PAGE);
+            let found: Result<RangeResponse, _> = self.connection.send(RANGE, &request).await;
             let found = found.map_err(|failure| failure.error)?;
             kvs.extend(found.kvs);
             match kvs.last() {
@@ -40,8 +40,8 @@ impl Core {
     }
 
     pub(super) async fn value(&self, entry: &Entry) -> Result<Option<EntryValue>, StoreError> {
-        let asked = RangeRequest { keys_only: false, ..requests::single_key(&entry.id) };
-        let found: Result<RangeResponse, _> = self.connection.ask(RANGE, &asked).await;
+        let request = RangeRequest { keys_only: false, ..requests::single_key(&entry.id) };
+        let found: Result<RangeResponse, _> = self.connection.send(RANGE, &request).await;
         let found = found.map_err(|failure| failure.error)?;
         let ours = |kv: &_| is_entry(kv, entry);
         let kv = found.kvs.into_iter().find(ours);
@@ -49,28 +49,28 @@ impl Core {
     }
 
     pub(super) async fn ping(&self) -> Result<(), StoreError> {
-        let asked = requests::single_key(names::SESSIONS);
-        let found: Result<RangeResponse, _> = self.connection.ask(RANGE, &asked).await;
+        let request = requests::single_key(names::SESSIONS);
+        let found: Result<RangeResponse, _> = self.connection.send(RANGE, &request).await;
         found.map(drop).map_err(|failure| failure.error)
     }
 
-    pub(super) async fn gone(&self, entry: &Entry) {
+    pub(super) async fn wait_until_gone(&self, entry: &Entry) {
         let Ok(live) = self.connection.get().await else { return };
         let mut watch = live.watches.removal(&entry.id);
-        if !self.is_there(&live, &mut watch).await {
+        if !self.is_created(&live, &mut watch).await {
             return;
         }
         let found: Result<RangeResponse, _> =
-            self.connection.ask(RANGE, &requests::single_key(&entry.id)).await;
+            self.connection.send(RANGE, &requests::single_key(&entry.id)).await;
         if found.is_ok_and(|found| found.kvs.iter().any(|kv| is_entry(kv, entry))) {
             watch.outcome().await;
         }
     }
 
-    pub(super) async fn grown(&self, queue: &str, seen: &[Entry]) {
+    pub(super) async fn wait_until_grown(&self, queue: &str, seen: &[Entry]) {
         let Ok(live) = self.connection.get().await else { return };
         let mut watch = live.watches.arrival(queue, names::range_end_of(queue));
-        if self.is_there(&live, &mut watch).await
+        if self.is_created(&live, &mut watch).await
             && let Ok(found) = self.queue(queue).await
             && found.iter().all(|entry| seen.contains(entry))
         {
@@ -79,11 +79,11 @@ impl Core {
     }
 
     /// Whether the member confirms the watch in time.
-    pub(super) async fn is_there(&self, live: &Connection, watch: &mut Watch) -> bool {
+    pub(super) async fn is_created(&self, live: &Connection, watch: &mut Watch) -> bool {
         let limit = self.connection.config.timing.response_timeout;
-        let there = timeout(limit, watch.is_there()).await;
+        let there = timeout(limit, watch.is_created()).await;
         if there.is_err() {
-            self.connection.leave(live);
+            self.connection.disconnect(live);
         }
         there == Ok(true)
     }

@@ -33,7 +33,7 @@ impl Etcd {
     }
 
     /// Runs work on the store's thread. It continues if the caller stops waiting.
-    fn begin<T, F>(&self, work: impl FnOnce(Arc<Core>) -> F) -> Result<JoinHandle<T>, StoreError>
+    fn spawn<T, F>(&self, work: impl FnOnce(Arc<Core>) -> F) -> Result<JoinHandle<T>, StoreError>
     where
         T: Send + 'static,
         F: Future<Output = T> + Send + 'static,
@@ -41,24 +41,25 @@ impl Etcd {
         Ok(self.thread.handle()?.spawn(work(self.core.clone())))
     }
 
-    async fn whole<T, F>(&self, work: impl FnOnce(Arc<Core>) -> F) -> Result<T, StoreError>
+    async fn run_to_end<T, F>(&self, work: impl FnOnce(Arc<Core>) -> F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, StoreError>> + Send + 'static,
     {
-        let done = self.begin(work)?;
-        done.await.unwrap_or_else(|_| Err(StoreError::new("the thread of its session has ended")))
+        let done = self.spawn(work)?;
+        done.await
+            .unwrap_or_else(|_| Err(StoreError::new("the thread of the store's session has ended")))
     }
 
     /// The same, but aborts the work when the caller stops waiting.
-    async fn while_awaited<F>(&self, work: impl FnOnce(Arc<Core>) -> F)
+    async fn run_while_awaited<F>(&self, work: impl FnOnce(Arc<Core>) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        if let Ok(working) = self.begin(work) {
-            let mut working = AbortOnDrop(working);
+        if let Ok(task) = self.spawn(work) {
+            let mut task = AbortOnDrop(task);
             // If the thread has ended, the result cannot be known.
-            drop((&mut working.0).await);
+            drop((&mut task.0).await);
         }
     }
 }
@@ -80,12 +81,12 @@ impl LockRecipe for Etcd {
     async fn enter(&self, entry: &NewEntry<'_>, _again: bool) -> Result<Entered, StoreError> {
         let request = EnterRequest::new(entry);
         let turn = self.core.order.begin_enter(request.token, &request.queues);
-        self.whole(|core| async move { core.enter(&request, turn).await }).await
+        self.run_to_end(|core| async move { core.enter(&request, turn).await }).await
     }
 
     async fn queue(&self, key: &LockKey) -> Result<Vec<Entry>, StoreError> {
         let queue = names::queue_prefix(key);
-        self.whole(|core| async move { core.queue(&queue).await }).await
+        self.run_to_end(|core| async move { core.queue(&queue).await }).await
     }
 
     async fn latest_queue(&self, key: &LockKey) -> Result<Vec<Entry>, StoreError> {
@@ -95,22 +96,23 @@ impl LockRecipe for Etcd {
 
     async fn queues(&self, prefix: &str) -> Result<Vec<LockQueue>, StoreError> {
         let prefix = prefix.to_owned();
-        self.whole(|core| async move { core.queues(&prefix).await }).await
+        self.run_to_end(|core| async move { core.queues(&prefix).await }).await
     }
 
     async fn value(&self, _key: &LockKey, entry: &Entry) -> Result<Option<EntryValue>, StoreError> {
         let entry = entry.clone();
-        self.whole(|core| async move { core.value(&entry).await }).await
+        self.run_to_end(|core| async move { core.value(&entry).await }).await
     }
 
-    async fn gone(&self, _key: &LockKey, entry: &Entry) {
+    async fn wait_until_gone(&self, _key: &LockKey, entry: &Entry) {
         let entry = entry.clone();
-        self.while_awaited(|core| async move { core.gone(&entry).await }).await;
+        self.run_while_awaited(|core| async move { core.wait_until_gone(&entry).await }).await;
     }
 
-    async fn grown(&self, key: &LockKey, seen: &[Entry]) {
+    async fn wait_until_grown(&self, key: &LockKey, seen: &[Entry]) {
         let (queue, seen) = (names::queue_prefix(key), seen.to_vec());
-        self.while_awaited(|core| async move { core.grown(&queue, &seen).await }).await;
+        self.run_while_awaited(|core| async move { core.wait_until_grown(&queue, &seen).await })
+            .await;
     }
 
     async fn confirm(&self, held: &[ClaimEntries<'_>]) -> Vec<Result<bool, StoreError>> {
@@ -123,7 +125,7 @@ impl LockRecipe for Etcd {
         });
         let claims: Vec<_> = claims.collect();
         let outcome =
-            self.whole(|core| async move { Ok(core.confirm(&session, &claims).await) }).await;
+            self.run_to_end(|core| async move { Ok(core.confirm(&session, &claims).await) }).await;
         outcome.unwrap_or_else(|error| vec![Err(error); held.len()])
     }
 
@@ -131,7 +133,7 @@ impl LockRecipe for Etcd {
         let leaving = |held| LeavingClaim::new(held, &self.core.order);
         let mut claims: Vec<_> = held.iter().map(leaving).collect();
         let outcome = self
-            .whole(|core| async move {
+            .run_to_end(|core| async move {
                 let found = join_all(claims.iter_mut().map(|claim| claim.entries(&core))).await;
                 let (entries, errors): (Vec<_>, Vec<_>) = found
                     .into_iter()
@@ -147,7 +149,7 @@ impl LockRecipe for Etcd {
         outcome.unwrap_or_else(|error: StoreError| vec![Err(error); held.len()])
     }
 
-    async fn ended(&self, session: u64) {
+    async fn wait_until_ended(&self, session: u64) {
         let current = self.core.session();
         if let Some(current) = current.filter(|one| one.lease.cast_unsigned() == session) {
             current.ended().await;
@@ -155,15 +157,15 @@ impl LockRecipe for Etcd {
     }
 
     fn answered_since(&self, since: Instant) -> bool {
-        self.core.connection.answered.since(since)
+        self.core.connection.last_reply.is_after(since)
     }
 
-    fn keeps_for(&self) -> Duration {
-        self.core.lease_timing().keeps_for()
+    fn max_ttl(&self) -> Duration {
+        self.core.lease_timing().max_ttl()
     }
 
     async fn ping(&self) -> Result<(), StoreError> {
-        self.whole(|core| async move { core.ping().await }).await
+        self.run_to_end(|core| async move { core.ping().await }).await
     }
 }
 
@@ -210,13 +212,13 @@ impl Drop for Etcd {
     /// expires.
     fn drop(&mut self) {
         let Some(session) = self.core.session() else { return };
-        let (Ok(handle), Ok(stay)) = (self.thread.handle(), self.thread.guard()) else { return };
-        drop(handle.spawn(revoke_session(self.core.clone(), session, stay)));
+        let (Ok(handle), Ok(guard)) = (self.thread.handle(), self.thread.guard()) else { return };
+        drop(handle.spawn(revoke_session(self.core.clone(), session, guard)));
     }
 }
 
 /// Keeps the thread running until the lease is revoked.
-async fn revoke_session(core: Arc<Core>, session: Arc<Session>, stay: ThreadGuard) {
+async fn revoke_session(core: Arc<Core>, session: Arc<Session>, guard: ThreadGuard) {
     core.revoke(&session).await;
-    drop(stay);
+    drop(guard);
 }

@@ -103,7 +103,7 @@ mod tests {
 
     use super::*;
 
-    async fn comes(turn: &mut OrderedRequest) -> bool {
+    async fn is_ready(turn: &mut OrderedRequest) -> bool {
         timeout(Duration::from_secs(1), turn.wait_for_earlier()).await.is_ok()
     }
 
@@ -118,12 +118,12 @@ mod tests {
         let leaves = order.begin_leave(one, &queues(&["a", "b"]));
         let leaves_too = order.begin_leave(one, &queues(&["b"]));
         let mut behind = order.begin_enter(other, &queues(&["b", "c"]));
-        assert!(comes(&mut order.begin_enter(one, &queues(&["c"]))).await, "in another line");
-        assert!(!comes(&mut behind).await);
+        assert!(is_ready(&mut order.begin_enter(one, &queues(&["c"]))).await, "in another queue");
+        assert!(!is_ready(&mut behind).await);
         drop(leaves);
-        assert!(!comes(&mut behind).await);
+        assert!(!is_ready(&mut behind).await);
         drop(leaves_too);
-        assert!(comes(&mut behind).await);
+        assert!(is_ready(&mut behind).await);
         drop(behind);
         let underway = order.lock();
         assert!(underway.leaving.is_empty() && underway.entering.is_empty(), "left");
@@ -137,11 +137,11 @@ mod tests {
         let _others = order.begin_enter(other, &queues(&["a"]));
         let mut leaves = order.begin_leave(one, &queues(&["a"]));
         let mut again = order.begin_enter(one, &queues(&["a"]));
-        assert!(!comes(&mut leaves).await);
+        assert!(!is_ready(&mut leaves).await);
         drop(enters);
-        assert!(comes(&mut leaves).await);
-        assert!(!comes(&mut again).await);
+        assert!(is_ready(&mut leaves).await);
+        assert!(!is_ready(&mut again).await);
         drop(leaves);
-        assert!(comes(&mut again).await);
+        assert!(is_ready(&mut again).await);
     }
 }

@@ -6,7 +6,7 @@
 //! servers a consensus round and a log entry: only removals are made so.
 
 use super::messages::{
-    Answer, Compare, CompareTarget, Compared, DeleteRangeRequest, Op, PutRequest, RangeRequest,
+    Compare, CompareTarget, Compared, DeleteRangeRequest, Op, OpResponse, PutRequest, RangeRequest,
     RangeResponse, RequestOp, TxnRequest, TxnResponse,
 };
 use super::names;
@@ -62,8 +62,8 @@ impl EnterRequest {
     }
 
     /// Returns the queues in the reply, in the order of the keys.
-    pub(super) fn queues_in(&self, answer: &TxnResponse) -> Option<Vec<Vec<Entry>>> {
-        let ranges: Vec<_> = answer.responses.iter().filter_map(range_of).collect();
+    pub(super) fn queues_in(&self, response: &TxnResponse) -> Option<Vec<Vec<Entry>>> {
+        let ranges: Vec<_> = response.responses.iter().filter_map(range_of).collect();
         let ranges = &ranges[ranges.len().checked_sub(self.queues.len())?..];
         let queues = self.queues.iter().zip(ranges);
         Some(queues.map(|(queue, range)| names::entries(queue, range.kvs.clone())).collect())
@@ -79,30 +79,30 @@ impl EnterRequest {
 
 /// Returns the revision at which the session's key was last written, from the reply to a request
 /// that had no effect; `None` if the key is gone.
-pub(super) fn key_revision_in(answer: &TxnResponse) -> Option<i64> {
-    let first = answer.responses.first().and_then(range_of)?;
+pub(super) fn key_revision_in(response: &TxnResponse) -> Option<i64> {
+    let first = response.responses.first().and_then(range_of)?;
     first.kvs.first().map(|kv| kv.mod_revision)
 }
 
 /// Checks whether all these entries are still there; if not, which are.
 pub(super) fn confirm(session_key: &str, entries: &[(&Entry, usize)]) -> TxnRequest {
     let there = entries.iter().map(|(entry, _)| there(entry));
-    let looks = entries.iter().map(|(entry, _)| op(Op::Range(single_key(&entry.id))));
+    let reads = entries.iter().map(|(entry, _)| op(Op::Range(single_key(&entry.id))));
     TxnRequest {
         compare: there.collect(),
         success: vec![op(Op::Range(single_key(session_key)))],
-        failure: looks.collect(),
+        failure: reads.collect(),
     }
 }
 
 /// Returns for each entry, in order, whether it was there, from the reply to [`confirm`].
-pub(super) fn confirmed(entries: &[(&Entry, usize)], answer: &TxnResponse) -> Vec<bool> {
-    if answer.succeeded {
+pub(super) fn confirmed(entries: &[(&Entry, usize)], response: &TxnResponse) -> Vec<bool> {
+    if response.succeeded {
         return vec![true; entries.len()];
     }
-    let looks = answer.responses.iter().map(range_of);
-    let found = entries.iter().zip(looks).map(|((entry, _), look)| {
-        let kv = look.and_then(|range| range.kvs.first());
+    let reads = response.responses.iter().map(range_of);
+    let found = entries.iter().zip(reads).map(|((entry, _), read)| {
+        let kv = read.and_then(|range| range.kvs.first());
         kv.is_some_and(|kv| u64::try_from(kv.create_revision) == Ok(entry.sequence))
     });
     found.collect()
@@ -120,9 +120,9 @@ pub(super) fn leave(entries: &[(&Entry, usize)]) -> TxnRequest {
 }
 
 /// Returns for each entry, in order, whether it was removed, from the reply to [`leave`].
-pub(super) fn left(answer: &TxnResponse) -> impl Iterator<Item = bool> {
-    let removed = |op: &_| matches!(op, Some(Answer::Txn(answer)) if answer.succeeded);
-    answer.responses.iter().map(move |op| removed(&op.answer))
+pub(super) fn left(response: &TxnResponse) -> impl Iterator<Item = bool> {
+    let removed = |op: &_| matches!(op, Some(OpResponse::Txn(response)) if response.succeeded);
+    response.responses.iter().map(move |op| removed(&op.response))
 }
 
 /// Writes the session's key with its lease: for the first time, or again if it is still there.
@@ -173,8 +173,8 @@ fn op(op: Op) -> RequestOp {
 }
 
 fn range_of(op: &super::messages::ResponseOp) -> Option<&RangeResponse> {
-    match &op.answer {
-        Some(Answer::Range(range)) => Some(range),
+    match &op.response {
+        Some(OpResponse::Range(range)) => Some(range),
         _ => None,
     }
 }

@@ -18,11 +18,11 @@ pub(super) struct Session {
     pub(super) lease: i64,
     pub(super) key: String,
     /// The revision at which the key was last written.
-    mark: AtomicI64,
+    key_revision: AtomicI64,
     /// How many requests have an unknown outcome, and how many of them can no longer take effect.
     lost: AtomicU64,
-    stopped: AtomicU64,
-    lives_until: Mutex<Instant>,
+    fenced: AtomicU64,
+    alive_until: Mutex<Instant>,
     over: watch::Sender<bool>,
     /// One task at a time proves that the session lives, or writes its key again.
     pub(super) proving: tokio::sync::Mutex<()>,
@@ -30,14 +30,14 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(lease: i64, mark: i64, lives_until: Instant) -> Self {
+    pub(super) fn new(lease: i64, key_revision: i64, alive_until: Instant) -> Self {
         Self {
             lease,
             key: names::session(lease),
-            mark: mark.into(),
+            key_revision: key_revision.into(),
             lost: 0.into(),
-            stopped: 0.into(),
-            lives_until: lives_until.into(),
+            fenced: 0.into(),
+            alive_until: alive_until.into(),
             over: watch::Sender::new(false),
             proving: tokio::sync::Mutex::default(),
             fencing: tokio::sync::Mutex::default(),
@@ -45,11 +45,11 @@ impl Session {
     }
 
     pub(super) fn key_revision(&self) -> i64 {
-        self.mark.load(Ordering::Acquire)
+        self.key_revision.load(Ordering::Acquire)
     }
 
     pub(super) fn set_key_revision(&self, revision: i64) {
-        self.mark.fetch_max(revision, Ordering::AcqRel);
+        self.key_revision.fetch_max(revision, Ordering::AcqRel);
     }
 
     /// Notes that a request to make entries has an unknown outcome.
@@ -60,22 +60,22 @@ impl Session {
     /// Returns the number of such requests, if one of them may still take effect.
     pub(super) fn lost_to_fence(&self) -> Option<u64> {
         let lost = self.lost.load(Ordering::Acquire);
-        (self.stopped.load(Ordering::Acquire) < lost).then_some(lost)
+        (self.fenced.load(Ordering::Acquire) < lost).then_some(lost)
     }
 
     /// Notes that the key was written after `lost` such requests.
     pub(super) fn note_fenced(&self, lost: u64) {
-        self.stopped.fetch_max(lost, Ordering::AcqRel);
+        self.fenced.fetch_max(lost, Ordering::AcqRel);
     }
 
     /// The session does not end before this.
-    pub(super) fn lives_until(&self) -> Instant {
-        *self.lives_until.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn alive_until(&self) -> Instant {
+        *self.alive_until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn proved(&self, until: Instant) {
-        let mut lives_until = self.lives_until.lock().unwrap_or_else(PoisonError::into_inner);
-        *lives_until = until.max(*lives_until);
+        let mut alive_until = self.alive_until.lock().unwrap_or_else(PoisonError::into_inner);
+        *alive_until = until.max(*alive_until);
     }
 
     pub(super) fn end(&self) {
@@ -83,7 +83,7 @@ impl Session {
     }
 
     pub(super) fn is_over(&self) -> bool {
-        *self.over.borrow() || Instant::now() >= self.lives_until()
+        *self.over.borrow() || Instant::now() >= self.alive_until()
     }
 
     pub(super) async fn ended(&self) {
@@ -123,7 +123,7 @@ impl LeaseTiming {
 
     /// How long the lease certainly lives after any request that was answered: the last proof may
     /// be one interval old, and one may fail.
-    pub(super) fn keeps_for(self) -> Duration {
+    pub(super) fn max_ttl(self) -> Duration {
         self.0 * 5 / 8
     }
 }

@@ -18,14 +18,14 @@ pub(super) struct Tls {
 
 impl Tls {
     /// Reads the files, if the URL asks for TLS.
-    pub(super) fn read(files: &TlsFiles, asked: bool) -> Result<Self, Error> {
-        if asked && cfg!(not(feature = "tls")) {
+    pub(super) fn read(files: &TlsFiles, enabled: bool) -> Result<Self, Error> {
+        if enabled && cfg!(not(feature = "tls")) {
             return Err(Error::InvalidOptions(
                 "`tls=true` needs lockattr's feature `tls`: add it in Cargo.toml".into(),
             ));
         }
         let files_named = files.ca.is_some() || files.cert.is_some() || files.key.is_some();
-        if files_named && !asked {
+        if files_named && !enabled {
             return Err(Error::InvalidOptions(
                 "`ca`, `client_cert` and `client_key` are for a store whose URL asks for TLS: add `tls=true`"
                     .into(),
@@ -33,7 +33,7 @@ impl Tls {
         }
         Ok(Self {
             #[cfg(feature = "tls")]
-            config: asked.then(|| config(files)).transpose()?,
+            config: enabled.then(|| config(files)).transpose()?,
         })
     }
 
@@ -55,8 +55,8 @@ impl Tls {
         if let Some(config) = &self.config {
             return endpoint.tls_config(config.clone()).map_err(|_| {
                 Error::InvalidOptions(
-                    "the files that `ca`, `cert` and `key` name are no certificates, or no key to \
-                     them, in PEM"
+                    "`ca`, `client_cert` and `client_key` must name PEM files: certificates, and the \
+                     private key of `client_cert`"
                         .into(),
                 )
             });

@@ -12,7 +12,7 @@ use tonic::transport::Channel;
 
 use super::call::{WATCH, stream};
 use super::messages::{
-    WatchCancelRequest, WatchCreateRequest, WatchFilter, WatchRequest, WatchResponse, WatchWish,
+    WatchCancelRequest, WatchCommand, WatchCreateRequest, WatchFilter, WatchRequest, WatchResponse,
 };
 
 /// The watches of one connection.
@@ -25,7 +25,7 @@ pub(super) struct Watches {
 #[derive(Default)]
 struct State {
     /// Requests to the member; `None` while there is no stream.
-    wishes: Option<mpsc::UnboundedSender<WatchRequest>>,
+    requests: Option<mpsc::UnboundedSender<WatchRequest>>,
     slots: HashMap<i64, Slot>,
     last_id: i64,
     ended: bool,
@@ -69,7 +69,7 @@ impl Watches {
 
     /// Watches from now on, not from a revision that was read before: etcd serves a watch of the
     /// past only every 100 ms, until it has caught up. So the caller must read again once the watch
-    /// [is there](Watch::is_there).
+    /// [is there](Watch::is_created).
     fn watch(self: &Arc<Self>, key: Vec<u8>, range_end: Vec<u8>, without: WatchFilter) -> Watch {
         let (created_sender, created) = oneshot::channel();
         let (event_sender, event) = oneshot::channel();
@@ -79,34 +79,34 @@ impl Watches {
         if !state.ended {
             let slot = Slot { created: Some(created_sender), event: event_sender };
             state.slots.insert(id, slot);
-            let wish =
+            let command =
                 WatchCreateRequest { key, range_end, filters: vec![without.into()], watch_id: id };
-            self.send(&mut state, WatchWish::Create(wish));
+            self.send(&mut state, WatchCommand::Create(command));
         }
         drop(state);
         Watch { watches: self.clone(), id, created: Some(created), event }
     }
 
-    fn send(self: &Arc<Self>, state: &mut State, wish: WatchWish) {
-        let wish = WatchRequest { wish: Some(wish) };
-        let Some(wishes) = &state.wishes else {
-            let (wishes, receiver) = mpsc::unbounded_channel();
+    fn send(self: &Arc<Self>, state: &mut State, command: WatchCommand) {
+        let command = WatchRequest { command: Some(command) };
+        let Some(requests) = &state.requests else {
+            let (requests, receiver) = mpsc::unbounded_channel();
             // Cannot fail: the receiver is in this function.
-            drop(wishes.send(wish));
-            state.wishes = Some(wishes);
+            drop(requests.send(command));
+            state.requests = Some(requests);
             let (channel, token) = (self.channel.clone(), self.token.clone());
             tokio::spawn(listen(Arc::downgrade(self), channel, token, receiver));
             return;
         };
         // Fails only if the stream has just ended, and then all watches are notified.
-        drop(wishes.send(wish));
+        drop(requests.send(command));
     }
 
     /// Ends all watches.
     pub(super) fn end(&self) {
         let mut state = self.state();
         state.ended = true;
-        state.wishes = None;
+        state.requests = None;
         state.slots.clear();
     }
 
@@ -114,22 +114,22 @@ impl Watches {
         self.state().ended
     }
 
-    fn dispatch(&self, said: &WatchResponse) {
+    fn dispatch(&self, response: &WatchResponse) {
         let mut state = self.state();
-        if let Some(slot) = state.slots.get_mut(&said.watch_id)
-            && said.created
+        if let Some(slot) = state.slots.get_mut(&response.watch_id)
+            && response.created
             && let Some(created) = slot.created.take()
         {
-            let _unheard = created.send(());
+            let _no_receiver = created.send(());
         }
-        if !said.events.is_empty()
-            && let Some(slot) = state.slots.remove(&said.watch_id)
+        if !response.events.is_empty()
+            && let Some(slot) = state.slots.remove(&response.watch_id)
         {
-            let _unheard = slot.event.send(());
+            let _no_receiver = slot.event.send(());
         }
-        if said.canceled {
+        if response.canceled {
             // A refused watch has no id, but then the wait for its creation times out.
-            state.slots.remove(&said.watch_id);
+            state.slots.remove(&response.watch_id);
         }
     }
 
@@ -143,15 +143,15 @@ async fn listen(
     watches: Weak<Watches>,
     channel: Channel,
     token: Option<MetadataValue<Ascii>>,
-    mut wishes: mpsc::UnboundedReceiver<WatchRequest>,
+    mut requests: mpsc::UnboundedReceiver<WatchRequest>,
 ) {
-    let wishes = poll_fn(move |cx| wishes.poll_recv(cx));
-    let opened = stream(&channel, token.as_ref(), WATCH, wishes).await;
+    let requests = poll_fn(move |cx| requests.poll_recv(cx));
+    let opened = stream(&channel, token.as_ref(), WATCH, requests).await;
     let opened: Result<Streaming<WatchResponse>, _> = opened;
     if let Ok(mut stream) = opened {
-        while let Ok(Some(said)) = stream.message().await {
+        while let Ok(Some(response)) = stream.message().await {
             let Some(watches) = watches.upgrade() else { return };
-            watches.dispatch(&said);
+            watches.dispatch(&response);
         }
     }
     if let Some(watches) = watches.upgrade() {
@@ -161,7 +161,7 @@ async fn listen(
 
 impl Watch {
     /// Returns once the member has created the watch, or failed to. Returns whether it did.
-    pub(super) async fn is_there(&mut self) -> bool {
+    pub(super) async fn is_created(&mut self) -> bool {
         match self.created.take() {
             Some(created) => created.await.is_ok(),
             None => true,
@@ -181,10 +181,10 @@ impl Drop for Watch {
     fn drop(&mut self) {
         let mut state = self.watches.state();
         state.slots.remove(&self.id);
-        if let Some(wishes) = &state.wishes {
-            let cancel = WatchWish::Cancel(WatchCancelRequest { watch_id: self.id });
+        if let Some(requests) = &state.requests {
+            let cancel = WatchCommand::Cancel(WatchCancelRequest { watch_id: self.id });
             // Fails only if the stream has ended, and the watch with it.
-            drop(wishes.send(WatchRequest { wish: Some(cancel) }));
+            drop(requests.send(WatchRequest { command: Some(cancel) }));
         }
     }
 }

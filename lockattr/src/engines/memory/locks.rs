@@ -30,7 +30,7 @@ pub(super) struct Locks {
     by_name: HashMap<Box<str>, Lock, NameHasher>,
     counter: u64,
     /// How many locks may exist before those whose leases have ended are swept out.
-    room: usize,
+    sweep_threshold: usize,
 }
 
 /// One lock. A name without a holder or waiter has none.
@@ -58,23 +58,23 @@ struct Waiter {
     /// When the entry ends, unless its process asks again.
     lasts_until: Instant,
     /// Whether it is only notified to ask again, and then acquires what is free.
-    told: bool,
+    notify_only: bool,
 }
 
 impl Locks {
     pub(super) fn acquire(
         &mut self,
-        asked: &AcquireRequest,
+        request: &AcquireRequest,
         notifier: &mut Notifier<'_>,
     ) -> AcquireOutcome {
-        let AcquireRequest { claim, ttl, waiting, hint, companion, .. } = asked;
+        let AcquireRequest { claim, ttl, waiting, hint, companion, .. } = request;
         let (ttl, queued) = (*ttl, *waiting != Waiting::Not);
-        let told = matches!(waiting, Waiting::Told { .. });
+        let notify_only = matches!(waiting, Waiting::Told { .. });
         self.sweep(notifier.now);
         self.expire(claim, notifier.now);
         self.remove_expired_waiters(claim.keys(), notifier.now);
         let is_next = self.has_no_waiters(claim)
-            || (told && self.has_its_turn(claim, *waiting))
+            || (notify_only && self.has_its_turn(claim, *waiting))
             || companion.as_ref().is_some_and(|companion| self.has(companion));
         if self.has(claim) || (self.admit(claim) && is_next) {
             let mut granted = self.grant(claim, ttl, *hint, notifier.now);
@@ -88,7 +88,7 @@ impl Locks {
             return granted;
         }
         if queued {
-            self.enqueue(claim, ttl, told, notifier);
+            self.enqueue(claim, ttl, notify_only, notifier);
         }
         // It may be free for the queue, if its last holder's lease has ended by itself.
         let (granted, served) = self.serve(claim.keys().to_vec(), Some((claim, *hint)), notifier);
@@ -120,7 +120,7 @@ impl Locks {
         self.counter = self.counter.max(renewal.fence.map_or(0, FencingToken::counter));
         if self.downgrade(claim) {
             // Waiters may share it too.
-            let _nobody_asked = self.serve(claim.keys().to_vec(), None, notifier);
+            let _served = self.serve(claim.keys().to_vec(), None, notifier);
         }
         RenewOutcome::Renewed
     }
@@ -146,7 +146,7 @@ impl Locks {
             self.set_end(claim, |_| notifier.now + release.after);
             // The heads of the queues expect another end.
             for key in claim.keys() {
-                if let Some(head) = self.waiting(key, 0) {
+                if let Some(head) = self.waiter(key, 0) {
                     let _there = notifier
                         .notify(&head.claim, Notification::AskAgain(notifier.now + release.after));
                 }
@@ -162,7 +162,7 @@ impl Locks {
             return if held { ReleaseOutcome::Released } else { ReleaseOutcome::NotHeld };
         }
         self.dequeue(claim);
-        let _nobody_asked = self.serve(claim.keys().to_vec(), None, notifier);
+        let _served = self.serve(claim.keys().to_vec(), None, notifier);
         if held { ReleaseOutcome::Released } else { ReleaseOutcome::NotHeld }
     }
 
@@ -188,56 +188,56 @@ impl Locks {
 
     pub(super) fn force_release(&mut self, key: &LockKey, notifier: &mut Notifier<'_>) -> bool {
         let Some(lock) = self.by_name.get_mut(key.name()) else { return false };
-        let evicted = std::mem::take(&mut lock.holders);
-        let _nobody_asked = self.serve(vec![key.clone()], None, notifier);
-        evicted.iter().any(|held| held.ends > notifier.now)
+        let released = std::mem::take(&mut lock.holders);
+        let _served = self.serve(vec![key.clone()], None, notifier);
+        released.iter().any(|held| held.ends > notifier.now)
     }
 
     /// Hands the locks to the next waiters, past claims whose manager is gone. A waiter that is
-    /// only notified must ask again to acquire. If `asking` is among them, returns its grant, by
+    /// only notified must ask again to acquire. If `requester` is among them, returns its grant, by
     /// its hint, instead of notifying it. Also returns whether any waiter was served.
     fn serve(
         &mut self,
         mut keys: Vec<LockKey>,
-        asking: Option<(&Arc<Claim>, Option<u64>)>,
+        requester: Option<(&Arc<Claim>, Option<u64>)>,
         notifier: &mut Notifier<'_>,
     ) -> (Option<AcquireOutcome>, bool) {
         let (mut granted, mut served) = (None, false);
         while let Some(key) = keys.pop() {
             self.remove_expired_waiters(std::slice::from_ref(&key), notifier.now);
             let mut overtaken = 0;
-            while let Some(waiting) = self.waiting(&key, overtaken) {
-                self.expire(&waiting.claim, notifier.now);
-                if !self.admit(&waiting.claim) || !self.comes_next(&waiting, notifier.now) {
-                    let several = waiting.claim.keys().len() > 1;
-                    let young = notifier.now < waiting.since + MAX_OVERTAKEN;
-                    if several && young && self.admits(&key, waiting.claim.sharing()) {
+            while let Some(waiter) = self.waiter(&key, overtaken) {
+                self.expire(&waiter.claim, notifier.now);
+                if !self.admit(&waiter.claim) || !self.is_first_everywhere(&waiter, notifier.now) {
+                    let several = waiter.claim.keys().len() > 1;
+                    let is_new = notifier.now < waiter.since + MAX_OVERTAKEN;
+                    if several && is_new && self.admits(&key, waiter.claim.sharing()) {
                         // It waits for another key, so the next waiter may have this one.
                         overtaken += 1;
                         continue;
                     }
                     break;
                 }
-                self.dequeue(&waiting.claim);
-                let asks = asking.filter(|(claim, _)| waiting.is(claim));
-                if let Some((claim, hint)) = asks {
-                    granted = Some(self.grant(claim, waiting.ttl, hint, notifier.now));
+                self.dequeue(&waiter.claim);
+                let requester = requester.filter(|(claim, _)| waiter.is(claim));
+                if let Some((claim, hint)) = requester {
+                    granted = Some(self.grant(claim, waiter.ttl, hint, notifier.now));
                     served = true;
-                } else if waiting.told {
-                    let there =
-                        notifier.notify(&waiting.claim, Notification::AskAgain(notifier.now));
-                    served |= there;
+                } else if waiter.notify_only {
+                    let delivered =
+                        notifier.notify(&waiter.claim, Notification::AskAgain(notifier.now));
+                    served |= delivered;
                     // Waiters behind it must wait for it, except those that can share with it.
-                    if there && waiting.claim.sharing() != Sharing::Shared {
+                    if delivered && waiter.claim.sharing() != Sharing::Shared {
                         break;
                     }
                 } else {
-                    let handed = self.hand_off(&waiting, notifier);
-                    served |= handed;
+                    let handed_off = self.hand_off(&waiter, notifier);
+                    served |= handed_off;
                     // Others may share its other locks, or be next there in its place.
-                    if !handed || waiting.claim.sharing() != Sharing::Exclusive {
+                    if !handed_off || waiter.claim.sharing() != Sharing::Exclusive {
                         keys.extend(
-                            waiting.claim.keys().iter().filter(|other| **other != key).cloned(),
+                            waiter.claim.keys().iter().filter(|other| **other != key).cloned(),
                         );
                     }
                 }
@@ -249,10 +249,10 @@ impl Locks {
 
     /// Whether a claim comes next in the queues of all its keys, not counting claims for several
     /// keys that may be overtaken.
-    fn comes_next(&self, waiting: &Waiter, now: Instant) -> bool {
-        let lines = waiting.claim.keys().iter().filter_map(|key| self.by_name.get(key.name()));
-        lines.into_iter().all(|lock| {
-            let mut before = lock.queue.iter().take_while(|before| !before.is(&waiting.claim));
+    fn is_first_everywhere(&self, waiter: &Waiter, now: Instant) -> bool {
+        let locks = waiter.claim.keys().iter().filter_map(|key| self.by_name.get(key.name()));
+        locks.into_iter().all(|lock| {
+            let mut before = lock.queue.iter().take_while(|before| !before.is(&waiter.claim));
             before.all(|before| {
                 let passable = before.claim.keys().len() > 1 && now < before.since + MAX_OVERTAKEN;
                 before.lasts_until <= now || (passable && !self.admit(&before.claim))
@@ -261,17 +261,17 @@ impl Locks {
     }
 
     /// Hands the lock to a queued claim; `false` if its manager is gone.
-    fn hand_off(&mut self, waiting: &Waiter, notifier: &mut Notifier<'_>) -> bool {
+    fn hand_off(&mut self, waiter: &Waiter, notifier: &mut Notifier<'_>) -> bool {
         let fencing = self.next_token(None);
-        let left = waiting.lasts_until.saturating_duration_since(notifier.now);
-        let lease = lease_of(waiting.ttl, entry_lifetime(waiting.ttl).saturating_sub(left));
-        let since = notifier.now.checked_sub(waiting.ttl - lease).unwrap_or(notifier.now);
-        let grant = Grant::new(fencing, since, !self.has_no_waiters(&waiting.claim));
-        let there = notifier.notify(&waiting.claim, Notification::Granted(grant));
-        if there {
-            self.hold(&waiting.claim, notifier.now + lease, fencing);
+        let left = waiter.lasts_until.saturating_duration_since(notifier.now);
+        let lease = lease_of(waiter.ttl, entry_lifetime(waiter.ttl).saturating_sub(left));
+        let since = notifier.now.checked_sub(waiter.ttl - lease).unwrap_or(notifier.now);
+        let grant = Grant::new(fencing, since, !self.has_no_waiters(&waiter.claim));
+        let delivered = notifier.notify(&waiter.claim, Notification::Granted(grant));
+        if delivered {
+            self.hold(&waiter.claim, notifier.now + lease, fencing);
         }
-        there
+        delivered
     }
 
     fn grant(
@@ -308,18 +308,24 @@ impl Locks {
         &mut self,
         claim: &Arc<Claim>,
         ttl: Duration,
-        told: bool,
+        notify_only: bool,
         notifier: &mut Notifier<'_>,
     ) {
         for key in claim.keys() {
             let lock = self.by_name.entry(key.name().into()).or_default();
             let lasts_until = notifier.now + entry_lifetime(ttl);
-            if let Some(waiting) = lock.queue.iter_mut().find(|waiting| waiting.is(claim)) {
-                waiting.lasts_until = lasts_until;
+            if let Some(waiter) = lock.queue.iter_mut().find(|waiter| waiter.is(claim)) {
+                waiter.lasts_until = lasts_until;
                 continue;
             }
             let claim = claim.clone();
-            lock.queue.push_back(Waiter { claim, ttl, since: notifier.now, lasts_until, told });
+            lock.queue.push_back(Waiter {
+                claim,
+                ttl,
+                since: notifier.now,
+                lasts_until,
+                notify_only,
+            });
             for held in &lock.holders {
                 notifier.notify_contended(&held.claim, key.name());
             }
@@ -330,24 +336,24 @@ impl Locks {
     fn remove_expired_waiters(&mut self, keys: &[LockKey], now: Instant) {
         for key in keys {
             if let Some(lock) = self.by_name.get_mut(key.name()) {
-                lock.queue.retain(|waiting| waiting.lasts_until > now);
+                lock.queue.retain(|waiter| waiter.lasts_until > now);
             }
         }
     }
 
     /// How many claims wait before this one for the lock that blocks it.
     fn ahead_of(&self, claim: &Claim) -> u32 {
-        let in_the_way = |key: &&LockKey| !self.admits(key, claim.sharing());
-        let key = claim.keys().iter().find(in_the_way).unwrap_or(claim.key());
+        let blocks = |key: &&LockKey| !self.admits(key, claim.sharing());
+        let key = claim.keys().iter().find(blocks).unwrap_or(claim.key());
         let lock = self.by_name.get(key.name());
-        let ahead = lock.and_then(|lock| lock.queue.iter().position(|waiting| waiting.is(claim)));
+        let ahead = lock.and_then(|lock| lock.queue.iter().position(|waiter| waiter.is(claim)));
         ahead.and_then(|ahead| u32::try_from(ahead).ok()).unwrap_or_default()
     }
 
     fn dequeue(&mut self, claim: &Claim) {
         for key in claim.keys() {
             if let Some(lock) = self.by_name.get_mut(key.name()) {
-                lock.queue.retain(|waiting| !waiting.is(claim));
+                lock.queue.retain(|waiter| !waiter.is(claim));
             }
         }
     }
@@ -372,8 +378,8 @@ impl Locks {
     }
 
     fn has_no_waiters(&self, claim: &Claim) -> bool {
-        let lines = claim.keys().iter().filter_map(|key| self.by_name.get(key.name()));
-        lines.flat_map(|lock| &lock.queue).next().is_none()
+        let locks = claim.keys().iter().filter_map(|key| self.by_name.get(key.name()));
+        locks.flat_map(|lock| &lock.queue).next().is_none()
     }
 
     /// Whether a claim that is only notified comes before all queued claims. Once notified, it is
@@ -404,7 +410,7 @@ impl Locks {
         }
     }
 
-    fn waiting(&self, key: &LockKey, nth: usize) -> Option<Waiter> {
+    fn waiter(&self, key: &LockKey, nth: usize) -> Option<Waiter> {
         self.by_name.get(key.name())?.queue.get(nth).cloned()
     }
 
@@ -439,12 +445,12 @@ impl Locks {
 
     /// Sweeps out leases that no process released, whenever the number of locks has doubled.
     fn sweep(&mut self, now: Instant) {
-        if self.by_name.len() >= self.room.max(64) {
+        if self.by_name.len() >= self.sweep_threshold.max(64) {
             self.by_name.retain(|_, lock| {
                 lock.holders.retain(|held| held.ends > now);
                 !lock.is_unused()
             });
-            self.room = self.by_name.len() * 2;
+            self.sweep_threshold = self.by_name.len() * 2;
         }
     }
 }

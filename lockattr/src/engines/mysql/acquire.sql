@@ -19,8 +19,8 @@ main: BEGIN
   DECLARE v_token VARBINARY(32);
   DECLARE v_held VARBINARY(1);
   DECLARE v_ear VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin;
-  DECLARE v_bells LONGTEXT CHARACTER SET ascii COLLATE ascii_bin DEFAULT '';
-  DECLARE v_length, v_has, v_in_line, v_waiting, v_total, v_holders, v_refused, v_served, v_heard
+  DECLARE v_wakes LONGTEXT CHARACTER SET ascii COLLATE ascii_bin DEFAULT '';
+  DECLARE v_length, v_has, v_queued, v_waiting, v_total, v_holders, v_refused, v_served, v_delivered
     INT DEFAULT 0;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
 
@@ -80,7 +80,7 @@ main: BEGIN
   ELSE
     IF NOT p_waits AND v_total > 0 THEN
       -- If the last holder's lease has expired, the waiters may have the locks.
-      CALL lockattr_v1_serve(v_ids, '', v_now, v_bells, v_number, v_served);
+      CALL lockattr_v1_serve(v_ids, '', v_now, v_wakes, v_number, v_served);
       SET v_total = 0;
     END IF;
     -- All waiters may have been gone.
@@ -94,8 +94,8 @@ main: BEGIN
         OR (p_mode = 'p' AND v_held = 'p' AND v_holders < p_permits));
     END WHILE;
     IF p_waits OR (v_total = 0 AND NOT v_refused) THEN
-      SELECT COUNT(*) INTO v_in_line FROM lockattr_line WHERE token = p_token;
-      IF v_in_line > 0 THEN
+      SELECT COUNT(*) INTO v_queued FROM lockattr_line WHERE token = p_token;
+      IF v_queued > 0 THEN
         UPDATE lockattr_line SET ear = p_ear, ttl = p_ttl WHERE token = p_token;
       ELSE
         SET v_left = v_ids;
@@ -109,12 +109,12 @@ main: BEGIN
           SELECT mode, token, ear, name INTO v_held, v_token, v_ear, v_name
             FROM lockattr_locks WHERE id = v_id AND seat = '';
           IF v_held = 'x' THEN
-            CALL lockattr_v1_tell(v_ear, v_token, CONCAT('wanted ', v_name), v_bells, v_heard);
+            CALL lockattr_v1_tell(v_ear, v_token, CONCAT('wanted ', v_name), v_wakes, v_delivered);
           END IF;
         END WHILE;
       END IF;
-      CALL lockattr_v1_serve(v_ids, p_token, v_now, v_bells, v_number, v_heard);
-      SET v_served = v_served OR v_heard;
+      CALL lockattr_v1_serve(v_ids, p_token, v_now, v_wakes, v_number, v_delivered);
+      SET v_served = v_served OR v_delivered;
     END IF;
   END IF;
 
@@ -122,7 +122,7 @@ main: BEGIN
   WHILE LENGTH(v_left) > 0 DO
     SET v_id = LEFT(v_left, 32), v_left = SUBSTRING(v_left, 33), v_ends = NULL;
     IF v_served THEN
-      CALL lockattr_v1_sooner(v_id, NULL, v_now, v_bells);
+      CALL lockattr_v1_sooner(v_id, NULL, v_now, v_wakes);
     END IF;
     SELECT value, ends INTO v_value, v_ends FROM lockattr_locks
       WHERE id = v_id AND token <> '' ORDER BY ends - v_now LIMIT 1;
@@ -135,6 +135,6 @@ main: BEGIN
     DELETE FROM lockattr_locks WHERE id = v_id AND seat = '' AND mode = '-' AND waiting = 0;
   END WHILE;
   COMMIT;
-  CALL lockattr_v1_ring(v_bells);
+  CALL lockattr_v1_ring(v_wakes);
   SELECT v_number, v_total > 0, v_holder, v_first - v_now, v_now;
 END

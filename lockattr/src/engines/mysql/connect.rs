@@ -27,7 +27,7 @@ impl Live {
     /// Connects. Ends an abandoned session first, so that none of its requests runs later.
     pub(super) async fn connect(
         config: &Config,
-        left: Option<&AbandonedSession>,
+        abandoned_session: Option<&AbandonedSession>,
     ) -> Result<Self, StoreError> {
         let limit = config.timing.connect_timeout;
         let connecting = async {
@@ -39,20 +39,20 @@ impl Live {
         if !ready {
             within(config, MIGRATION_TIMEOUT, schema::install(&mut connection)).await?;
         }
-        let introducing = async {
-            if let Some(AbandonedSession(name)) = left {
+        let setting_up = async {
+            if let Some(AbandonedSession(name)) = abandoned_session {
                 end(&mut connection, name).await?;
             }
             let name = format!("lockattr:connection:{:016x}", rand::random::<u64>());
             connection.exec_drop("DO GET_LOCK(?, 0)", (&name,)).await?;
             Ok(name)
         };
-        let name = within(config, limit, introducing).await?;
+        let name = within(config, limit, setting_up).await?;
         Ok(Self { connection, name })
     }
 
     /// Closes the connection at once, without waiting for answers.
-    pub(super) fn leave(self) -> AbandonedSession {
+    pub(super) fn abandon(self) -> AbandonedSession {
         abandon(self.connection);
         AbandonedSession(self.name)
     }
@@ -105,7 +105,7 @@ fn advice(code: u16) -> &'static str {
     match code {
         // Access to the database, a table, a procedure; CREATE ROUTINE.
         1044 | 1142 | 1227 | 1370 => {
-            "; let somebody with the rights run `MysqlStore::MIGRATION`, and grant this user SELECT, \
+            "; run `MysqlStore::MIGRATION` as a user with the rights, and grant this user SELECT, \
              INSERT, UPDATE, DELETE and EXECUTE"
         }
         1290 | 1792 | 1836 => "; name the primary in the URL",

@@ -7,7 +7,7 @@ BEGIN
   DECLARE v_now, v_ends, v_number BIGINT;
   DECLARE v_id BINARY(32) DEFAULT UNHEX(SHA2(p_name, 256));
   DECLARE v_mode VARBINARY(1) DEFAULT NULL;
-  DECLARE v_bells LONGTEXT CHARACTER SET ascii COLLATE ascii_bin DEFAULT '';
+  DECLARE v_wakes LONGTEXT CHARACTER SET ascii COLLATE ascii_bin DEFAULT '';
   DECLARE v_had, v_served INT DEFAULT 0;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
 
@@ -24,12 +24,12 @@ BEGIN
       UPDATE lockattr_locks SET mode = '-', token = '', holders = 0, ends = v_now
         WHERE id = v_id AND seat = '';
     END IF;
-    CALL lockattr_v1_serve(v_id, NULL, v_now, v_bells, v_number, v_served);
+    CALL lockattr_v1_serve(v_id, NULL, v_now, v_wakes, v_number, v_served);
     IF v_had THEN
-      CALL lockattr_v1_sooner(v_id, v_ends, v_now, v_bells);
+      CALL lockattr_v1_sooner(v_id, v_ends, v_now, v_wakes);
     END IF;
   END IF;
   COMMIT;
-  CALL lockattr_v1_ring(v_bells);
+  CALL lockattr_v1_ring(v_wakes);
   SELECT IF(v_had, '1', '0');
 END

@@ -1,17 +1,17 @@
 //! Entry points to this engine for [`fuzzing`](crate::engines::fuzzing).
 
-#![allow(missing_docs, reason = "the doors are named after the rooms")]
+#![allow(missing_docs, reason = "each function is named after the parser that it fuzzes")]
 
 use super::request;
 use crate::store::AcquireOutcome;
-use crate::store::answers::held_each;
+use crate::store::held_flags::held_each;
 
 pub type Columns = (Option<u64>, Option<i64>, Option<Vec<u8>>, Option<i64>, Option<u64>);
 
 pub fn acquired(columns: Columns, queued: bool) -> Option<AcquireOutcome> {
-    request::read_acquire(columns, queued).map(|(answer, _clock)| answer)
+    request::read_acquire(columns, queued).map(|(outcome, _clock)| outcome)
 }
 
-pub fn held(answers: &[u8]) -> Option<Vec<bool>> {
-    held_each(answers)
+pub fn held(flags: &[u8]) -> Option<Vec<bool>> {
+    held_each(flags)
 }

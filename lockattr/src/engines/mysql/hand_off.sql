@@ -1,9 +1,9 @@
 -- Hands locks off to the heads of their wait queues, in order of arrival. The locks' rows are
--- locked already. If p_asker is granted its locks, its number is returned instead of sent. Deletes
--- the rows of locks without holder and waiters, except those that p_asker still needs.
+-- locked already. If p_requester is granted its locks, its number is returned instead of sent. Deletes
+-- the rows of locks without holder and waiters, except those that p_requester still needs.
 CREATE PROCEDURE lockattr_v1_serve(
-  IN p_ids LONGBLOB, IN p_asker VARBINARY(32), IN p_now BIGINT,
-  INOUT p_bells LONGTEXT CHARACTER SET ascii COLLATE ascii_bin, OUT p_number BIGINT,
+  IN p_ids LONGBLOB, IN p_requester VARBINARY(32), IN p_now BIGINT,
+  INOUT p_wakes LONGTEXT CHARACTER SET ascii COLLATE ascii_bin, OUT p_number BIGINT,
   OUT p_served INT)
   SQL SECURITY INVOKER
 BEGIN
@@ -14,7 +14,7 @@ BEGIN
   DECLARE v_value VARBINARY(8192);
   DECLARE v_mode, v_held VARBINARY(1);
   DECLARE v_ear VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin;
-  DECLARE v_together, v_refused, v_here, v_holders, v_wanted, v_heard INT;
+  DECLARE v_together, v_refused, v_admitted, v_holders, v_contended, v_delivered INT;
   DECLARE v_ids, v_left LONGBLOB;
   SET p_number = NULL, p_served = 0;
 
@@ -31,9 +31,9 @@ BEGIN
 
       -- Whether the head could have this lock, and all of its locks.
       SELECT mode, holders INTO v_held, v_holders FROM lockattr_locks WHERE id = v_id AND seat = '';
-      SET v_here = v_held = '-' OR (v_mode = 's' AND v_held = 's')
+      SET v_admitted = v_held = '-' OR (v_mode = 's' AND v_held = 's')
         OR (v_mode = 'p' AND v_held = 'p' AND v_holders < v_permits);
-      SET v_refused = NOT v_here, v_ids = v_id;
+      SET v_refused = NOT v_admitted, v_ids = v_id;
       IF v_together > 1 THEN
         SELECT GROUP_CONCAT(HEX(id) ORDER BY id SEPARATOR '') INTO v_ids
           FROM lockattr_line WHERE token = v_token;
@@ -51,7 +51,7 @@ BEGIN
       END IF;
 
       IF v_refused THEN
-        IF v_together > 1 AND v_here AND p_now - v_came < 1000000 THEN
+        IF v_together > 1 AND v_admitted AND p_now - v_came < 1000000 THEN
           -- It waits for another key. For up to a second, the next waiter may have this one.
           SET v_passed = v_came;
           ITERATE one;
@@ -60,25 +60,25 @@ BEGIN
       END IF;
 
       -- If no connection listens for it, its process is gone, and the next waiter is served.
-      SET v_heard = v_token <=> p_asker
+      SET v_delivered = v_token <=> p_requester
         OR (v_ear <> '' AND IS_USED_LOCK(CONCAT('lockattr:', v_ear)) IS NOT NULL);
-      SET v_left = v_ids, v_wanted = 0;
+      SET v_left = v_ids, v_contended = 0;
       WHILE LENGTH(v_left) > 0 DO
         SET v_id = LEFT(v_left, 32), v_left = SUBSTRING(v_left, 33);
         DELETE FROM lockattr_line WHERE id = v_id AND token = v_token;
-        IF NOT v_heard THEN
+        IF NOT v_delivered THEN
           UPDATE lockattr_locks SET waiting = waiting - 1 WHERE id = v_id AND seat = '';
         ELSEIF v_mode = 'x' THEN
           UPDATE lockattr_locks SET mode = 'x', token = v_token, value = v_value, ear = v_ear,
             ends = p_now + v_ttl, waiting = LAST_INSERT_ID(waiting - 1), holders = 1
             WHERE id = v_id AND seat = '';
-          SET v_wanted = v_wanted OR LAST_INSERT_ID() > 0;
+          SET v_contended = v_contended OR LAST_INSERT_ID() > 0;
         ELSE
           UPDATE lockattr_locks
             SET ends = IF(holders = 0, p_now + v_ttl, LEAST(ends, p_now + v_ttl)), mode = v_mode,
               waiting = LAST_INSERT_ID(waiting - 1), holders = holders + 1
             WHERE id = v_id AND seat = '';
-          SET v_wanted = v_wanted OR LAST_INSERT_ID() > 0;
+          SET v_contended = v_contended OR LAST_INSERT_ID() > 0;
           INSERT INTO lockattr_locks
             (id, seat, name, mode, token, value, ear, ends, waiting, holders)
             SELECT id, v_token, name, v_mode, v_token, v_value, v_ear, p_now + v_ttl, 0, 1
@@ -86,14 +86,14 @@ BEGIN
         END IF;
       END WHILE;
       SET v_id = LEFT(v_ids, 32);
-      IF v_heard THEN
+      IF v_delivered THEN
         SET p_served = 1;
         CALL lockattr_v1_count(v_ids, p_now, v_number);
-        IF v_token <=> p_asker THEN
+        IF v_token <=> p_requester THEN
           SET p_number = v_number;
         ELSE
           CALL lockattr_v1_tell(v_ear, v_token,
-            CONCAT('granted ', v_token, ' ', v_number, ' ', p_now, ' ', v_wanted), p_bells, v_heard);
+            CONCAT('granted ', v_token, ' ', v_number, ' ', p_now, ' ', v_contended), p_wakes, v_delivered);
         END IF;
       END IF;
       IF v_together > 1 THEN
@@ -102,7 +102,7 @@ BEGIN
         LEAVE one;
       END IF;
     END LOOP;
-    IF p_asker IS NULL OR LOCATE(v_id, p_ids) = 0 THEN
+    IF p_requester IS NULL OR LOCATE(v_id, p_ids) = 0 THEN
       DELETE FROM lockattr_locks WHERE id = v_id AND seat = '' AND mode = '-' AND waiting = 0;
     END IF;
   END WHILE;

@@ -37,28 +37,28 @@ impl Leases {
 
     pub(super) async fn acquire(
         &self,
-        asked: &AcquireRequest,
+        request: &AcquireRequest,
     ) -> Result<AcquireOutcome, StoreError> {
-        let waits = asked.waiting != Waiting::Not;
+        let may_wait = request.waiting != Waiting::Not;
         // Listen first: a grant for a process that does not listen would be passed on.
-        let subscription = match waits || self.listener.has_subscribers() {
+        let subscription = match may_wait || self.listener.has_subscribers() {
             true => self.listener.listen().await,
             false => Ok("".into()),
         };
         let subscription = match subscription {
-            Err(error) if waits => return Err(error),
+            Err(error) if may_wait => return Err(error),
             subscription => subscription.unwrap_or_default(),
         };
-        if waits {
-            asked.claim.enters_queue(asked.ttl, Waiting::Queued);
+        if may_wait {
+            request.claim.enter_queue(request.ttl, Waiting::Queued);
         }
         let sent = Instant::now();
-        let rows = self.slot(&asked.claim).run(request::acquire(asked, &subscription)).await?;
-        let (answer, clock) = request::granted(rows, waits).ok_or_else(nonsense)?;
+        let rows = self.slot(&request.claim).run(request::acquire(request, &subscription)).await?;
+        let (outcome, clock) = request::granted(rows, may_wait).ok_or_else(unexpected_reply)?;
         if let Some(micros) = clock {
             self.listener.saw_clock(sent, micros);
         }
-        Ok(answer)
+        Ok(outcome)
     }
 
     /// Whether each claim held its locks, in the order of `items`. Sends one statement for each
@@ -74,27 +74,27 @@ impl Leases {
         for (index, item) in items.iter().enumerate() {
             by_slot[self.slot_index(claim(item))].push(index);
         }
-        let mut asked = Vec::new();
+        let mut batches = Vec::new();
         for (slot, mut indices) in self.slots.iter().zip(by_slot) {
             // In one order, so that two batches cannot deadlock.
             indices.sort_by_key(|&index| claim(&items[index]).key().name());
             for indices in indices.chunks(most) {
                 let batch: Vec<&I> = indices.iter().map(|&index| &items[index]).collect();
-                asked.push((indices.to_vec(), slot.run(statement(&batch))));
+                batches.push((indices.to_vec(), slot.run(statement(&batch))));
             }
         }
-        let mut answers = vec![Err(nonsense()); items.len()];
-        let replies = asked.into_iter().map(async |(indices, reply)| (indices, reply.await));
+        let mut outcomes = vec![Err(unexpected_reply()); items.len()];
+        let replies = batches.into_iter().map(async |(indices, reply)| (indices, reply.await));
         for (indices, reply) in join_all(replies).await {
-            let held = reply.and_then(|rows| request::held(rows).ok_or_else(nonsense));
+            let held = reply.and_then(|rows| request::held(rows).ok_or_else(unexpected_reply));
             for (nth, index) in indices.into_iter().enumerate() {
-                answers[index] = match &held {
-                    Ok(held) => held.get(nth).copied().ok_or_else(nonsense),
+                outcomes[index] = match &held {
+                    Ok(held) => held.get(nth).copied().ok_or_else(unexpected_reply),
                     Err(error) => Err(error.clone()),
                 };
             }
         }
-        answers
+        outcomes
     }
 
     /// The connection for a claim: always the same one, so that requests keep their order.
@@ -136,18 +136,18 @@ impl Leases {
 
     pub(super) async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
         let rows = self.slots[0].run(request::holder(key)).await?;
-        let held = |row| request::held_by(row).ok_or_else(nonsense);
+        let held = |row| request::held_by(row).ok_or_else(unexpected_reply);
         rows.into_iter().next().map(held).transpose()
     }
 
     pub(super) async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
         let rows = self.slots[0].run(held_locks::held_locks(prefix)).await?;
-        held_locks::held(rows, prefix).ok_or_else(nonsense)
+        held_locks::held(rows, prefix).ok_or_else(unexpected_reply)
     }
 
     pub(super) async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
         let rows = self.slot_of(key).run(held_locks::force_release(key)).await?;
-        held_locks::force_released(rows).ok_or_else(nonsense)
+        held_locks::force_released(rows).ok_or_else(unexpected_reply)
     }
 
     pub(super) async fn ping(&self) -> Result<(), StoreError> {
@@ -155,6 +155,6 @@ impl Leases {
     }
 }
 
-fn nonsense() -> StoreError {
-    StoreError::new("the server's answer makes no sense")
+fn unexpected_reply() -> StoreError {
+    StoreError::new("the server sent an unexpected reply")
 }

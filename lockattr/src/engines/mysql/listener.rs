@@ -54,9 +54,9 @@ impl Listener {
         !self.notifications.subscribers.all().is_empty()
     }
 
-    /// Notes the server's clock in the answer to a request that was sent at `asked`.
-    pub(super) fn saw_clock(&self, asked: Instant, micros: u64) {
-        self.notifications.saw_clock(asked, micros);
+    /// Notes the server's clock in the answer to a request that was sent at `sent_at`.
+    pub(super) fn saw_clock(&self, sent_at: Instant, micros: u64) {
+        self.notifications.saw_clock(sent_at, micros);
     }
 
     /// Returns where this runtime listens. Begins to listen if it did not.
@@ -90,7 +90,7 @@ struct ListenerConnections {
 impl ListenerTask {
     async fn run(self, attempt: Attempt<Listening>) {
         let id = attempt.id;
-        let _forgets = ForgetListener { task: &self, id };
+        let _forget = ForgetListener { task: &self, id };
         let connected = ListenerConnections::connect(&self.config).await;
         let (until, dropped) = oneshot::channel();
         let outcome = match &connected {
@@ -106,9 +106,9 @@ impl ListenerTask {
         }
     }
 
-    fn deliver(&self, news: Vec<(Vec<u8>, Vec<u8>)>) {
+    fn deliver(&self, messages: Vec<(Vec<u8>, Vec<u8>)>) {
         let Some(listener) = self.listener.upgrade() else { return };
-        for (subscriber, message) in news {
+        for (subscriber, message) in messages {
             let subscriber = String::from_utf8_lossy(&subscriber);
             let id = u64::from_str_radix(&subscriber, 16);
             // Names are text, and so are all messages about them.
@@ -139,13 +139,17 @@ impl ListenerConnections {
         let reader = Live::connect(config, None).await?.connection;
         let sleeper = Live::connect(config, None).await?.connection;
         let name: Name = format!("{:016x}:{}", rand::random::<u64>(), sleeper.id()).into();
-        let mut ears = Self { sleeper, reader, name };
-        let take =
-            format!("DO GET_LOCK('lockattr:{0}', 0), GET_LOCK('lockattr:sleep:{0}', 0)", ears.name);
-        match timeout(config.timing.connect_timeout, ears.reader.query_drop(take)).await {
-            Ok(Ok(())) => Ok(ears),
+        let mut connections = Self { sleeper, reader, name };
+        let acquire_locks = format!(
+            "DO GET_LOCK('lockattr:{0}', 0), GET_LOCK('lockattr:sleep:{0}', 0)",
+            connections.name
+        );
+        match timeout(config.timing.connect_timeout, connections.reader.query_drop(acquire_locks))
+            .await
+        {
+            Ok(Ok(())) => Ok(connections),
             Ok(Err(error)) => Err(error_from(&config.address, error).not_sent()),
-            Err(_) => Err(gone().not_sent()),
+            Err(_) => Err(no_reply().not_sent()),
         }
     }
 
@@ -164,7 +168,7 @@ impl ListenerConnections {
                 tokio::select! {
                     _ = &mut dropped => break,
                     _ = heartbeat.tick() => {
-                        match timeout(limit, clear_up(&mut reader)).await {
+                        match timeout(limit, delete_undeliverable(&mut reader)).await {
                             Ok(Err(error)) if ends_connection(&error) => break,
                             // It yields to any conflicting transaction.
                             Ok(_) => {}
@@ -177,7 +181,7 @@ impl ListenerConnections {
                             Some(true) => {
                                 let read = reader.exec("CALL lockattr_v1_news(?)", (&*name,));
                                 match timeout(limit, read).await {
-                                    Ok(Ok(news)) => listening.deliver(news),
+                                    Ok(Ok(messages)) => listening.deliver(messages),
                                     Ok(Err(_)) | Err(_) => break,
                                 }
                             }
@@ -192,9 +196,9 @@ impl ListenerConnections {
         // From here on no message arrives, and unread ones are deleted. The other connection would
         // sleep on.
         let end = async {
-            let silent = format!("DO RELEASE_LOCK('lockattr:{name}')");
-            reader.query_drop(silent).await?;
-            clear_up(&mut reader).await?;
+            let unregister = format!("DO RELEASE_LOCK('lockattr:{name}')");
+            reader.query_drop(unregister).await?;
+            delete_undeliverable(&mut reader).await?;
             reader.query_drop(format!("KILL {sleeper_id}")).await
         };
         let _in_time = timeout(limit, end).await;
@@ -205,14 +209,14 @@ impl ListenerConnections {
 
 /// Deletes the messages for processes that are gone, because no other process would. Also checks
 /// the connection. Selects them first, because that locks nothing.
-async fn clear_up(reader: &mut Conn) -> Result<(), Error> {
-    let unheard =
+async fn delete_undeliverable(reader: &mut Conn) -> Result<(), Error> {
+    let undeliverable =
         "SELECT id FROM lockattr_news WHERE IS_USED_LOCK(CONCAT('lockattr:', ear)) IS NULL";
-    let unheard: Vec<u64> = reader.query(unheard).await?;
-    if unheard.is_empty() {
+    let undeliverable: Vec<u64> = reader.query(undeliverable).await?;
+    if undeliverable.is_empty() {
         return Ok(());
     }
-    let ids = unheard.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+    let ids = undeliverable.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
     reader.query_drop(format!("DELETE FROM lockattr_news WHERE id IN ({ids})")).await
 }
 
@@ -237,6 +241,6 @@ async fn wait_for_notification(sleeper: &mut Conn, name: &Name, limit: Duration)
 
 const INTERRUPTED: u16 = 1317;
 
-fn gone() -> StoreError {
-    StoreError::new("it does not tell any more what is waited for")
+fn no_reply() -> StoreError {
+    StoreError::new("the listening connection did not reply in time")
 }

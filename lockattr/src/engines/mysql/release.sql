@@ -11,8 +11,8 @@ BEGIN
   DECLARE v_mode VARBINARY(1);
   DECLARE v_token VARBINARY(32);
   DECLARE v_ear VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin;
-  DECLARE v_bells LONGTEXT CHARACTER SET ascii COLLATE ascii_bin DEFAULT '';
-  DECLARE v_length, v_served, v_heard INT DEFAULT 0;
+  DECLARE v_wakes LONGTEXT CHARACTER SET ascii COLLATE ascii_bin DEFAULT '';
+  DECLARE v_length, v_served, v_delivered INT DEFAULT 0;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
 
   SET p_held = 0;
@@ -58,11 +58,11 @@ BEGIN
     END IF;
   END WHILE;
 
-  CALL lockattr_v1_serve(v_ids, NULL, v_now, v_bells, v_number, v_served);
+  CALL lockattr_v1_serve(v_ids, NULL, v_now, v_wakes, v_number, v_served);
   WHILE LENGTH(v_had) > 0 DO
     SET v_id = LEFT(v_had, 32), v_ends = SUBSTRING(v_had, 33, 20), v_had = SUBSTRING(v_had, 53);
     IF p_after = 0 THEN
-      CALL lockattr_v1_sooner(v_id, v_ends, v_now, v_bells);
+      CALL lockattr_v1_sooner(v_id, v_ends, v_now, v_wakes);
     ELSE
       -- The lease ends at another time than the waiters expect.
       SET v_came = 0;
@@ -72,12 +72,12 @@ BEGIN
           FROM lockattr_line WHERE id = v_id AND came > v_ends ORDER BY came LIMIT 1;
         IF v_came IS NOT NULL THEN
           CALL lockattr_v1_tell(v_ear, v_token,
-            CONCAT('later ', v_token, ' ', p_after DIV 1000 + 1), v_bells, v_heard);
+            CONCAT('later ', v_token, ' ', p_after DIV 1000 + 1), v_wakes, v_delivered);
         END IF;
       END WHILE;
     END IF;
   END WHILE;
   COMMIT;
-  CALL lockattr_v1_ring(v_bells);
+  CALL lockattr_v1_ring(v_wakes);
   SET p_held = p_held = p_count;
 END

@@ -8,7 +8,7 @@ CREATE PROCEDURE lockattr_v1_releases(IN p_items LONGBLOB)
 BEGIN
   DECLARE v_length, v_held INT;
   DECLARE v_token VARBINARY(32);
-  DECLARE v_answers LONGTEXT CHARACTER SET ascii COLLATE ascii_bin DEFAULT '';
+  DECLARE v_results LONGTEXT CHARACTER SET ascii COLLATE ascii_bin DEFAULT '';
   WHILE LENGTH(p_items) > 0 DO
     SET v_length = SUBSTRING(p_items, 5, 8), v_token = SUBSTRING(p_items, 13 + v_length, 32);
     SET v_held = LEFT(p_items, 4) = 1 AND SUBSTRING(p_items, 45 + v_length, 20) = 0;
@@ -27,7 +27,7 @@ BEGIN
       CALL lockattr_v1_release(LEFT(p_items, 4), SUBSTRING(p_items, 13, v_length), v_token,
         SUBSTRING(p_items, 45 + v_length, 20), v_held);
     END IF;
-    SET v_answers = CONCAT(v_answers, v_held), p_items = SUBSTRING(p_items, 65 + v_length);
+    SET v_results = CONCAT(v_results, v_held), p_items = SUBSTRING(p_items, 65 + v_length);
   END WHILE;
-  SELECT v_answers;
+  SELECT v_results;
 END

@@ -10,7 +10,7 @@ BEGIN
   DECLARE v_names LONGBLOB;
   DECLARE v_id BINARY(32);
   DECLARE v_token VARBINARY(32);
-  DECLARE v_answers LONGTEXT CHARACTER SET ascii COLLATE ascii_bin DEFAULT '';
+  DECLARE v_results LONGTEXT CHARACTER SET ascii COLLATE ascii_bin DEFAULT '';
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
   START TRANSACTION;
   WHILE LENGTH(p_items) > 0 DO
@@ -34,8 +34,8 @@ BEGIN
         WHERE id = v_id AND seat IN ('', v_token) AND token = v_token AND ends - v_now > 0;
       SET v_held = v_held + ROW_COUNT();
     END WHILE;
-    SET v_answers = CONCAT(v_answers, v_held = v_count);
+    SET v_results = CONCAT(v_results, v_held = v_count);
   END WHILE;
   COMMIT;
-  SELECT v_answers;
+  SELECT v_results;
 END

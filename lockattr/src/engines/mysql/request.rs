@@ -5,7 +5,7 @@ use std::time::Duration;
 use mysql_async::{Params, Row, Value};
 
 use super::worker::{Query, SendPolicy};
-use crate::store::answers::held_each;
+use crate::store::held_flags::held_each;
 use crate::store::held_lock_rows::from_micros;
 use crate::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, MAX_RECHECK, ReleaseRequest, RenewRequest,
@@ -14,8 +14,8 @@ use crate::store::{
 use crate::{FencingToken, Holder};
 
 /// `acquire.sql` for a claim, whose messages go to `subscription`.
-pub(super) fn acquire(asked: &AcquireRequest, subscription: &str) -> Query {
-    let AcquireRequest { claim, ttl, waiting, .. } = asked;
+pub(super) fn acquire(request: &AcquireRequest, subscription: &str) -> Query {
+    let AcquireRequest { claim, ttl, waiting, .. } = request;
     let (mode, permits) = match claim.sharing() {
         Sharing::Exclusive => ("x", 0),
         Sharing::Shared => ("s", 0),
@@ -82,11 +82,11 @@ fn names(claim: &Claim) -> Vec<u8> {
     }
 }
 
-fn add(items: &mut Vec<u8>, claim: &Claim, number: u64) {
+fn add(items: &mut Vec<u8>, claim: &Claim, value: u64) {
     let names = names(claim);
     items.extend(format!("{:04}{:08}", claim.keys().len(), names.len()).bytes());
     items.extend(names);
-    items.extend(format!("{}{number:020}", claim.token()).bytes());
+    items.extend(format!("{}{value:020}", claim.token()).bytes());
 }
 
 /// Reads the answer of `acquire.sql`, and the server's clock in it.
@@ -95,10 +95,13 @@ pub(super) fn granted(rows: Vec<Row>, queued: bool) -> Option<(AcquireOutcome, O
     read_acquire(mysql_async::from_row_opt(row).ok()?, queued)
 }
 
-pub(super) fn read_acquire(columns: Answer, queued: bool) -> Option<(AcquireOutcome, Option<u64>)> {
-    let (number, contended, value, left, clock) = columns;
-    if let Some(number) = number {
-        let fencing = FencingToken::read(number)?;
+pub(super) fn read_acquire(
+    columns: AcquireRow,
+    queued: bool,
+) -> Option<(AcquireOutcome, Option<u64>)> {
+    let (counter, contended, value, left, clock) = columns;
+    if let Some(counter) = counter {
+        let fencing = FencingToken::read(counter)?;
         return Some((
             AcquireOutcome::Acquired { fencing, contended: contended == Some(1) },
             clock,
@@ -111,7 +114,7 @@ pub(super) fn read_acquire(columns: Answer, queued: bool) -> Option<(AcquireOutc
     Some((AcquireOutcome::Held { holder, queued }, clock))
 }
 
-pub(super) type Answer = (Option<u64>, Option<i64>, Option<Vec<u8>>, Option<i64>, Option<u64>);
+pub(super) type AcquireRow = (Option<u64>, Option<i64>, Option<Vec<u8>>, Option<i64>, Option<u64>);
 
 /// Reads the answer to [`holder`].
 pub(super) fn held_by(row: Row) -> Option<Holder> {
@@ -121,9 +124,8 @@ pub(super) fn held_by(row: Row) -> Option<Holder> {
 
 /// Reads whether each claim of a batch held its locks.
 pub(super) fn held(rows: Vec<Row>) -> Option<Vec<bool>> {
-    let answers: Vec<u8> =
-        mysql_async::from_row_opt::<(Vec<u8>,)>(rows.into_iter().next()?).ok()?.0;
-    held_each(&answers)
+    let flags: Vec<u8> = mysql_async::from_row_opt::<(Vec<u8>,)>(rows.into_iter().next()?).ok()?.0;
+    held_each(&flags)
 }
 
 /// Longer than any lease, and small enough to be added to a clock.

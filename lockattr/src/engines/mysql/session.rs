@@ -24,8 +24,8 @@ const WAIT_SECONDS: i64 = 31_536_000;
 
 /// A command to a session. It names its claim, because the session may serve another one by then.
 pub(super) enum Command {
-    Take {
-        asked: AcquireRequest,
+    Acquire {
+        request: AcquireRequest,
         handle: UnboundedSender<Command>,
         reply: oneshot::Sender<Result<AcquireOutcome, StoreError>>,
     },
@@ -61,7 +61,7 @@ struct Held {
 }
 
 /// The answer of `session.sql`.
-type LockAnswer = (Option<i64>, Option<u64>, String);
+type LockRow = (Option<i64>, Option<u64>, String);
 
 /// The session cannot continue.
 struct SessionEnded;
@@ -86,15 +86,15 @@ impl Session {
                 Err(_) => return,
             };
             let outcome = match command {
-                Command::Take { asked, handle, reply } => {
-                    self.take(&asked, handle, reply, commands).await
+                Command::Acquire { request, handle, reply } => {
+                    self.acquire(&request, handle, reply, commands).await
                 }
                 Command::Renew { token, reply, .. } if self.token != Some(token) => {
-                    let _nobody_waits = reply.send(RenewOutcome::NotHeld);
+                    let _no_receiver = reply.send(RenewOutcome::NotHeld);
                     continue;
                 }
                 Command::Release { token, reply, .. } if self.token != Some(token) => {
-                    let _nobody_waits = reply.send(ReleaseOutcome::NotHeld);
+                    let _no_receiver = reply.send(ReleaseOutcome::NotHeld);
                     continue;
                 }
                 Command::Renew { ttl, reply, .. } => self.renew(ttl, reply).await,
@@ -108,17 +108,17 @@ impl Session {
         }
     }
 
-    async fn take(
+    async fn acquire(
         &mut self,
-        asked: &AcquireRequest,
+        request: &AcquireRequest,
         handle: UnboundedSender<Command>,
         reply: oneshot::Sender<Result<AcquireOutcome, StoreError>>,
         commands: &mut UnboundedReceiver<Command>,
     ) -> Result<(), SessionEnded> {
-        let token = asked.claim.token();
+        let token = request.claim.token();
         if !self.sessions.upgrade().is_some_and(|sessions| sessions.is_session_of(token, &handle)) {
             // The claim asked twice, and ended with the first answer.
-            let _nobody_waits = reply.send(Err(too_late()));
+            let _no_receiver = reply.send(Err(too_late()));
             return Ok(());
         }
         self.token = Some(token);
@@ -126,86 +126,86 @@ impl Session {
             match Live::connect(&self.config, None).await {
                 Ok(live) => self.connection = Some(live.connection),
                 Err(error) => {
-                    let _nobody_waits = reply.send(Err(error));
+                    let _no_receiver = reply.send(Err(error));
                     return Err(SessionEnded);
                 }
             }
         }
         let Some(connection) = &mut self.connection else { return Err(SessionEnded) };
         let limit = self.config.timing.response_timeout;
-        let got = match timeout(limit, get(connection, &asked.claim, 0)).await {
-            Ok(Ok(got)) => got,
+        let row = match timeout(limit, acquire_lock(connection, &request.claim, 0)).await {
+            Ok(Ok(row)) => row,
             Ok(Err(error)) => {
-                let _nobody_waits = reply.send(Err(error_from(&self.config.address, error)));
+                let _no_receiver = reply.send(Err(error_from(&self.config.address, error)));
                 return Err(SessionEnded);
             }
             Err(_) => {
                 let sentence = format!("no answer from {} within {limit:?}", self.config.address);
-                let _nobody_waits = reply.send(Err(StoreError::new(sentence)));
+                let _no_receiver = reply.send(Err(StoreError::new(sentence)));
                 return Err(SessionEnded);
             }
         };
-        let (Some(1), Some(number), lock) = got else {
-            let waits = asked.waiting != Waiting::Not;
-            let queued = waits.then_some(MAX_RECHECK);
-            let _nobody_waits = reply.send(Ok(AcquireOutcome::Held { holder: None, queued }));
-            if waits {
+        let (Some(1), Some(counter), lock) = row else {
+            let may_wait = request.waiting != Waiting::Not;
+            let queued = may_wait.then_some(MAX_RECHECK);
+            let _no_receiver = reply.send(Ok(AcquireOutcome::Held { holder: None, queued }));
+            if may_wait {
                 drop(handle);
-                return self.wait(asked, commands).await;
+                return self.wait(request, commands).await;
             }
             self.finish_claim(handle);
             return Ok(());
         };
         if self.held.is_some() {
             // The session held it already, and a session can hold a lock several times.
-            let once_less = connection.exec_drop("DO RELEASE_LOCK(?)", (&lock,));
-            if !matches!(timeout(limit, once_less).await, Ok(Ok(()))) {
+            let release_once = connection.exec_drop("DO RELEASE_LOCK(?)", (&lock,));
+            if !matches!(timeout(limit, release_once).await, Ok(Ok(()))) {
                 return Err(SessionEnded);
             }
         }
-        self.held = Some(Held { lock, ttl: asked.ttl });
+        self.held = Some(Held { lock, ttl: request.ttl });
         // The server does not report whether others wait, so assume that they do.
-        let fencing = FencingToken::from_counter(number);
-        let _nobody_waits = reply.send(Ok(AcquireOutcome::Acquired { fencing, contended: true }));
+        let fencing = FencingToken::from_counter(counter);
+        let _no_receiver = reply.send(Ok(AcquireOutcome::Acquired { fencing, contended: true }));
         Ok(())
     }
 
     /// Waits on the server until it grants the lock or the claim gives up.
     async fn wait(
         &mut self,
-        asked: &AcquireRequest,
+        request: &AcquireRequest,
         commands: &mut UnboundedReceiver<Command>,
     ) -> Result<(), SessionEnded> {
         let Some(mut connection) = self.connection.take() else { return Err(SessionEnded) };
-        let (claim, ttl) = (&asked.claim, asked.ttl);
+        let (claim, ttl) = (&request.claim, request.ttl);
         let id = connection.id();
         let outcome = {
-            let mut waiting = Box::pin(get(&mut connection, claim, WAIT_SECONDS));
+            let mut waiting = Box::pin(acquire_lock(&mut connection, claim, WAIT_SECONDS));
             loop {
                 tokio::select! {
                     biased;
-                    got = &mut waiting => break got,
+                    row = &mut waiting => break row,
                     command = commands.recv() => match command {
-                        Some(Command::Take { asked: other, reply, .. })
+                        Some(Command::Acquire { request: other, reply, .. })
                             if other.claim.token() != claim.token() =>
                         {
-                            let _nobody_waits = reply.send(Err(too_late()));
+                            let _no_receiver = reply.send(Err(too_late()));
                         }
-                        Some(Command::Take { reply, .. }) => {
+                        Some(Command::Acquire { reply, .. }) => {
                             let held = AcquireOutcome::Held { holder: None, queued: Some(MAX_RECHECK) };
-                            let _nobody_waits = reply.send(Ok(held));
+                            let _no_receiver = reply.send(Ok(held));
                         }
                         Some(Command::Renew { reply, .. }) => {
-                            let _nobody_waits = reply.send(RenewOutcome::NotHeld);
+                            let _no_receiver = reply.send(RenewOutcome::NotHeld);
                         }
                         Some(Command::Release { token, reply, .. }) if token != claim.token() => {
-                            let _nobody_waits = reply.send(ReleaseOutcome::NotHeld);
+                            let _no_receiver = reply.send(ReleaseOutcome::NotHeld);
                         }
                         // End the session on the server. Otherwise the server notices late that the
                         // waiter is gone, and may grant it the lock meanwhile.
                         Some(Command::Release { reply, .. }) => {
                             self.end(id).await;
-                            let _nobody_waits = reply.send(ReleaseOutcome::NotHeld);
+                            let _no_receiver = reply.send(ReleaseOutcome::NotHeld);
                             drop(waiting);
                             abandon(connection);
                             return Err(SessionEnded);
@@ -224,9 +224,9 @@ impl Session {
         let Some(sessions) = self.sessions.upgrade() else { return Err(SessionEnded) };
         let subscriber = sessions.subscribers.get(claim.token().subscriber());
         match outcome {
-            Ok((Some(1), Some(number), lock)) => {
+            Ok((Some(1), Some(counter), lock)) => {
                 self.held = Some(Held { lock, ttl });
-                let fencing = FencingToken::from_counter(number);
+                let fencing = FencingToken::from_counter(counter);
                 if let Some(subscriber) = subscriber {
                     let grant = Grant::new(fencing, Instant::now(), true);
                     subscriber.granted(claim.token(), grant);
@@ -248,21 +248,21 @@ impl Session {
         reply: oneshot::Sender<RenewOutcome>,
     ) -> Result<(), SessionEnded> {
         let (Some(connection), Some(held)) = (&mut self.connection, &mut self.held) else {
-            let _nobody_waits = reply.send(RenewOutcome::NotHeld);
+            let _no_receiver = reply.send(RenewOutcome::NotHeld);
             return Ok(());
         };
         held.ttl = ttl;
         let ours = "SELECT IS_USED_LOCK(?) = CONNECTION_ID()";
-        let asking = connection.exec_first::<Option<i64>, _, _>(ours, (&held.lock,));
+        let query = connection.exec_first::<Option<i64>, _, _>(ours, (&held.lock,));
         // Longer than the caller waits: giving up the connection would give up the lock. After the
         // TTL, the holder no longer relies on it.
-        match timeout(ttl, asking).await {
+        match timeout(ttl, query).await {
             Ok(Ok(Some(Some(1)))) => {
-                let _nobody_waits = reply.send(RenewOutcome::Renewed);
+                let _no_receiver = reply.send(RenewOutcome::Renewed);
                 Ok(())
             }
             _ => {
-                let _nobody_waits = reply.send(RenewOutcome::NotHeld);
+                let _no_receiver = reply.send(RenewOutcome::NotHeld);
                 Err(SessionEnded)
             }
         }
@@ -276,29 +276,29 @@ impl Session {
     ) -> Result<(), SessionEnded> {
         let (Some(connection), Some(Held { lock, .. })) = (&mut self.connection, self.held.take())
         else {
-            let _nobody_waits = reply.send(ReleaseOutcome::NotHeld);
+            let _no_receiver = reply.send(ReleaseOutcome::NotHeld);
             return Err(SessionEnded);
         };
         let mut reply = Some(reply);
         if !after.is_zero() {
-            let _nobody_waits = reply.take().map(|reply| reply.send(ReleaseOutcome::Released));
+            let _no_receiver = reply.take().map(|reply| reply.send(ReleaseOutcome::Released));
             sleep(after).await;
         }
-        let asking = connection.exec_first::<Option<i64>, _, _>("SELECT RELEASE_LOCK(?)", (lock,));
+        let query = connection.exec_first::<Option<i64>, _, _>("SELECT RELEASE_LOCK(?)", (lock,));
         // Without an answer, the lock ends with the connection.
-        let answer = match timeout(self.config.timing.response_timeout, asking).await {
+        let outcome = match timeout(self.config.timing.response_timeout, query).await {
             Ok(Ok(Some(Some(1)))) => Ok(ReleaseOutcome::Released),
             Ok(Ok(_)) => Ok(ReleaseOutcome::NotHeld),
             Ok(Err(_)) => Err(Some(ReleaseOutcome::NotHeld)),
             Err(_) => Err(None),
         };
-        let usable = answer.is_ok();
+        let usable = outcome.is_ok();
         if usable {
             self.finish_claim(handle);
         }
         // Without an answer, the caller has timed out already.
-        if let (Ok(answer) | Err(Some(answer)), Some(reply)) = (answer, reply) {
-            let _nobody_waits = reply.send(answer);
+        if let (Ok(outcome) | Err(Some(outcome)), Some(reply)) = (outcome, reply) {
+            let _no_receiver = reply.send(outcome);
         }
         if usable { Ok(()) } else { Err(SessionEnded) }
     }
@@ -323,7 +323,7 @@ impl Session {
         let Ok(mut live) = Live::connect(&self.config, None).await else { return };
         let end = live.connection.query_drop(format!("KILL {id}"));
         let _in_time = timeout(self.config.timing.response_timeout, end).await;
-        live.leave();
+        live.abandon();
     }
 }
 
@@ -346,13 +346,17 @@ impl Drop for Session {
 }
 
 fn too_late() -> StoreError {
-    StoreError::new("the connection serves another claim by now").not_sent()
+    StoreError::new("the connection serves another claim now").not_sent()
 }
 
-async fn get(connection: &mut Conn, claim: &Claim, seconds: i64) -> Result<LockAnswer, Error> {
+async fn acquire_lock(
+    connection: &mut Conn,
+    claim: &Claim,
+    seconds: i64,
+) -> Result<LockRow, Error> {
     let call = "CALL lockattr_v1_session(?, ?)";
-    let got = connection.exec_first(call, (claim.key().name().as_bytes(), seconds)).await?;
-    got.ok_or_else(|| Error::Other("the procedure answered nothing".into()))
+    let row = connection.exec_first(call, (claim.key().name().as_bytes(), seconds)).await?;
+    row.ok_or_else(|| Error::Other("the procedure returned no row".into()))
 }
 
 #[cfg(test)]
@@ -396,11 +400,11 @@ mod tests {
         handle.send(Command::Renew { token, ttl: Duration::from_secs(9), reply }).ok().unwrap();
         tokio::select! {
             biased;
-            () = session.serve(&mut commands) => panic!("its connection is given up"),
+            () = session.serve(&mut commands) => panic!("its connection was closed"),
             released = released => assert_eq!(released.unwrap(), ReleaseOutcome::NotHeld),
         }
         assert_eq!(renewed.await.unwrap(), RenewOutcome::NotHeld);
-        assert!(session.held.is_some(), "it was given back");
+        assert!(session.held.is_some(), "it was released");
         drop(sessions);
     }
 
@@ -409,11 +413,11 @@ mod tests {
     async fn what_an_earlier_claim_asks_late_is_not_asked() {
         let (mut session, _sessions, [served, earlier]) = served();
         let (handle, mut commands) = unbounded_channel();
-        let (reply, answer) = oneshot::channel();
-        let asked = AcquireRequest::new(earlier, Duration::from_secs(9));
-        let outcome = session.take(&asked, handle, reply, &mut commands).await;
-        assert!(outcome.is_ok(), "its connection is given up");
-        assert!(answer.await.unwrap().unwrap_err().is_not_sent());
+        let (reply, response) = oneshot::channel();
+        let request = AcquireRequest::new(earlier, Duration::from_secs(9));
+        let outcome = session.acquire(&request, handle, reply, &mut commands).await;
+        assert!(outcome.is_ok(), "its connection was closed");
+        assert!(response.await.unwrap().unwrap_err().is_not_sent());
         assert!(session.held.is_some() && session.token == Some(served.token()));
     }
 }

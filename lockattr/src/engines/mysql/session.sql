@@ -7,11 +7,11 @@ CREATE PROCEDURE lockattr_v1_session(IN p_name VARBINARY(8192), IN p_seconds INT
   SQL SECURITY INVOKER
 BEGIN
   DECLARE v_lock VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin;
-  DECLARE v_got INT;
+  DECLARE v_acquired INT;
   DECLARE v_number BIGINT;
   SET v_lock = CONCAT('lockattr:lock:', LEFT(SHA2(CONCAT(DATABASE(), '/', p_name), 256), 50));
-  SET v_got = GET_LOCK(v_lock, p_seconds);
-  IF v_got = 1 THEN
+  SET v_acquired = GET_LOCK(v_lock, p_seconds);
+  IF v_acquired = 1 THEN
     -- As lockattr_v1_count does, without a call.
     SET v_number = TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6));
     INSERT INTO lockattr_fence (slot, last) VALUES (ORD(UNHEX(SHA2(p_name, 256))), v_number)
@@ -20,5 +20,5 @@ BEGIN
       SET v_number = LAST_INSERT_ID();
     END IF;
   END IF;
-  SELECT v_got, v_number, v_lock;
+  SELECT v_acquired, v_number, v_lock;
 END

@@ -52,86 +52,84 @@ impl Sessions {
 
     pub(super) async fn acquire(
         self: &Arc<Self>,
-        asked: &AcquireRequest,
+        request: &AcquireRequest,
     ) -> Result<AcquireOutcome, StoreError> {
-        let token = asked.claim.token();
-        let session = match self.of(token) {
+        let token = request.claim.token();
+        let session = match self.session_of(token) {
             Some(session) => session,
             None => self.begin(token)?,
         };
-        let (reply, answer) = oneshot::channel();
-        let (asked, handle) = (asked.clone(), session.clone());
-        let _ended = session.send(Command::Take { asked, handle, reply });
+        let (reply, response) = oneshot::channel();
+        let (request, handle) = (request.clone(), session.clone());
+        let _ended = session.send(Command::Acquire { request, handle, reply });
         drop(session);
         let limit = self.config.timing.connect_timeout + self.config.timing.response_timeout;
-        self.answer(answer, limit).await.unwrap_or_else(|| Err(self.silent(limit)))
+        self.await_response(response, limit).await.unwrap_or_else(|| Err(self.no_reply(limit)))
     }
 
     pub(super) async fn renew(&self, renewal: &RenewRequest) -> Result<RenewOutcome, StoreError> {
         // Without its connection, the lock is lost.
         let token = renewal.claim.token();
-        let Some(session) = self.of(token) else { return Ok(RenewOutcome::NotHeld) };
-        let (reply, answer) = oneshot::channel();
+        let Some(session) = self.session_of(token) else { return Ok(RenewOutcome::NotHeld) };
+        let (reply, response) = oneshot::channel();
         let _ended = session.send(Command::Renew { token, ttl: renewal.ttl, reply });
         let limit = self.config.timing.response_timeout;
-        match timeout(limit, answer).await {
-            Ok(answer) => Ok(answer.unwrap_or(RenewOutcome::NotHeld)),
-            Err(_) => Err(self.silent(limit)),
+        match timeout(limit, response).await {
+            Ok(outcome) => Ok(outcome.unwrap_or(RenewOutcome::NotHeld)),
+            Err(_) => Err(self.no_reply(limit)),
         }
     }
 
     pub(super) async fn release(
         &self,
-        releasing: &ReleaseRequest,
+        release: &ReleaseRequest,
     ) -> Result<ReleaseOutcome, StoreError> {
-        let token = releasing.claim.token();
-        let Some(session) = self.of(token) else { return Ok(ReleaseOutcome::NotHeld) };
-        let (reply, answer) = oneshot::channel();
+        let token = release.claim.token();
+        let Some(session) = self.session_of(token) else { return Ok(ReleaseOutcome::NotHeld) };
+        let (reply, response) = oneshot::channel();
         let handle = session.clone();
-        let _ended =
-            session.send(Command::Release { token, after: releasing.after, handle, reply });
+        let _ended = session.send(Command::Release { token, after: release.after, handle, reply });
         drop(session);
         let limit = self.config.timing.response_timeout;
-        match timeout(limit, answer).await {
-            Ok(answer) => Ok(answer.unwrap_or(ReleaseOutcome::NotHeld)),
-            Err(_) => Err(self.silent(limit)),
+        match timeout(limit, response).await {
+            Ok(outcome) => Ok(outcome.unwrap_or(ReleaseOutcome::NotHeld)),
+            Err(_) => Err(self.no_reply(limit)),
         }
     }
 
     /// Whether the lock is held: the server reports only the connection that holds it.
     pub(super) async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
         let mut live = Live::connect(&self.config, None).await?;
-        let asking =
-            live.connection.exec_first::<Option<u64>, _, _>(LOCK_CONNECTION, (key.name(),));
+        let query = live.connection.exec_first::<Option<u64>, _, _>(LOCK_CONNECTION, (key.name(),));
         let limit = self.config.timing.response_timeout;
-        let answer = match timeout(limit, asking).await {
-            Ok(answer) => answer.map_err(|error| error_from(&self.config.address, error)),
-            Err(_) => Err(self.silent(limit)),
+        let found = match timeout(limit, query).await {
+            Ok(found) => found.map_err(|error| error_from(&self.config.address, error)),
+            Err(_) => Err(self.no_reply(limit)),
         };
-        live.leave();
-        Ok(answer?.flatten().map(|_| Holder::default()))
+        live.abandon();
+        Ok(found?.flatten().map(|_| Holder::default()))
     }
 
     /// Ends the connection that holds the lock. Other locks are safe: each has its own connection.
     pub(super) async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
         let mut live = Live::connect(&self.config, None).await?;
-        let asking = async {
+        let query = async {
             let id: Option<Option<u64>> =
                 live.connection.exec_first(LOCK_CONNECTION, (key.name(),)).await?;
             let Some(id) = id.flatten() else { return Ok(None) };
             Ok(Some((id, live.connection.query_drop(format!("KILL {id}")).await)))
         };
         let limit = self.config.timing.response_timeout;
-        let answer: Result<_, Error> = match timeout(limit, asking).await {
-            Ok(answer) => answer,
+        let killed: Result<_, Error> = match timeout(limit, query).await {
+            Ok(killed) => killed,
             Err(_) => {
-                live.leave();
-                return Err(self.silent(limit));
+                live.abandon();
+                return Err(self.no_reply(limit));
             }
         };
-        live.leave();
+        live.abandon();
         let failed = |error| error_from(&self.config.address, error);
-        match answer.map_err(failed)? {
+        match killed.map_err(failed)? {
             None => Ok(false),
             // The connection has ended meanwhile.
             Some((_, Ok(()) | Err(Error::Server(ServerError { code: NO_SUCH_THREAD, .. })))) => {
@@ -139,8 +137,8 @@ impl Sessions {
             }
             Some((id, Err(Error::Server(ServerError { code: NOT_OWNER, .. })))) => {
                 let sentence = format!(
-                    "{}: the connection that has it is another user's: end it as one who may, with \
-                     `KILL {id}`",
+                    "{}: a connection of another user holds the lock: end it as a user with the right to, \
+                     with `KILL {id}`",
                     self.config.address
                 );
                 Err(StoreError::new(sentence).not_sent())
@@ -150,7 +148,7 @@ impl Sessions {
     }
 
     pub(super) async fn ping(&self) -> Result<(), StoreError> {
-        Live::connect(&self.config, None).await.map(|live| drop(live.leave()))
+        Live::connect(&self.config, None).await.map(|live| drop(live.abandon()))
     }
 
     /// Ends a claim. Its connection may serve another one, or has ended.
@@ -183,7 +181,7 @@ impl Sessions {
     }
 
     /// The session of a claim, if it still has one.
-    fn of(&self, token: OwnerToken) -> Option<SessionHandle> {
+    fn session_of(&self, token: OwnerToken) -> Option<SessionHandle> {
         let mut tokens = self.tokens();
         let session = tokens.get(&token)?;
         if session.is_closed() {
@@ -196,7 +194,7 @@ impl Sessions {
     /// A session for this claim: an idle one, or one that connects.
     fn begin(self: &Arc<Self>, token: OwnerToken) -> Result<SessionHandle, StoreError> {
         let runtime = Handle::try_current().map_err(|_| {
-            StoreError::new("it can only be asked inside a tokio runtime").not_sent()
+            StoreError::new("this store can only be used inside a tokio runtime").not_sent()
         })?;
         let idle = {
             let mut idle = self.idle();
@@ -213,16 +211,16 @@ impl Sessions {
         Ok(session)
     }
 
-    async fn answer<T>(
+    async fn await_response<T>(
         &self,
-        answer: oneshot::Receiver<Result<T, StoreError>>,
+        response: oneshot::Receiver<Result<T, StoreError>>,
         limit: Duration,
     ) -> Option<Result<T, StoreError>> {
-        let ended = || StoreError::new("the connection that was to have the lock has ended");
-        Some(timeout(limit, answer).await.ok()?.unwrap_or_else(|_| Err(ended())))
+        let ended = || StoreError::new("the connection that was to hold the lock has ended");
+        Some(timeout(limit, response).await.ok()?.unwrap_or_else(|_| Err(ended())))
     }
 
-    fn silent(&self, limit: Duration) -> StoreError {
+    fn no_reply(&self, limit: Duration) -> StoreError {
         StoreError::new(format!("no answer from {} within {limit:?}", self.config.address))
     }
 

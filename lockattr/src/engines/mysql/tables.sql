@@ -5,12 +5,12 @@ CREATE TABLE IF NOT EXISTS lockattr_locks (
   id BINARY(32) NOT NULL COMMENT 'SHA-256 of the name',
   seat VARBINARY(32) NOT NULL,
   name VARBINARY(8192) NOT NULL,
-  mode VARBINARY(1) NOT NULL COMMENT 'x exclusive, s shared, p permits, - nobody',
-  token VARBINARY(32) NOT NULL COMMENT 'whose it is; empty where nobody has it alone',
+  mode VARBINARY(1) NOT NULL COMMENT 'x exclusive, s shared, p permits, - no holder',
+  token VARBINARY(32) NOT NULL COMMENT 'owner token of the holder; empty without an exclusive holder',
   value VARBINARY(8192) NOT NULL COMMENT 'owner token and holder label',
   ear VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-  ends BIGINT NOT NULL COMMENT 'of a shared lock: not after the first end',
-  waiting INT NOT NULL COMMENT 'how many stand in line',
+  ends BIGINT NOT NULL COMMENT 'end of the lease; of a shared lock, not after the first end',
+  waiting INT NOT NULL COMMENT 'number of waiters',
   holders INT NOT NULL,
   PRIMARY KEY (id, seat),
   KEY (ends)
@@ -26,7 +26,7 @@ CREATE TABLE IF NOT EXISTS lockattr_line (
   mode VARBINARY(1) NOT NULL,
   permits BIGINT NOT NULL,
   ttl BIGINT NOT NULL,
-  together INT NOT NULL COMMENT 'how many keys the claim has',
+  together INT NOT NULL COMMENT 'number of keys of the claim',
   PRIMARY KEY (id, came),
   KEY (token)
 ) ENGINE=InnoDB

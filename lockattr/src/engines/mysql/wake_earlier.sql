@@ -2,26 +2,26 @@
 -- NULL. If the next lease ends sooner, notifies the first waiter whose process listens.
 CREATE PROCEDURE lockattr_v1_sooner(
   IN p_id BINARY(32), IN p_ended BIGINT, IN p_now BIGINT,
-  INOUT p_bells LONGTEXT CHARACTER SET ascii COLLATE ascii_bin)
+  INOUT p_wakes LONGTEXT CHARACTER SET ascii COLLATE ascii_bin)
   SQL SECURITY INVOKER
 BEGIN
   DECLARE v_ends, v_came BIGINT;
   DECLARE v_passed BIGINT DEFAULT 0;
   DECLARE v_token VARBINARY(32);
   DECLARE v_ear VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin;
-  DECLARE v_heard INT DEFAULT 0;
+  DECLARE v_delivered INT DEFAULT 0;
   SELECT MIN(ends) INTO v_ends FROM lockattr_locks WHERE id = p_id AND token <> '';
   IF v_ends IS NOT NULL AND (p_ended IS NULL OR v_ends < p_ended) THEN
-    WHILE v_heard = 0 DO
+    WHILE v_delivered = 0 DO
       SET v_came = NULL;
       SELECT came, token, ear INTO v_came, v_token, v_ear
         FROM lockattr_line WHERE id = p_id AND came > v_passed ORDER BY came LIMIT 1;
       IF v_came IS NULL THEN
-        SET v_heard = 1;
+        SET v_delivered = 1;
       ELSE
         SET v_passed = v_came;
         CALL lockattr_v1_tell(v_ear, v_token,
-          CONCAT('later ', v_token, ' ', GREATEST(v_ends - p_now, 0) DIV 1000 + 1), p_bells, v_heard);
+          CONCAT('later ', v_token, ' ', GREATEST(v_ends - p_now, 0) DIV 1000 + 1), p_wakes, v_delivered);
       END IF;
     END WHILE;
   END IF;

@@ -67,19 +67,19 @@ impl ConnectionSlot {
         &self,
         query: Query,
     ) -> impl Future<Output = Result<Vec<Row>, StoreError>> + use<> {
-        let (reply, answer) = oneshot::channel();
+        let (reply, response) = oneshot::channel();
         let sent = self.send(Job { query, sent_at: Instant::now(), reply });
         async move {
             sent?;
-            answer.await.unwrap_or_else(|_| {
-                Err(StoreError::new("the runtime on which it was asked has ended"))
+            response.await.unwrap_or_else(|_| {
+                Err(StoreError::new("the tokio runtime that sent the request has shut down"))
             })
         }
     }
 
     fn send(&self, job: Job) -> Result<(), StoreError> {
         let runtime = Handle::try_current().map_err(|_| {
-            StoreError::new("it can only be asked inside a tokio runtime").not_sent()
+            StoreError::new("this store can only be used inside a tokio runtime").not_sent()
         })?;
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         // A closed task ended with its runtime.
@@ -88,13 +88,13 @@ impl ConnectionSlot {
         let job = match known {
             Some((_, task)) => match task.send(job) {
                 Ok(()) => return Ok(()),
-                Err(refused) => refused.0,
+                Err(unsent) => unsent.0,
             },
             None => job,
         };
         let (task, jobs) = unbounded_channel();
         runtime.spawn(Worker::new(self.config.clone()).work(jobs));
-        let _taken = task.send(job);
+        let _sent = task.send(job);
         tasks.push((runtime.id(), task));
         Ok(())
     }
@@ -103,16 +103,23 @@ impl ConnectionSlot {
 struct Worker {
     config: Arc<Config>,
     live: Option<Live>,
-    left: Option<AbandonedSession>,
+    abandoned: Option<AbandonedSession>,
     /// When the connection was made.
     since: Instant,
     failed: Option<(Instant, StoreError)>,
-    done: u64,
+    completed: u64,
 }
 
 impl Worker {
     fn new(config: Arc<Config>) -> Self {
-        Self { config, live: None, left: None, since: Instant::now(), failed: None, done: 0 }
+        Self {
+            config,
+            live: None,
+            abandoned: None,
+            since: Instant::now(),
+            failed: None,
+            completed: 0,
+        }
     }
 
     /// Runs until the store is dropped.
@@ -134,15 +141,15 @@ impl Worker {
         if query.policy == SendPolicy::IfAwaited && reply.is_closed() {
             return;
         }
-        let answer = self.answer(&query, sent_at).await;
-        let _nobody_waits = reply.send(answer);
-        if self.done.is_multiple_of(SWEEP) {
+        let rows = self.run_query(&query, sent_at).await;
+        let _no_receiver = reply.send(rows);
+        if self.completed.is_multiple_of(SWEEP) {
             self.sweep().await;
         }
-        self.done += 1;
+        self.completed += 1;
     }
 
-    async fn answer(&mut self, query: &Query, sent_at: Instant) -> Result<Vec<Row>, StoreError> {
+    async fn run_query(&mut self, query: &Query, sent_at: Instant) -> Result<Vec<Row>, StoreError> {
         let limit = self.config.timing.response_timeout;
         let mut first = None;
         loop {
@@ -154,16 +161,18 @@ impl Worker {
             }
             let Some(live) = &mut self.live else { continue };
             // Counted from when it could be sent; connecting has its own limit.
-            let left = limit.saturating_sub(sent_at.max(self.since).elapsed());
-            if left.is_zero() {
-                let sentence =
-                    format!("{} has not answered others within {limit:?}", self.address());
+            let remaining = limit.saturating_sub(sent_at.max(self.since).elapsed());
+            if remaining.is_zero() {
+                let sentence = format!(
+                    "{} has not replied to earlier requests within {limit:?}",
+                    self.address()
+                );
                 return Err(first.unwrap_or_else(|| StoreError::new(sentence).not_sent()));
             }
-            let error = match timeout(left, execute(live, query)).await {
+            let error = match timeout(remaining, execute(live, query)).await {
                 Ok(Ok(rows)) => match first {
                     Some(error)
-                        if query.policy == SendPolicy::NoMeansUnknown && !all_yes(&rows) =>
+                        if query.policy == SendPolicy::NoMeansUnknown && !all_held(&rows) =>
                     {
                         return Err(error);
                     }
@@ -171,14 +180,14 @@ impl Worker {
                 },
                 Ok(Err(error)) => error,
                 Err(_) => {
-                    self.leave();
+                    self.abandon();
                     let sentence = format!("no answer from {} within {limit:?}", self.address());
                     return Err(StoreError::new(sentence));
                 }
             };
             let broken = ends_connection(&error);
             if broken {
-                self.leave();
+                self.abandon();
             }
             let error = error_from(self.address(), error);
             if !broken || first.is_some() {
@@ -195,9 +204,9 @@ impl Worker {
         {
             return Err(error.clone());
         }
-        match Live::connect(&self.config, self.left.as_ref()).await {
+        match Live::connect(&self.config, self.abandoned.as_ref()).await {
             Ok(live) => {
-                (self.live, self.left, self.failed) = (Some(live), None, None);
+                (self.live, self.abandoned, self.failed) = (Some(live), None, None);
                 self.since = Instant::now();
                 Ok(())
             }
@@ -213,7 +222,7 @@ impl Worker {
         let Some(live) = &mut self.live else { return };
         let limit = self.config.timing.response_timeout;
         if !matches!(timeout(limit, live.connection.ping()).await, Ok(Ok(()))) {
-            self.leave();
+            self.abandon();
         }
     }
 
@@ -223,12 +232,12 @@ impl Worker {
         match timeout(self.config.timing.response_timeout, sweep).await {
             // It yields to any conflicting transaction.
             Ok(Ok(()) | Err(Error::Server(_))) => {}
-            Ok(Err(_)) | Err(_) => self.leave(),
+            Ok(Err(_)) | Err(_) => self.abandon(),
         }
     }
 
-    fn leave(&mut self) {
-        self.left = self.live.take().map(Live::leave);
+    fn abandon(&mut self) {
+        self.abandoned = self.live.take().map(Live::abandon);
     }
 
     fn address(&self) -> &str {
@@ -237,9 +246,9 @@ impl Worker {
 }
 
 /// Whether each answer of a batch is yes.
-fn all_yes(rows: &[Row]) -> bool {
-    let answers = rows.first().and_then(|row| row.get::<Vec<u8>, _>(0)).unwrap_or_default();
-    !answers.contains(&b'0')
+fn all_held(rows: &[Row]) -> bool {
+    let flags = rows.first().and_then(|row| row.get::<Vec<u8>, _>(0)).unwrap_or_default();
+    !flags.contains(&b'0')
 }
 
 async fn execute(live: &mut Live, query: &Query) -> Result<Vec<Row>, Error> {

@@ -12,7 +12,7 @@ create or replace function lockattr_acquire_1(
 language plpgsql as $$
 declare
   lock bytea;
-  came boolean;
+  added boolean;
   served boolean := false;
   moment timestamptz;
   ends_at timestamptz;
@@ -59,8 +59,8 @@ begin
         owner, label, wants, most, lasts, hears, moment,
         case when cardinality(locks) > 1 then locks end
       on conflict (token, name) do update set ear = excluded.ear, asked = excluded.asked
-      returning xmax = 0 into came;
-      if came then
+      returning xmax = 0 into added;
+      if added then
         perform lockattr_tell_1(token, 'wanted ' || encode(lock, 'hex'))
         from lockattr_leases where name = lock and ends > moment;
       end if;

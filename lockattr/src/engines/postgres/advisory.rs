@@ -30,7 +30,7 @@ use crate::store::{
     RenewOutcome, RenewRequest, Sharing, Store, StoreError, Subscriber, connection_for,
 };
 use crate::{Error, FencingToken, HeldLock, Holder};
-use acquire::token_numbered;
+use acquire::token_from;
 use claims::Claims;
 use events::Processes;
 use session::Session;
@@ -112,7 +112,8 @@ impl PostgresSessionStore {
     pub fn open(url: &str) -> Result<Self, Error> {
         let StoreUrl { urls, mut query } = StoreUrl::parse(url)?;
         if LockKind::take(&mut query)? == Some(LockKind::Lease) {
-            let sentence = "`lock=lease` is what `PostgresStore` does: open that";
+            let sentence =
+                "`PostgresSessionStore` does not support `lock=lease`: open a `PostgresStore`";
             return Err(Error::InvalidOptions(sentence.into()));
         }
         Self::at(&urls, &query, ServerSettings::default())
@@ -133,20 +134,21 @@ impl PostgresSessionStore {
 
 /// For transactions of the caller.
 impl PostgresSessionStore {
-    pub(super) async fn number_of(&self, key: &LockKey) -> Result<i64, StoreError> {
+    pub(super) async fn lock_number(&self, key: &LockKey) -> Result<i64, StoreError> {
         let session = self.0.shared(key).await?;
-        session.number(key.name()).await.map_err(|failure| failure.error)
+        session.lock_number(key.name()).await.map_err(|failure| failure.error)
     }
 
     /// The number of an acquisition by the server process `pid`, if that process holds the lock.
-    pub(super) async fn counts(
+    pub(super) async fn count_if_held(
         &self,
         number: i64,
         pid: i32,
     ) -> Result<Option<FencingToken>, StoreError> {
         let session = self.0.sessions.shared(&self.0, 0).await?;
-        let counted_now = session.counts(number, pid).await.map_err(|failure| failure.error)?;
-        Ok(counted_now.map(token_numbered))
+        let counted_now =
+            session.count_if_held(number, pid).await.map_err(|failure| failure.error)?;
+        Ok(counted_now.map(token_from))
     }
 }
 
@@ -159,7 +161,7 @@ impl Inner {
 
 fn refused(sharing: Sharing) -> Option<String> {
     matches!(sharing, Sharing::Permits(_)).then(|| {
-        "`permits` cannot be had with `lock=session`: PostgreSQL has no advisory locks of that kind; \
+        "`permits` is not supported with `lock=session`: PostgreSQL has no advisory locks of that kind; \
          use the leases of the same database (`lock=lease`, the default)"
             .to_owned()
     })
@@ -175,13 +177,13 @@ impl fmt::Debug for PostgresSessionStore {
 /// The tasks of waiters keep `Inner` alive, so they must give up first.
 impl Drop for PostgresSessionStore {
     fn drop(&mut self) {
-        self.0.claims.waiting().iter().for_each(|waits| waits.give_up());
+        self.0.claims.waiting().iter().for_each(|waiter| waiter.cancel());
     }
 }
 
 impl Store for PostgresSessionStore {
-    async fn acquire(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
-        self.0.acquire(asked).await
+    async fn acquire(&self, request: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
+        self.0.acquire(request).await
     }
 
     fn subscribe(&self, subscriber: &Arc<Subscriber>) {
@@ -196,7 +198,7 @@ impl Store for PostgresSessionStore {
         &self,
         releases: &[ReleaseRequest],
     ) -> Vec<Result<ReleaseOutcome, StoreError>> {
-        join_all(releases.iter().map(|releasing| self.0.release(releasing))).await
+        join_all(releases.iter().map(|release| self.0.release(release))).await
     }
 
     async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
@@ -204,7 +206,7 @@ impl Store for PostgresSessionStore {
     }
 
     async fn held_locks(&self, _prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
-        let sentence = "advisory locks have numbers at the server, and no names: ask who has one of them \
+        let sentence = "the server knows advisory locks by number, not by name: look up the holder of one lock \
                         by its key, or leave `lock=session` out of the URL and lock by leases";
         Err(StoreError::new(sentence).not_sent())
     }
@@ -229,7 +231,9 @@ impl Store for PostgresSessionStore {
 
     fn refuses(&self, key: &LockKey) -> Option<String> {
         if key.name().contains('\0') {
-            return Some("it has a zero byte, which PostgreSQL's texts cannot have".to_owned());
+            return Some(
+                "it has a zero byte, which PostgreSQL's type `text` does not allow".to_owned(),
+            );
         }
         let bytes = key.name().len();
         (bytes >= NO_MESSAGE).then(|| {

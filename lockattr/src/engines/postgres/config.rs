@@ -68,12 +68,12 @@ impl Config {
             }
         }
         timing.check()?;
-        let makes_no_sense = |error: &dyn std::error::Error| {
+        let invalid = |error: &dyn std::error::Error| {
             let reason = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-            Error::InvalidOptions(format!("the URL for {address} makes no sense: {reason}"))
+            Error::InvalidOptions(format!("the URL for {address} is invalid: {reason}"))
         };
         let mut server: tokio_postgres::Config =
-            libpq.text.parse().map_err(|error: tokio_postgres::Error| makes_no_sense(&error))?;
+            libpq.text.parse().map_err(|error: tokio_postgres::Error| invalid(&error))?;
         if server.get_hosts().is_empty() && server.get_hostaddrs().is_empty() {
             server.host("localhost");
         }
@@ -86,7 +86,7 @@ impl Config {
         }
         if server.get_ssl_mode() == SslMode::Require {
             return Err(Error::InvalidOptions(
-                "`sslmode=require` is asked for, and this store has no TLS as yet: connect over a \
+                "the URL sets `sslmode=require`, and this store does not support TLS yet: connect over a \
                  Unix socket, a tunnel or a network of your own, with `sslmode=disable`"
                     .into(),
             ));

@@ -11,7 +11,7 @@ use tokio_postgres::{Client, Connection, NoTls, Notification, Socket};
 
 use super::config::Config;
 use super::driver::{self, Driver};
-use super::failure::{Failure, answered, connected, failure_of};
+use super::failure::{Failure, connected, failure_of, within_response_timeout};
 use super::heartbeat::run_connection;
 use super::pooler;
 use super::session;
@@ -28,7 +28,7 @@ pub(super) trait Role: Send + Sync + 'static {
     fn begin(
         &self,
         client: &Client,
-        place: i64,
+        slot_lock: i64,
     ) -> impl Future<Output = Result<Self::Session, tokio_postgres::Error>> + Send;
 
     /// Handles a notification of the server.
@@ -89,18 +89,18 @@ impl<R: Role> ConnectionSlot<R> {
     }
 
     /// Returns the answer to a request on `live`, or why there is none that counts.
-    pub(super) async fn answer<T>(
+    pub(super) async fn finish<T>(
         &self,
         live: &LiveConnection<R>,
-        asked: impl Future<Output = Result<T, tokio_postgres::Error>>,
+        request: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Result<T, Failure> {
-        let answer = answered(&self.config, asked).await;
-        match &answer {
-            Ok(_) => live.heartbeat.replied(),
+        let outcome = within_response_timeout(&self.config, request).await;
+        match &outcome {
+            Ok(_) => live.heartbeat.note_reply(),
             Err(failure) if failure.ends_connection => self.forget(live.id),
             Err(_) => {}
         }
-        answer
+        outcome
     }
 
     /// Connects, in the place that `id` was given.
@@ -120,7 +120,7 @@ impl<R: Role> ConnectionSlot<R> {
             live.driver.abort();
             self.forget(id);
             let address = &self.config.address;
-            let sentence = format!("the connection to {address} ended while it was made");
+            let sentence = format!("the connection to {address} ended while it was being set up");
             return Err(StoreError::new(sentence).not_sent());
         }
         outcome
@@ -133,9 +133,9 @@ impl<R: Role> ConnectionSlot<R> {
         let driving =
             drive(connection, Arc::downgrade(self), self.role.clone(), heartbeat.clone(), id);
         let driver = Driver::start(driving);
-        let place = self.numbers.hash_one(runtime).cast_signed();
-        session::begin(&client, &self.config, place).await?;
-        let session = self.role.begin(&client, place).await.map_err(failed)?;
+        let slot_lock = self.numbers.hash_one(runtime).cast_signed();
+        session::begin(&client, &self.config, slot_lock).await?;
+        let session = self.role.begin(&client, slot_lock).await.map_err(failed)?;
         let (client, driver) = (Arc::new(client), driver.keep());
         Ok(LiveConnection { client, session, heartbeat, id, driver })
     }
@@ -157,17 +157,17 @@ impl<R: Role> ConnectionSlot<R> {
 /// Reads and writes for a connection until it ends.
 async fn drive<R: Role>(
     connection: Connection<Socket, NoTlsStream>,
-    link: Weak<ConnectionSlot<R>>,
+    slot: Weak<ConnectionSlot<R>>,
     role: Arc<R>,
     heartbeat: Arc<Heartbeat>,
     id: u64,
 ) {
     driver::drive(connection, |notification| {
-        heartbeat.replied();
+        heartbeat.note_reply();
         role.notified(notification);
     })
     .await;
-    if let Some(link) = link.upgrade() {
-        link.forget(id);
+    if let Some(slot) = slot.upgrade() {
+        slot.forget(id);
     }
 }

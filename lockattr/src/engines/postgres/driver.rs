@@ -31,11 +31,11 @@ impl Drop for Driver {
 /// Reads and writes until the connection breaks, or its client is dropped and all is answered.
 pub(super) async fn drive(
     mut connection: Connection<Socket, NoTlsStream>,
-    heard: impl Fn(&Notification) + Send,
+    on_notification: impl Fn(&Notification) + Send,
 ) {
     while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {
         if let AsyncMessage::Notification(notification) = message {
-            heard(&notification);
+            on_notification(&notification);
         }
     }
 }

@@ -46,13 +46,13 @@ pub(super) async fn connected<T>(
 }
 
 /// The answer to a request, or the error after `response_timeout`.
-pub(super) async fn answered<T>(
+pub(super) async fn within_response_timeout<T>(
     config: &Config,
-    asked: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    request: impl Future<Output = Result<T, tokio_postgres::Error>>,
 ) -> Result<T, Failure> {
     let (address, limit) = (&config.address, config.timing.response_timeout);
-    match timeout(limit, asked).await {
-        Ok(answer) => answer.map_err(|error| failure_of(address, error)),
+    match timeout(limit, request).await {
+        Ok(reply) => reply.map_err(|error| failure_of(address, error)),
         Err(_) => {
             let error = StoreError::new(format!("no answer from {address} within {limit:?}"));
             Err(Failure { error, ends_connection: true, is_conflict: false })
@@ -61,34 +61,34 @@ pub(super) async fn answered<T>(
 }
 
 pub(super) fn failure_of(address: &str, error: tokio_postgres::Error) -> Failure {
-    let Some(said) = error.as_db_error() else {
+    let Some(db_error) = error.as_db_error() else {
         let reason = error.source().map(|source| format!(": {source}")).unwrap_or_default();
         let sentence = format!("{address}: {error}{reason}");
         let error = StoreError::new(sentence).with_source(error);
         return Failure { error, ends_connection: true, is_conflict: false };
     };
-    let code = said.code();
-    let fatal = said.parsed_severity() != Some(Severity::Error);
+    let code = db_error.code();
+    let fatal = db_error.parsed_severity() != Some(Severity::Error);
     let (ends_connection, is_conflict) =
         (fatal || RECONNECT.contains(code), CONFLICTS.contains(&code.code()));
-    let told = StoreError::new(format!("{address}: {}", describe(said)));
+    let failure = StoreError::new(format!("{address}: {}", describe(db_error)));
     // An error rolls back its transaction. One that ends the session may come after the commit.
-    let told = if fatal { told } else { told.not_sent() };
-    Failure { error: told.with_source(error), ends_connection, is_conflict }
+    let failure = if fatal { failure } else { failure.not_sent() };
+    Failure { error: failure.with_source(error), ends_connection, is_conflict }
 }
 
-fn describe(said: &DbError) -> String {
-    let hint = said.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
-    let advice = match *said.code() {
+fn describe(db_error: &DbError) -> String {
+    let hint = db_error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
+    let advice = match *db_error.code() {
         SqlState::READ_ONLY_SQL_TRANSACTION => {
-            ": it is a standby, or read-only; name the primary, or all servers with \
+            "; the server is a standby, or read-only: name the primary, or all servers with \
              `target_session_attrs=read-write`"
         }
         SqlState::INSUFFICIENT_PRIVILEGE => {
-            ": lockattr's tables are missing or this user has no rights on them; run the migration \
-             that `PostgresStore::MIGRATION` is, as a user who may, and grant them"
+            "; lockattr's tables are missing, or this user has no rights on them: run \
+             `PostgresStore::MIGRATION` as a user with the rights, and grant this user access"
         }
         _ => "",
     };
-    format!("{}{hint}{advice}", said.message())
+    format!("{}{hint}{advice}", db_error.message())
 }

@@ -1,6 +1,6 @@
 //! Entry points to this engine for [`fuzzing`](crate::engines::fuzzing).
 
-#![allow(missing_docs, reason = "the doors are named after the rooms")]
+#![allow(missing_docs, reason = "each function is named after the parser that it fuzzes")]
 
 use std::sync::Arc;
 
@@ -11,23 +11,23 @@ use super::queries::{AcquireRow, granted};
 use crate::store::{AcquireOutcome, Subscriber};
 
 pub fn acquired(
-    number: Option<i64>,
+    counter: Option<i64>,
     contended: Option<bool>,
     value: Option<&[u8]>,
     remains: Option<i64>,
     clock: Option<i64>,
     queued: bool,
 ) -> Option<AcquireOutcome> {
-    let said = AcquireRow { number, contended, value, remains, clock };
-    granted(&said, queued).map(|(answer, _clock)| answer)
+    let row = AcquireRow { counter, contended, value, remains, clock };
+    granted(&row, queued).map(|(outcome, _clock)| outcome)
 }
 
 /// A notification from the server, whose clock showed `clock` before.
 pub fn notified(subscriber: &Arc<Subscriber>, clock: Option<u64>, channel: &str, payload: &str) {
-    let hears = Listener::default();
-    hears.0.subscribers.add(subscriber);
+    let listener = Listener::default();
+    listener.0.subscribers.add(subscriber);
     if let Some(micros) = clock {
-        hears.0.saw_clock(Instant::now(), micros);
+        listener.0.saw_clock(Instant::now(), micros);
     }
-    hears.dispatch(channel, payload);
+    listener.dispatch(channel, payload);
 }

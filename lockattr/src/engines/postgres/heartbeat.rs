@@ -37,14 +37,14 @@ struct HeartbeatTask<R: Role> {
 impl<R: Role> HeartbeatTask<R> {
     async fn until_silent(&self, heartbeat: &Heartbeat, interval: Duration) {
         loop {
-            if heartbeat.must_ask(interval).await && !self.answers().await {
+            if heartbeat.must_ping(interval).await && !self.is_responsive().await {
                 return;
             }
         }
     }
 
     /// Whether the connection is still in use and answers. An error is an answer too.
-    async fn answers(&self) -> bool {
+    async fn is_responsive(&self) -> bool {
         let Some(slot) = self.slot.upgrade() else { return false };
         let Some(live) = slot.live_with(self.id) else { return false };
         let limit = slot.config.timing.response_timeout;

@@ -26,9 +26,9 @@ const FORCE_RELEASE: &str = "select lockattr_evict_1($1)";
 pub(super) struct HeldLocksQuery<'a>(pub(super) &'a str);
 
 impl Query for HeldLocksQuery<'_> {
-    type Answer = Vec<HeldLock>;
+    type Output = Vec<HeldLock>;
 
-    async fn ask(&self, _to: &Statements, client: &Client) -> Result<Vec<HeldLock>, Error> {
+    async fn run(&self, _to: &Statements, client: &Client) -> Result<Vec<HeldLock>, Error> {
         let prefix = self.0.as_bytes();
         let params: [(&(dyn ToSql + Sync), Type); 1] = [(&prefix, Type::BYTEA)];
         let mut rows = HeldLockRows::of(self.0);
@@ -44,9 +44,9 @@ impl Query for HeldLocksQuery<'_> {
 pub(super) struct ForceRelease<'a>(pub(super) &'a str);
 
 impl Query for ForceRelease<'_> {
-    type Answer = i32;
+    type Output = i32;
 
-    async fn ask(&self, _to: &Statements, client: &Client) -> Result<i32, Error> {
+    async fn run(&self, _to: &Statements, client: &Client) -> Result<i32, Error> {
         let name = self.0.as_bytes();
         let params: [(&(dyn ToSql + Sync), Type); 1] = [(&name, Type::BYTEA)];
         client.query_typed_one(FORCE_RELEASE, &params).await?.try_get(0)
@@ -54,13 +54,13 @@ impl Query for ForceRelease<'_> {
 }
 
 /// Reads the answer of `force_release.sql`.
-pub(super) fn force_released(answer: i32) -> Option<Result<bool, StoreError>> {
-    match answer {
-        0 | 1 => Some(Ok(answer == 1)),
+pub(super) fn force_released(reply: i32) -> Option<Result<bool, StoreError>> {
+    match reply {
+        0 | 1 => Some(Ok(reply == 1)),
         process if process < 0 => {
             let pid = process.unsigned_abs();
             let sentence = format!(
-                "a transaction has it until it ends: roll that back, or end its session with \
+                "a transaction holds the lock until it ends: roll it back, or end its session with \
                  `select pg_terminate_backend({pid})`"
             );
             Some(Err(StoreError::new(sentence).not_sent()))

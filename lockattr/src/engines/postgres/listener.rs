@@ -28,7 +28,7 @@ impl Default for Listener {
 pub(super) struct ListenerSession {
     /// The number of its place. The connection holds the advisory lock of this number while it
     /// exists.
-    number: i64,
+    slot_lock: i64,
     /// The subscribers whose channels it listens to.
     listens: Mutex<HashSet<u64>>,
 }
@@ -36,13 +36,13 @@ pub(super) struct ListenerSession {
 impl Role for Listener {
     type Session = Arc<ListenerSession>;
 
-    async fn begin(&self, client: &Client, place: i64) -> Result<Arc<ListenerSession>, Error> {
+    async fn begin(&self, client: &Client, slot_lock: i64) -> Result<Arc<ListenerSession>, Error> {
         let subscribers: HashSet<_> =
             self.0.subscribers.all().iter().map(|subscriber| subscriber.id()).collect();
         let channels: String = subscribers.iter().map(|&subscriber| listen(subscriber)).collect();
         let channels = format!("listen {ENDED}; {channels}");
         client.batch_execute(&channels).await?;
-        Ok(Arc::new(ListenerSession { number: place, listens: Mutex::new(subscribers) }))
+        Ok(Arc::new(ListenerSession { slot_lock, listens: Mutex::new(subscribers) }))
     }
 
     fn notified(&self, notification: &Notification) {
@@ -75,12 +75,12 @@ impl ConnectionSlot<Listener> {
     pub(super) async fn subscribe(self: &Arc<Self>, subscriber: u64) -> Result<i64, StoreError> {
         let live = self.get().await?;
         if !live.session.listens().contains(&subscriber) {
-            let asked = self.answer(&live, listen_on(&live, subscriber)).await;
+            let request = self.finish(&live, listen_on(&live, subscriber)).await;
             // No request of the claim was sent yet.
-            asked.map_err(|Failure { error, .. }| error.not_sent())?;
+            request.map_err(|Failure { error, .. }| error.not_sent())?;
             live.session.listens().insert(subscriber);
         }
-        Ok(live.session.number)
+        Ok(live.session.slot_lock)
     }
 }
 

@@ -25,7 +25,7 @@ type CheckOutcome = (Instant, Result<(), StoreError>);
 const CHECK_VALID_FOR: Duration = Duration::from_secs(60);
 
 /// How often the probes ask, because other clients may come and go in the same pool.
-const ROUNDS: usize = 3;
+const MAX_ROUNDS: usize = 3;
 
 /// Queries the server process, and when it began.
 pub(super) const SERVER_PROCESS: &str = "select pg_backend_pid(), backend_start::text from pg_stat_activity \
@@ -41,24 +41,24 @@ const COMMIT: &str = "select pg_backend_pid(), backend_start::text from pg_stat_
 /// of the first connection. A pooler that hands out processes in turns gives the first connection
 /// another one. So a connection either shares its process with another, or changes it.
 pub(super) async fn refuse(config: &Config) -> Result<(), StoreError> {
-    let mut looked = config.pooler_check.0.lock().await;
-    match &*looked {
+    let mut checked = config.pooler_check.0.lock().await;
+    match &*checked {
         Some((at, Ok(()))) if at.elapsed() < CHECK_VALID_FOR => return Ok(()),
         // For the callers that waited meanwhile.
         Some((at, Err(error))) if at.elapsed() < FAILURE_CACHED_FOR => return Err(error.clone()),
         _ => {}
     }
     let outcome = check(config).await.map_err(StoreError::not_sent);
-    *looked = Some((Instant::now(), outcome.clone()));
+    *checked = Some((Instant::now(), outcome.clone()));
     outcome
 }
 
 async fn check(config: &Config) -> Result<(), StoreError> {
     let connect = || ProbeConnection::connect(config);
     let (first, second, third) = try_join3(connect(), connect(), connect()).await?;
-    let one = ask(config, &first.0, SERVER_PROCESS).await?;
+    let one = query_process(config, &first.0, SERVER_PROCESS).await?;
     let (mut two, mut three) = (None, None);
-    for _ in 0..ROUNDS {
+    for _ in 0..MAX_ROUNDS {
         // One after the other: the second may have taken the only process.
         for (other, seen) in [(&second, &mut two), (&third, &mut three)] {
             let inside = other.begin(config).await?;
@@ -66,7 +66,7 @@ async fn check(config: &Config) -> Result<(), StoreError> {
                 return Err(refused(&config.address));
             }
         }
-        let still = ask(config, &first.0, SERVER_PROCESS).await?;
+        let still = query_process(config, &first.0, SERVER_PROCESS).await?;
         let (second, third) = try_join(second.commit(config), third.commit(config)).await?;
         if two == three
             || still != one
@@ -92,7 +92,7 @@ impl ProbeConnection {
     async fn begin(&self, config: &Config) -> Result<Process, StoreError> {
         let begin = format!("begin; {SERVER_PROCESS}");
         match timeout(config.timing.response_timeout, self.0.simple_query(&begin)).await {
-            Ok(Ok(said)) => server_process(&said).ok_or_else(|| refused(&config.address)),
+            Ok(Ok(messages)) => server_process(&messages).ok_or_else(|| refused(&config.address)),
             // A pooler in statement mode has no transactions.
             Ok(Err(error)) if error.as_db_error().is_some() => Err(refused(&config.address)),
             Ok(Err(error)) => Err(failure_of(&config.address, error).error),
@@ -102,8 +102,10 @@ impl ProbeConnection {
 
     /// Commits, and returns the server process after that.
     async fn commit(&self, config: &Config) -> Result<Process, StoreError> {
-        let (committed, after) =
-            tokio::join!(ask(config, &self.0, COMMIT), ask(config, &self.0, SERVER_PROCESS));
+        let (committed, after) = tokio::join!(
+            query_process(config, &self.0, COMMIT),
+            query_process(config, &self.0, SERVER_PROCESS)
+        );
         committed.and(after)
     }
 }
@@ -116,20 +118,24 @@ impl Drop for ProbeConnection {
 
 type Process = (i32, String);
 
-async fn ask(config: &Config, client: &Client, words: &str) -> Result<Process, StoreError> {
+async fn query_process(
+    config: &Config,
+    client: &Client,
+    statement: &str,
+) -> Result<Process, StoreError> {
     let limit = config.timing.response_timeout;
-    let said = timeout(limit, client.simple_query(words)).await.map_err(|_| {
+    let messages = timeout(limit, client.simple_query(statement)).await.map_err(|_| {
         StoreError::new(format!("no answer from {} within {limit:?}", config.address))
     })?;
-    let said = said.map_err(|error| failure_of(&config.address, error).error)?;
-    server_process(&said).ok_or_else(|| {
-        StoreError::new(format!("{} does not say which process answers", config.address))
+    let messages = messages.map_err(|error| failure_of(&config.address, error).error)?;
+    server_process(&messages).ok_or_else(|| {
+        StoreError::new(format!("{} does not report its server process", config.address))
     })
 }
 
 /// Reads the answer of a simple query for [`SERVER_PROCESS`].
-pub(super) fn server_process(said: &[SimpleQueryMessage]) -> Option<Process> {
-    said.iter().find_map(|message| match message {
+pub(super) fn server_process(messages: &[SimpleQueryMessage]) -> Option<Process> {
+    messages.iter().find_map(|message| match message {
         SimpleQueryMessage::Row(row) => {
             Some((row.get(0)?.parse().ok()?, row.get(1).unwrap_or_default().to_owned()))
         }
@@ -140,9 +146,9 @@ pub(super) fn server_process(said: &[SimpleQueryMessage]) -> Option<Process> {
 /// The error for such a pooler, and what to do about it.
 pub(super) fn refused(address: &str) -> StoreError {
     StoreError::new(format!(
-        "{address} is a pooler in transaction or statement mode: a connection has another server \
-         process each time, and what belongs to one (locks, `LISTEN`, settings) is lost or somebody \
-         else's; connect to the database itself, or to a pool in session mode"
+        "{address} is a pooler in transaction or statement mode: each transaction may run in another \
+         server process, so locks, `LISTEN` and settings of a session get lost or leak to other \
+         clients: connect to the database itself, or to a pool in session mode"
     ))
 }
 
@@ -150,7 +156,7 @@ fn too_small(config: &Config) -> StoreError {
     let limit = config.timing.response_timeout;
     let (address, most) = (&config.address, config.timing.connections() + 3);
     StoreError::new(format!(
-        "{address} took another connection and did not answer on it within {limit:?}: if it is a \
+        "{address} accepted another connection and did not reply on it within {limit:?}: if it is a \
          pooler in session mode, its pool is too small or full; this process needs {most} at least"
     ))
 }

@@ -51,27 +51,27 @@ impl Role for Queries {
 pub(super) type Clock = Option<u64>;
 
 pub(super) trait Query: Sync {
-    type Answer: Send;
+    type Output: Send;
 
-    fn ask(
+    fn run(
         &self,
-        to: &Statements,
+        statements: &Statements,
         client: &Client,
-    ) -> impl Future<Output = Result<Self::Answer, Error>> + Send;
+    ) -> impl Future<Output = Result<Self::Output, Error>> + Send;
 }
 
-/// Requests the locks of a claim. With `ear`, the claim can queue.
+/// Requests the locks of a claim. With `listener_lock`, the claim can queue.
 pub(super) struct AcquireQuery<'a> {
-    pub(super) asked: &'a AcquireRequest,
-    pub(super) ear: Option<i64>,
+    pub(super) request: &'a AcquireRequest,
+    pub(super) listener_lock: Option<i64>,
 }
 
 impl Query for AcquireQuery<'_> {
     /// `None` if the answer is not one that the function can give.
-    type Answer = Option<(AcquireOutcome, Clock)>;
+    type Output = Option<(AcquireOutcome, Clock)>;
 
-    async fn ask(&self, to: &Statements, client: &Client) -> Result<Self::Answer, Error> {
-        let AcquireRequest { claim, ttl, .. } = self.asked;
+    async fn run(&self, statements: &Statements, client: &Client) -> Result<Self::Output, Error> {
+        let AcquireRequest { claim, ttl, .. } = self.request;
         let (kind, permits) = match claim.sharing() {
             Sharing::Exclusive => ("x", 0),
             Sharing::Shared => ("s", 0),
@@ -80,16 +80,16 @@ impl Query for AcquireQuery<'_> {
         let (token, value) = (bytes(claim.token()), claim.value().as_bytes());
         let (names, ttl) = (names_of(claim).collect::<Vec<_>>(), millis(*ttl));
         let params: [&(dyn ToSql + Sync); 7] =
-            [&names, &&token[..], &value, &kind, &permits, &ttl, &self.ear];
-        let row = client.query_one(&to.acquire, &params).await?;
-        let said = AcquireRow {
-            number: row.try_get(0)?,
+            [&names, &&token[..], &value, &kind, &permits, &ttl, &self.listener_lock];
+        let row = client.query_one(&statements.acquire, &params).await?;
+        let row = AcquireRow {
+            counter: row.try_get(0)?,
             contended: row.try_get(1)?,
             value: row.try_get(2)?,
             remains: row.try_get(3)?,
             clock: row.try_get(4)?,
         };
-        Ok(granted(&said, self.ear.is_some()))
+        Ok(granted(&row, self.listener_lock.is_some()))
     }
 }
 
@@ -97,10 +97,10 @@ impl Query for AcquireQuery<'_> {
 pub(super) struct HolderQuery<'a>(pub(super) &'a str);
 
 impl Query for HolderQuery<'_> {
-    type Answer = Option<Holder>;
+    type Output = Option<Holder>;
 
-    async fn ask(&self, to: &Statements, client: &Client) -> Result<Option<Holder>, Error> {
-        let row = client.query_opt(&to.holder, &[&self.0.as_bytes()]).await?;
+    async fn run(&self, statements: &Statements, client: &Client) -> Result<Option<Holder>, Error> {
+        let row = client.query_opt(&statements.holder, &[&self.0.as_bytes()]).await?;
         row.map(|row| Ok(holder_of(row.try_get(0)?, Some(row.try_get(1)?)))).transpose()
     }
 }
@@ -112,7 +112,7 @@ pub(super) trait BatchItem: Sync {
     /// The TTL or delay, in milliseconds.
     fn time(&self) -> i64;
 
-    fn statement(to: &Statements) -> &Statement;
+    fn statement(statements: &Statements) -> &Statement;
 }
 
 impl BatchItem for RenewRequest {
@@ -124,8 +124,8 @@ impl BatchItem for RenewRequest {
         millis(self.ttl)
     }
 
-    fn statement(to: &Statements) -> &Statement {
-        &to.renew
+    fn statement(statements: &Statements) -> &Statement {
+        &statements.renew
     }
 }
 
@@ -139,16 +139,16 @@ impl BatchItem for ReleaseRequest {
         if self.after.is_zero() { 0 } else { millis(self.after) }
     }
 
-    fn statement(to: &Statements) -> &Statement {
-        &to.release
+    fn statement(statements: &Statements) -> &Statement {
+        &statements.release
     }
 }
 
 /// Whether each of these claims held its locks.
 impl<I: BatchItem> Query for [&I] {
-    type Answer = Vec<bool>;
+    type Output = Vec<bool>;
 
-    async fn ask(&self, to: &Statements, client: &Client) -> Result<Vec<bool>, Error> {
+    async fn run(&self, statements: &Statements, client: &Client) -> Result<Vec<bool>, Error> {
         // A message has no room for more.
         let size = |item: &&I| i32::try_from(item.claim().keys().len()).unwrap_or(i32::MAX);
         let sizes: Vec<_> = self.iter().map(size).collect();
@@ -157,13 +157,13 @@ impl<I: BatchItem> Query for [&I] {
         let tokens: Vec<_> = tokens.iter().map(|token| &token[..]).collect();
         let times: Vec<_> = self.iter().map(|item| item.time()).collect();
         let params: [&(dyn ToSql + Sync); 4] = [&sizes, &names, &tokens, &times];
-        client.query_one(I::statement(to), &params).await?.try_get(0)
+        client.query_one(I::statement(statements), &params).await?.try_get(0)
     }
 }
 
 /// The columns of the answer of `acquire.sql`.
 pub(super) struct AcquireRow<'a> {
-    pub(super) number: Option<i64>,
+    pub(super) counter: Option<i64>,
     pub(super) contended: Option<bool>,
     pub(super) value: Option<&'a [u8]>,
     pub(super) remains: Option<i64>,
@@ -171,10 +171,10 @@ pub(super) struct AcquireRow<'a> {
 }
 
 /// Reads the answer of `acquire.sql`, and the server's clock in it.
-pub(super) fn granted(said: &AcquireRow<'_>, queued: bool) -> Option<(AcquireOutcome, Clock)> {
-    let AcquireRow { number, contended, value, remains, clock } = *said;
-    if let Some(number) = number {
-        let fencing = FencingToken::read(u64::try_from(number).ok()?)?;
+pub(super) fn granted(row: &AcquireRow<'_>, queued: bool) -> Option<(AcquireOutcome, Clock)> {
+    let AcquireRow { counter, contended, value, remains, clock } = *row;
+    if let Some(counter) = counter {
+        let fencing = FencingToken::read(u64::try_from(counter).ok()?)?;
         return Some((AcquireOutcome::Acquired { fencing, contended: contended? }, None));
     }
     let clock = u64::try_from(clock?).ok();

@@ -10,7 +10,7 @@ create or replace function lockattr_release_1(
 ) returns boolean[]
 language plpgsql as $$
 declare
-  answers boolean[] := '{}';
+  results boolean[] := '{}';
   locks bytea[];
   ended timestamptz[];
   owner bytea;
@@ -80,12 +80,12 @@ begin
         perform lockattr_tell_sooner_1(locks[lock_nth], ended[lock_nth], moment);
       end if;
     end loop;
-    answers := answers || (had = cardinality(locks));
+    results := results || (had = cardinality(locks));
   end loop;
   if random() < 0.01 then
     perform lockattr_sweep_1();
   end if;
-  return answers;
+  return results;
 end
 $$;
 

@@ -11,7 +11,7 @@ language plpgsql as $$
 declare
   number bigint;
   moment timestamptz;
-  answers boolean[];
+  results boolean[];
 begin
   -- A claim that acquires a lock whose lease has expired must not see it renewed at the same time.
   for number in select distinct lockattr_number_1(lock) from unnest(names_of_all) as lock order by 1 loop
@@ -38,8 +38,8 @@ begin
     select nth, count(*) as locks from (select nth from alone union all select nth from shared) as it
     group by nth
   )
-  select array_agg(coalesce(held.locks, 0) = claims.size order by claims.nth) into answers
+  select array_agg(coalesce(held.locks, 0) = claims.size order by claims.nth) into results
   from claims left join held using (nth);
-  return answers;
+  return results;
 end
 $$;

@@ -9,17 +9,21 @@ use super::failure::failure_of;
 use crate::store::StoreError;
 
 /// Prepares a new connection for locking, in the slot with this number.
-pub(super) async fn begin(client: &Client, config: &Config, place: i64) -> Result<(), StoreError> {
+pub(super) async fn begin(
+    client: &Client,
+    config: &Config,
+    slot_lock: i64,
+) -> Result<(), StoreError> {
     let failed = |error| failure_of(&config.address, error).error;
-    let (settings, alone) = (settings(config), take_slot_lock(place));
+    let (settings, locked) = (settings(config), take_slot_lock(slot_lock));
     // All in one round trip.
-    let (set, alone, there) = tokio::join!(
+    let (applied, locked, installed) = tokio::join!(
         client.batch_execute(&settings),
-        client.batch_execute(&alone),
+        client.batch_execute(&locked),
         client.simple_query(IS_INSTALLED)
     );
-    set.and(alone).map_err(failed)?;
-    match there {
+    applied.and(locked).map_err(failed)?;
+    match installed {
         Ok(_) => Ok(()),
         Err(error) if is_missing(&error) => client.batch_execute(&install()).await.map_err(failed),
         Err(error) => Err(failed(error)),
@@ -34,17 +38,17 @@ fn settings(config: &Config) -> String {
     format!(
         // The join skips settings that this server does not know.
         "select set_config(name, value, false) from (values
-            -- What we give up waiting for, the server gives up doing.
+            -- The server stops a statement when its client stops waiting for it.
             ('statement_timeout', '{limit}'), ('lock_timeout', '0'),
             ('transaction_timeout', '0'),
-            -- The functions look at what others have just committed.
+            -- The functions must see what other transactions have just committed.
             ('default_transaction_isolation', 'read committed'),
-            -- A line may be silent for as long as a lock is held.
+            -- A connection may be idle for as long as a lock is held.
             ('idle_session_timeout', '0'),
-            -- A client that is gone without a word must not be taken for one that listens.
+            -- The server must not take a client that vanished for one that listens.
             ('tcp_keepalives_idle', '{beat}'), ('tcp_keepalives_interval', '{beat}'),
             ('tcp_keepalives_count', '3'),
-            -- A plan made while the tables were empty serves when they are not.
+            -- A plan that was made while the tables were empty must also suit full tables.
             ('enable_seqscan', 'off'), ('enable_bitmapscan', 'off'),
             ('plan_cache_mode', 'force_generic_plan'),
             ('client_min_messages', 'error')
@@ -55,16 +59,16 @@ fn settings(config: &Config) -> String {
 /// Ends the session that was left in this slot, if the server still has it, and acquires the
 /// advisory lock that each session holds while it lives. A request on a silent connection may still
 /// be in the socket of a frozen server. It must not run after the requests of this connection.
-fn take_slot_lock(place: i64) -> String {
+fn take_slot_lock(slot_lock: i64) -> String {
     format!(
         // A session that waits for a standby has committed, and would report that at once if ended.
         // One that checks whether this session listens shares its lock for a moment.
         "select pg_terminate_backend(pid) from pg_locks join pg_stat_activity using (pid)
             where wait_event is distinct from 'SyncRep'
                 and locktype = 'advisory' and objsubid = 1 and granted and mode = 'ExclusiveLock'
-                and classid::bigint << 32 | objid::bigint = {place}
+                and classid::bigint << 32 | objid::bigint = {slot_lock}
                 and database = (select oid from pg_database where datname = current_database());
-        select pg_advisory_lock({place})"
+        select pg_advisory_lock({slot_lock})"
     )
 }
 

@@ -99,9 +99,9 @@ pub(super) const HAS: &str = "exists (
 struct NumberQuery<'a>(&'a [u8]);
 
 impl Query for NumberQuery<'_> {
-    type Answer = i64;
+    type Output = i64;
 
-    async fn ask(&self, _to: &Statements, client: &Client) -> Result<i64, Error> {
+    async fn run(&self, _statements: &Statements, client: &Client) -> Result<i64, Error> {
         let statement = "select lockattr_transaction_1($1)";
         client.query_typed_one(statement, &[(&self.0, Type::BYTEA)]).await?.try_get(0)
     }
@@ -110,9 +110,9 @@ impl Query for NumberQuery<'_> {
 struct HasQuery(i64, i32);
 
 impl Query for HasQuery {
-    type Answer = bool;
+    type Output = bool;
 
-    async fn ask(&self, _to: &Statements, client: &Client) -> Result<bool, Error> {
+    async fn run(&self, _statements: &Statements, client: &Client) -> Result<bool, Error> {
         let params: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 2] =
             [(&self.0, Type::INT8), (&self.1, Type::INT4)];
         client.query_typed_one(&format!("select {HAS}"), &params).await?.try_get(0)
@@ -153,7 +153,7 @@ impl InTransactions for PostgresStore {
 
 impl InTransactions for PostgresSessionStore {
     fn number<'a>(&'a self, key: &'a LockKey) -> BoxFuture<'a, Result<i64, StoreError>> {
-        Box::pin(self.number_of(key))
+        Box::pin(self.lock_number(key))
     }
 
     /// Restores the transaction's own limit afterwards. A transaction stricter than
@@ -190,6 +190,6 @@ impl InTransactions for PostgresSessionStore {
         number: i64,
         pid: i32,
     ) -> BoxFuture<'_, Result<Option<Option<FencingToken>>, StoreError>> {
-        Box::pin(async move { Ok(self.counts(number, pid).await?.map(Some)) })
+        Box::pin(async move { Ok(self.count_if_held(number, pid).await?.map(Some)) })
     }
 }

@@ -14,7 +14,7 @@ pub(super) struct TransactionWaiters(Mutex<Names>);
 struct Names {
     claims: HashMap<String, Vec<Weak<Claim>>>,
     /// At this many names, entries without waiters are removed.
-    many: usize,
+    cleanup_threshold: usize,
 }
 
 impl TransactionWaiters {
@@ -22,14 +22,14 @@ impl TransactionWaiters {
         let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for key in claim.keys() {
             let claims = names.claims.entry(key.name().to_owned()).or_default();
-            claims.retain(waits);
+            claims.retain(is_waiting);
             if !claims.iter().any(|other| other.as_ptr() == Arc::as_ptr(claim)) {
                 claims.push(Arc::downgrade(claim));
             }
         }
-        if names.claims.len() > names.many {
-            names.claims.retain(|_, claims| claims.iter().any(waits));
-            names.many = names.claims.len() * 2 + 16;
+        if names.claims.len() > names.cleanup_threshold {
+            names.claims.retain(|_, claims| claims.iter().any(is_waiting));
+            names.cleanup_threshold = names.claims.len() * 2 + 16;
         }
     }
 
@@ -37,7 +37,7 @@ impl TransactionWaiters {
     pub(super) fn ask_again(&self, subscribers: &Subscribers, name: &str) {
         let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(claims) = names.claims.get_mut(name) else { return };
-        claims.retain(waits);
+        claims.retain(is_waiting);
         let now = Instant::now();
         for claim in claims.iter().filter_map(Weak::upgrade) {
             if let Some(subscriber) = subscribers.get(claim.token().subscriber()) {
@@ -47,6 +47,6 @@ impl TransactionWaiters {
     }
 }
 
-fn waits(claim: &Weak<Claim>) -> bool {
+fn is_waiting(claim: &Weak<Claim>) -> bool {
     claim.upgrade().is_some_and(|claim| claim.queued().is_some())
 }

@@ -22,7 +22,7 @@ local hint = ARGV[5] and tonumber(ARGV[5])
 if details == '+' then
   details = ARGV[2] .. ' ' .. mode .. ' ' .. value
 end
-local told, stood = string.find(details, '^%d+ t'), ARGV[6] == '1'
+local notify_only, was_queued = string.find(details, '^%d+ t'), ARGV[6] == '1'
 local locks, queues = {}, {}
 for i = 2, 1 + (#KEYS - 1) / 2 do
   table.insert(locks, KEYS[i])
@@ -56,7 +56,7 @@ local function is_first()
   for i, lock in ipairs(locks) do
     local first = waiter_in(lock, 0)
     if unfinished or (first and first.token ~= token
-      and not (told and stood and not redis.call('ZRANK', queues[i], token))) then
+      and not (notify_only and was_queued and not redis.call('ZRANK', queues[i], token))) then
       return false
     end
   end
@@ -71,7 +71,7 @@ local admitted = (not queued or is_beside() or is_first()) and admits_all(locks,
 if admitted or has_all() then
   -- Count first: if the server refuses writes, nothing is locked.
   local counter = count(fence, hint)
-  take(locks, mode, value, ttl, not admitted)
+  grant(locks, mode, value, ttl, not admitted)
   if queued then
     leave(locks, token)
     if mode ~= 'x' then
@@ -84,8 +84,8 @@ end
 
 if details ~= '' then
   local record = string.format('%.0f ', time()) .. details
-  local lapsed = not redis.call('SET', WAITER .. token, record, 'PX', waits_for(ttl), 'GET')
-  local heard = {}
+  local lapsed = not redis.call('SET', WAITER .. token, record, 'PX', record_lifetime(ttl), 'GET')
+  local notified = {}
   for i, lock in ipairs(locks) do
     if queued and lapsed then
       -- The record has expired, and with it the claim's place in all of its queues.
@@ -93,13 +93,13 @@ if details ~= '' then
     end
     local last = queued and redis.call('ZRANGE', queues[i], -1, -1, 'WITHSCORES')[2]
     local since = last and math.max(time(), last + 1) or time()
-    local came = redis.call('ZADD', queues[i], 'NX', since, token)
+    local added = redis.call('ZADD', queues[i], 'NX', since, token)
     touched[lock] = true
-    if came == 1 then
+    if added == 1 then
       local kind, holder = held_by(lock)
-      if kind == 'x' and not heard[holder] then
-        heard[holder] = true
-        tell(holder, 'wanted ' .. lock)
+      if kind == 'x' and not notified[holder] then
+        notified[holder] = true
+        notify(holder, 'wanted ' .. lock)
       end
     end
   end
@@ -113,7 +113,7 @@ if queued and not unfinished then
     and admits_all(locks, mode) then
     -- All waiters were gone.
     counter = count(fence, hint)
-    take(locks, mode, value, ttl)
+    grant(locks, mode, value, ttl)
   end
 end
 if counter then

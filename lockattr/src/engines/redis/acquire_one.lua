@@ -2,16 +2,16 @@
 -- exclusive lock that is free, or that another claim of this library holds and no process waits
 -- for.
 
-if #KEYS == 3 and ARGV[3] == 'x' and not looks then
+if #KEYS == 3 and ARGV[3] == 'x' and not is_waiting then
   local lock, queue, value, ttl = KEYS[2], KEYS[3], ARGV[1], ARGV[2]
   if not held and call('EXISTS', queue) == 0 then
-    local counted, number = pcall(count, KEYS[1], ARGV[5] and tonumber(ARGV[5]))
+    local counted, result = pcall(count, KEYS[1], ARGV[5] and tonumber(ARGV[5]))
     if counted then
-      return 2 * number
+      return 2 * result
     end
     -- An acquisition without a fencing token does not count.
     call('DEL', lock)
-    error(number)
+    error(result)
   elseif not held then
     -- Another program deleted a lock that claims wait for.
     call('DEL', lock)
@@ -25,8 +25,8 @@ if #KEYS == 3 and ARGV[3] == 'x' and not looks then
     ends = at + call('PTTL', lock)
     local token = string.sub(value, 1, 32)
     local record = clock() .. ' ' .. ttl .. ' x ' .. value
-    looks = ends <= at or call('SET', WAITER .. token, record, 'PX', digits(waits_for(ttl + 0)), 'GET')
-    if not looks then
+    is_waiting = ends <= at or call('SET', WAITER .. token, record, 'PX', digits(record_lifetime(ttl + 0)), 'GET')
+    if not is_waiting then
       -- A lock without a mark has no other waiters, so the claim is the first. If another program
       -- removed the mark, the claim only asks again earlier than it must.
       call('ZADD', queue, clock(), token)
@@ -34,7 +34,7 @@ if #KEYS == 3 and ARGV[3] == 'x' and not looks then
     end
   end
   if place then
-    tell(holder, 'wanted ' .. lock)
+    notify(holder, 'wanted ' .. lock)
     call('PEXPIRE', queue, KEPT)
     set_marked(lock, holder, ends, digits(at + KEPT))
     return { holder, ends - at, time(), 0 }

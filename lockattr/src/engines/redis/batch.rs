@@ -9,9 +9,9 @@ use redis::Value;
 
 use super::call::Call;
 use super::node::Effect;
-use super::replicas::Answer;
-use super::servers::{Place, Replied};
-use super::{RedisStore, nonsense, request};
+use super::replicas::ReplicatedReply;
+use super::servers::{Route, RoutedReply};
+use super::{RedisStore, request, unexpected_reply};
 use crate::store::{Claim, ReleaseOutcome, ReleaseRequest, RenewOutcome, RenewRequest, StoreError};
 
 /// The most locks in one script, unless one claim has more: a longer run would block the server's
@@ -41,7 +41,7 @@ impl Item for RenewRequest {
     }
 
     fn effect(&self) -> Effect {
-        Effect::Lengthen
+        Effect::Extend
     }
 
     fn script<'s>(store: &'s RedisStore, items: &[&Self], fence: &str) -> Call<'s> {
@@ -59,7 +59,7 @@ impl Item for ReleaseRequest {
     }
 
     fn effect(&self) -> Effect {
-        if self.after.is_zero() { Effect::Free } else { Effect::Shorten }
+        if self.after.is_zero() { Effect::Release } else { Effect::Shorten }
     }
 
     fn script<'s>(store: &'s RedisStore, items: &[&Self], fence: &str) -> Call<'s> {
@@ -73,14 +73,14 @@ impl RedisStore {
         &self,
         items: &[RenewRequest],
     ) -> Vec<Result<RenewOutcome, StoreError>> {
-        let answer = |mut parts: Vec<Result<bool, StoreError>>| {
+        let outcome = |mut parts: Vec<Result<bool, StoreError>>| {
             // One lost part loses the lease, whatever the other replies are.
             if parts.iter().any(|held| matches!(held, Ok(false))) {
                 return Ok(RenewOutcome::NotHeld);
             }
             parts.drain(..).collect::<Result<Vec<_>, _>>().map(|_| RenewOutcome::Renewed)
         };
-        self.ask_about(items).await.into_iter().map(answer).collect()
+        self.run_on_routes(items).await.into_iter().map(outcome).collect()
     }
 
     /// Releases locks. Each is released if all of its parts are.
@@ -88,68 +88,70 @@ impl RedisStore {
         &self,
         items: &[ReleaseRequest],
     ) -> Vec<Result<ReleaseOutcome, StoreError>> {
-        let answer = |parts: Vec<Result<bool, StoreError>>| {
+        let outcome = |parts: Vec<Result<bool, StoreError>>| {
             // A release with an unknown outcome must be sent again.
             let held = parts.into_iter().collect::<Result<Vec<_>, _>>()?;
             let all = held.into_iter().all(|held| held);
             Ok(if all { ReleaseOutcome::Released } else { ReleaseOutcome::NotHeld })
         };
-        self.ask_about(items).await.into_iter().map(answer).collect()
+        self.run_on_routes(items).await.into_iter().map(outcome).collect()
     }
 
     /// Returns whether each part of each claim was held, in the order of `items`. Sends one script
-    /// for each place and batch, all at once.
-    async fn ask_about<I: Item>(&self, items: &[I]) -> Vec<Vec<Result<bool, StoreError>>> {
+    /// for each route and batch, all at once.
+    async fn run_on_routes<I: Item>(&self, items: &[I]) -> Vec<Vec<Result<bool, StoreError>>> {
         if let [item] = items
-            && let Some(place) = self.servers.connection_for(item.claim())
+            && let Some(route) = self.servers.single_route(item.claim())
         {
-            return vec![self.ask_in(place, item.effect(), &[item]).await];
+            return vec![self.run_on_route(route, item.effect(), &[item]).await];
         }
-        let mut by_place = HashMap::<_, Vec<_>>::new();
+        let mut by_route = HashMap::<_, Vec<_>>::new();
         for (index, item) in items.iter().enumerate() {
-            if let Some(place) = self.servers.connection_for(item.claim()) {
-                let spot = (place, item.effect());
-                by_place.entry(spot).or_default().push((index, Cow::Borrowed(item)));
+            if let Some(route) = self.servers.single_route(item.claim()) {
+                let target = (route, item.effect());
+                by_route.entry(target).or_default().push((index, Cow::Borrowed(item)));
                 continue;
             }
-            for (place, part) in self.servers.parts(item.claim()) {
-                let spot = (place, item.effect());
-                by_place.entry(spot).or_default().push((index, Cow::Owned(item.of(part))));
+            for (route, part) in self.servers.parts(item.claim()) {
+                let target = (route, item.effect());
+                by_route.entry(target).or_default().push((index, Cow::Owned(item.of(part))));
             }
         }
-        let batches = by_place.iter().flat_map(|(&spot, asked)| {
-            in_batches(asked).into_iter().map(move |asked| (spot, asked))
+        let batches = by_route.iter().flat_map(|(&target, batch)| {
+            in_batches(batch).into_iter().map(move |batch| (target, batch))
         });
-        let replies = batches.map(|((place, effect), asked)| async move {
-            let items: Vec<&I> = asked.iter().map(|(_, item)| item.as_ref()).collect();
-            (asked, self.ask_in(place, effect, &items).await)
+        let replies = batches.map(|((route, effect), batch)| async move {
+            let items: Vec<&I> = batch.iter().map(|(_, item)| item.as_ref()).collect();
+            (batch, self.run_on_route(route, effect, &items).await)
         });
-        let mut answers = vec![Vec::new(); items.len()];
-        for (asked, replies) in join_all(replies).await {
-            for ((index, _), reply) in asked.iter().zip(replies) {
-                answers[*index].push(reply);
+        let mut outcomes = vec![Vec::new(); items.len()];
+        for (batch, replies) in join_all(replies).await {
+            for ((index, _), reply) in batch.iter().zip(replies) {
+                outcomes[*index].push(reply);
             }
         }
-        answers
+        outcomes
     }
 
-    /// Sends the requests of one place. Returns one result for each item.
-    async fn ask_in<I: Item>(
+    /// Sends the requests of one route. Returns one result for each item.
+    async fn run_on_route<I: Item>(
         &self,
-        place: Place,
+        route: Route,
         effect: Effect,
         items: &[&I],
     ) -> Vec<Result<bool, StoreError>> {
-        let script = I::script(self, items, &self.servers.fence(place));
+        let script = I::script(self, items, &self.servers.fence(route));
         let mut first = None;
         loop {
             let (value, replicated) =
-                match self.servers.invoke::<Value>(place, effect, &script).await {
-                    Ok(Replied { answer: Answer { value, replicated }, .. }) => (value, replicated),
+                match self.servers.invoke::<Value>(route, effect, &script).await {
+                    Ok(RoutedReply { reply: ReplicatedReply { value, replicated }, .. }) => {
+                        (value, replicated)
+                    }
                     Err(error) => return vec![Err(error); items.len()],
                 };
             let Some((held, unfinished)) = request::held(&value, items.len()) else {
-                return vec![Err(nonsense()); items.len()];
+                return vec![Err(unexpected_reply()); items.len()];
             };
             // Runs again if there are more waiters than one run reads. The first reply says what
             // the claims held.
@@ -158,27 +160,27 @@ impl RedisStore {
                 first = Some((held, replicated));
                 continue;
             }
-            let counts = |held| match held {
+            let confirmed = |held| match held {
                 true => replicated.clone().map(|()| true),
                 // That the claim does not hold it is a fact, whatever the replicas have.
                 false => Ok(false),
             };
-            return held.into_iter().map(counts).collect();
+            return held.into_iter().map(confirmed).collect();
         }
     }
 }
 
 /// Splits requests into batches of at most [`BATCH`] locks.
-fn in_batches<'a, I: Item>(asked: &'a [(usize, Cow<'a, I>)]) -> Vec<&'a [(usize, Cow<'a, I>)]> {
+fn in_batches<'a, I: Item>(batch: &'a [(usize, Cow<'a, I>)]) -> Vec<&'a [(usize, Cow<'a, I>)]> {
     let (mut batches, mut begins, mut locks) = (Vec::new(), 0, 0);
-    for (nth, (_, item)) in asked.iter().enumerate() {
+    for (nth, (_, item)) in batch.iter().enumerate() {
         let more = item.claim().keys().len();
         if nth > begins && locks + more > BATCH {
-            batches.push(&asked[begins..nth]);
+            batches.push(&batch[begins..nth]);
             (begins, locks) = (nth, 0);
         }
         locks += more;
     }
-    batches.push(&asked[begins..]);
+    batches.push(&batch[begins..]);
     batches
 }

@@ -24,8 +24,8 @@ impl<'a> Call<'a> {
     }
 
     /// Appends the next key or, behind the last key, the next argument.
-    pub(super) fn arg(&mut self, word: impl ToRedisArgs) -> &mut Self {
-        self.command.arg(word);
+    pub(super) fn arg(&mut self, argument: impl ToRedisArgs) -> &mut Self {
+        self.command.arg(argument);
         self
     }
 

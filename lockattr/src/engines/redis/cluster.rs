@@ -22,7 +22,7 @@ use super::call::Call;
 use super::config::Config;
 use super::node::Effect;
 use super::scripts::Scripts;
-use super::servers::Replied;
+use super::servers::RoutedReply;
 use super::tls;
 use crate::Error;
 use crate::lock::settings::ServerSettings;
@@ -50,7 +50,7 @@ pub(super) struct Cluster {
     subscribers: Arc<Subscribers>,
     known: Mutex<Known>,
     /// Held by the caller that requests the map.
-    asking: tokio::sync::Mutex<()>,
+    refresh_lock: tokio::sync::Mutex<()>,
     /// How often the map was replaced.
     version: AtomicU64,
     /// Whether a task is about to request the map.
@@ -69,7 +69,7 @@ struct Known {
 }
 
 /// A request under way.
-struct Route {
+struct Target {
     slot: u16,
     member: Arc<Member>,
     /// Whether another node redirected this one request to `member`.
@@ -88,8 +88,9 @@ impl Cluster {
     ) -> Result<Arc<Self>, Error> {
         let invalid = |sentence: &str| Error::InvalidOptions(sentence.into());
         let mut query = query.to_vec();
-        let asked = query.iter().position(|(name, _)| name == "tls").map(|at| query.remove(at).1);
-        let tls = tls::is_asked("redis+cluster", asked.as_deref())?;
+        let tls_option =
+            query.iter().position(|(name, _)| name == "tls").map(|at| query.remove(at).1);
+        let tls = tls::uses_tls("redis+cluster", tls_option.as_deref())?;
         let scheme = if tls { "rediss" } else { "redis" };
         let [url, ..] = urls else { return Err(invalid("`redis+cluster://` needs a host")) };
         if !matches!(url.path(), "" | "/") {
@@ -111,7 +112,7 @@ impl Cluster {
             scripts: scripts.clone(),
             subscribers: Arc::default(),
             known: Mutex::default(),
-            asking: tokio::sync::Mutex::default(),
+            refresh_lock: tokio::sync::Mutex::default(),
             version: AtomicU64::new(0),
             refreshing: AtomicBool::new(false),
             me: me.clone(),
@@ -134,32 +135,36 @@ impl Cluster {
         slot: u16,
         effect: Effect,
         script: &Call<'_>,
-    ) -> Result<Replied<T>, StoreError> {
-        let mut route = self.route(slot).await?;
+    ) -> Result<RoutedReply<T>, StoreError> {
+        let mut target = self.target(slot).await?;
         loop {
-            match route.member.invoke(slot, effect, route.asking, script).await {
-                Ok((answer, live)) => {
-                    return Ok(Replied {
-                        answer,
-                        notifications: route.member.notifications.clone(),
+            match target.member.invoke(slot, effect, target.asking, script).await {
+                Ok((reply, live)) => {
+                    return Ok(RoutedReply {
+                        reply,
+                        notifications: target.member.notifications.clone(),
                         live,
                     });
                 }
-                Err(refused) => self.go_on(&mut route, refused).await?,
+                Err(refused) => self.follow_redirect(&mut target, refused).await?,
             }
         }
     }
 
     /// Ensures that the claim receives the notifications of this slot.
-    pub(super) async fn hear(&self, slot: u16, claim: &Arc<Claim>) -> Result<(), StoreError> {
+    pub(super) async fn ensure_subscribed(
+        &self,
+        slot: u16,
+        claim: &Arc<Claim>,
+    ) -> Result<(), StoreError> {
         if self.subscribers.get(claim.token().subscriber()).is_none() {
             return Ok(());
         }
-        let mut route = self.route(slot).await?;
+        let mut target = self.target(slot).await?;
         loop {
-            match route.member.hear(slot, claim).await {
+            match target.member.ensure_subscribed(slot, claim).await {
                 Ok(()) => return Ok(()),
-                Err(refused) => self.go_on(&mut route, refused).await?,
+                Err(refused) => self.follow_redirect(&mut target, refused).await?,
             }
         }
     }
@@ -194,44 +199,50 @@ impl Cluster {
     }
 
     /// Starts a request at the owner of the slot.
-    async fn route(&self, slot: u16) -> Result<Route, StoreError> {
+    async fn target(&self, slot: u16) -> Result<Target, StoreError> {
         let until = Instant::now() + self.timing.response_timeout;
         let member = self.owner(slot).await?;
-        Ok(Route { slot, member, asking: false, redirections: 0, until })
+        Ok(Target { slot, member, asking: false, redirections: 0, until })
     }
 
     /// Decides where to send a request that a node has refused.
-    async fn go_on(&self, route: &mut Route, refused: Refused) -> Result<(), StoreError> {
-        route.redirections += usize::from(!matches!(refused, Refused::TryAgain(_)));
+    async fn follow_redirect(
+        &self,
+        target: &mut Target,
+        refused: Refused,
+    ) -> Result<(), StoreError> {
+        target.redirections += usize::from(!matches!(refused, Refused::TryAgain(_)));
         match refused {
-            Refused::Moved(_) | Refused::Ask(_) if route.redirections > REDIRECTIONS => {
+            Refused::Moved(_) | Refused::Ask(_) if target.redirections > REDIRECTIONS => {
                 self.refresh_soon();
-                let sentence =
-                    format!("the nodes of the cluster do not agree who has slot {}", route.slot);
+                let sentence = format!(
+                    "the nodes of the cluster disagree about the owner of slot {}",
+                    target.slot
+                );
                 return Err(StoreError::new(sentence).not_sent());
             }
             Refused::Moved(address) => {
-                route.member = self.moved(route.slot, &route.member, &address)?;
-                route.asking = false;
+                target.member = self.moved(target.slot, &target.member, &address)?;
+                target.asking = false;
             }
             Refused::Ask(address) => {
-                route.member = self.member(&address)?;
-                route.asking = true;
+                target.member = self.member(&address)?;
+                target.asking = true;
             }
-            Refused::TryAgain(error) if Instant::now() + PAUSE > route.until => return Err(error),
+            Refused::TryAgain(error) if Instant::now() + PAUSE > target.until => return Err(error),
             Refused::TryAgain(_) => {
                 sleep(PAUSE).await;
-                route.member = self.owner(route.slot).await?;
-                route.asking = false;
+                target.member = self.owner(target.slot).await?;
+                target.asking = false;
             }
             // Nothing was sent, so the request may go to the slot's new owner.
-            Refused::Away(error) if error.is_not_sent() && route.redirections <= REDIRECTIONS => {
+            Refused::Away(error) if error.is_not_sent() && target.redirections <= REDIRECTIONS => {
                 self.refresh().await?;
-                let now = self.owner(route.slot).await?;
-                if Arc::ptr_eq(&now, &route.member) {
+                let current = self.owner(target.slot).await?;
+                if Arc::ptr_eq(&current, &target.member) {
                     return Err(error);
                 }
-                (route.member, route.asking) = (now, false);
+                (target.member, target.asking) = (current, false);
             }
             Refused::Away(error) => {
                 self.refresh_soon();
@@ -249,24 +260,24 @@ impl Cluster {
         }
         self.refresh().await?;
         self.known().owner(slot).ok_or_else(|| {
-            StoreError::new(format!("no node of the cluster has slot {slot}")).not_sent()
+            StoreError::new(format!("no node of the cluster owns slot {slot}")).not_sent()
         })
     }
 
     /// Records that the slot is at `address` now, as its former owner replied.
     fn moved(&self, slot: u16, by: &Member, address: &str) -> Result<Arc<Member>, StoreError> {
-        let now = self.member(address)?;
+        let current = self.member(address)?;
         let before = match self.known().owners.get_mut(usize::from(slot)) {
-            Some(owner) => owner.replace(now.clone()),
+            Some(owner) => owner.replace(current.clone()),
             None => None,
         };
-        now.node.lower();
+        current.node.clear_raised();
         by.notifications.missed_in(slot);
-        if let Some(before) = before.filter(|before| !Arc::ptr_eq(before, &now)) {
+        if let Some(before) = before.filter(|before| !Arc::ptr_eq(before, &current)) {
             before.notifications.missed_in(slot);
         }
         self.refresh_soon();
-        Ok(now)
+        Ok(current)
     }
 
     /// Returns the node at this address, and adds it if it is new.
@@ -275,21 +286,21 @@ impl Cluster {
         if let Some(member) = known.members.get(address) {
             return Ok(member.clone());
         }
-        let member = self.meet(address)?;
+        let member = self.new_member(address)?;
         known.members.insert(address.to_owned(), member.clone());
         Ok(member)
     }
 
-    fn meet(&self, address: &str) -> Result<Arc<Member>, StoreError> {
-        let nonsense = || StoreError::new(format!("`{address}` is no address")).not_sent();
-        let (host, port) = address.rsplit_once(':').ok_or_else(nonsense)?;
+    fn new_member(&self, address: &str) -> Result<Arc<Member>, StoreError> {
+        let invalid = || StoreError::new(format!("`{address}` is not an address")).not_sent();
+        let (host, port) = address.rsplit_once(':').ok_or_else(invalid)?;
         let bracketed = match host.contains(':') && !host.starts_with('[') {
             true => format!("[{host}]"),
             false => host.to_owned(),
         };
         let mut url = self.url.clone();
-        url.set_host(Some(&bracketed)).map_err(|_| nonsense())?;
-        url.set_port(Some(port.parse().map_err(|_| nonsense())?)).map_err(|()| nonsense())?;
+        url.set_host(Some(&bracketed)).map_err(|_| invalid())?;
+        url.set_port(Some(port.parse().map_err(|_| invalid())?)).map_err(|()| invalid())?;
         let config = Config::read(vec![url], &self.query, self.timing.clone());
         let config = config.map_err(|error| StoreError::new(error.to_string()).not_sent())?;
         Ok(Arc::new(Member::new(address.to_owned(), &config, &self.scripts, &self.subscribers)))

@@ -35,17 +35,17 @@ use deletions::Deletion;
 
 /// The number of concurrent callers from which commands are combined: fewer callers are faster
 /// alone.
-const CROWD: usize = 4;
+const MIN_CALLERS: usize = 4;
 
 /// The most commands of one pipeline: the server works on them while other callers prepare more.
-const LARGEST: usize = 64;
+const MAX_BATCH: usize = 64;
 
 /// The commands of many callers, for one connection.
 #[derive(Default)]
 pub(super) struct Combiner {
-    waiting: Mutex<Waiting>,
+    queue: Mutex<Queue>,
     /// Held while queued commands are handed to the client.
-    hands_on: Mutex<()>,
+    send_order: Mutex<()>,
     /// How many commands are queued and not yet handed to the client.
     unsent: AtomicUsize,
     /// How many callers have a request, combined or alone.
@@ -57,10 +57,10 @@ pub(super) struct Combiner {
 
 /// Queued commands, and pipelines for the task.
 #[derive(Default)]
-struct Waiting {
+struct Queue {
     entries: Entries,
     /// Pipelines that callers have sent, for the task to complete.
-    sent: Vec<UnderWay>,
+    sent: Vec<InFlight>,
     /// The task has ended, and nothing is sent any more.
     is_over: bool,
 }
@@ -69,11 +69,11 @@ struct Waiting {
 pub(super) type Counter = (Cow<'static, str>, usize);
 
 /// The reply to a command; an error of the server counts as a reply.
-pub(super) struct Answer {
+pub(super) struct CombinedReply {
     pub(super) reply: Value,
     /// The counter's value for this acquisition. `Nil` if the counter must be raised first, in
     /// which case nothing was sent.
-    pub(super) number: Value,
+    pub(super) counter: Value,
 }
 
 /// A caller with a request, and its connection.
@@ -83,15 +83,15 @@ pub(super) struct Caller<'a> {
 }
 
 /// A caller whose command is queued or under way.
-struct Waits<'a> {
+struct PendingReply<'a> {
     combiner: &'a Combiner,
-    answer: oneshot::Receiver<Result<Answer, StoreError>>,
+    reply: oneshot::Receiver<Result<CombinedReply, StoreError>>,
 }
 
 /// The task that sends. Its drop records that it has ended, for whatever reason.
-struct Sender(Arc<Combiner>);
+struct SendTask(Arc<Combiner>);
 
-type UnderWay = Pin<Box<dyn Future<Output = ()> + Send>>;
+type InFlight = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Combiner {
     /// Wakes the task, which ends: the connection is given up.
@@ -107,25 +107,25 @@ impl Combiner {
     ) -> impl Future<Output = ()> {
         // Made before the task is spawned, so that it is also dropped if a runtime drops the task
         // unpolled.
-        Sender(self).run(connection_slot, live)
+        SendTask(self).run(connection_slot, live)
     }
 
     /// Queues a command. Returns how many are queued, or 0 if the task has ended.
-    fn put_down(&self, put: impl FnOnce(&mut Entries)) -> usize {
-        let mut waiting = self.waiting();
-        if waiting.is_over {
+    fn enqueue(&self, put: impl FnOnce(&mut Entries)) -> usize {
+        let mut queue = self.queue();
+        if queue.is_over {
             return 0;
         }
         self.unsent.fetch_add(1, Ordering::AcqRel);
-        put(&mut waiting.entries);
-        waiting.entries.len()
+        put(&mut queue.entries);
+        queue.entries.len()
     }
 
     /// Returns how many commands are sent without waiting for more: a quarter of the callers. If
     /// all were sent at once, all callers would wait while the server works, and then the server
     /// for the callers.
-    fn enough(&self) -> usize {
-        (self.callers.load(Ordering::Relaxed) / 4).clamp(CROWD, LARGEST)
+    fn batch_size(&self) -> usize {
+        (self.callers.load(Ordering::Relaxed) / 4).clamp(MIN_CALLERS, MAX_BATCH)
     }
 
     /// Hands all queued commands to the client, as one pipeline.
@@ -133,15 +133,15 @@ impl Combiner {
         &self,
         connection_slot: &Arc<ConnectionSlot>,
         live: &Arc<LiveConnection>,
-    ) -> Option<UnderWay> {
-        let _order = self.hands_on();
-        let entries = take(&mut self.waiting().entries);
+    ) -> Option<InFlight> {
+        let _order = self.send_order();
+        let entries = take(&mut self.queue().entries);
         let count = entries.len();
         let combined = Combined::of(entries, connection_slot, live);
         let sent = (!combined.is_empty()).then(|| {
             // Tokio's budget must not delay the first poll, which hands the commands to the client.
-            let mut sent: UnderWay =
-                Box::pin(unconstrained(combined.ask(connection_slot.clone(), live.clone())));
+            let mut sent: InFlight =
+                Box::pin(unconstrained(combined.send(connection_slot.clone(), live.clone())));
             let first = sent.as_mut().poll(&mut Context::from_waker(Waker::noop()));
             first.is_pending().then_some(sent)
         });
@@ -159,28 +159,28 @@ impl Combiner {
         if self.unsent.load(Ordering::Acquire) > 0
             && let Some(sent) = self.send(connection_slot, live)
         {
-            self.see_through(sent);
+            self.track(sent);
         }
     }
 
     /// Leaves a pipeline that a caller has sent to the task. If the task has ended, the pipeline
     /// ends too, and its callers get an error from their channels.
-    fn see_through(&self, sent: UnderWay) {
-        let mut waiting = self.waiting();
-        if !waiting.is_over {
-            waiting.sent.push(sent);
-            drop(waiting);
+    fn track(&self, sent: InFlight) {
+        let mut queue = self.queue();
+        if !queue.is_over {
+            queue.sent.push(sent);
+            drop(queue);
             self.wake.notify_one();
         }
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
         // No panic can leave it half changed, so a poisoned lock is still usable.
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn hands_on(&self) -> MutexGuard<'_, ()> {
-        self.hands_on.lock().unwrap_or_else(PoisonError::into_inner)
+    fn send_order(&self) -> MutexGuard<'_, ()> {
+        self.send_order.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -196,20 +196,20 @@ impl<'a> Caller<'a> {
 
     /// Returns whether to combine its command: there are many callers, or earlier commands are
     /// unsent.
-    pub(super) fn is_in_a_crowd(&self) -> bool {
+    pub(super) fn should_combine(&self) -> bool {
         let Combiner { callers, unsent, .. } = &*self.live.combiner;
-        callers.load(Ordering::Relaxed) >= CROWD || unsent.load(Ordering::Acquire) > 0
+        callers.load(Ordering::Relaxed) >= MIN_CALLERS || unsent.load(Ordering::Acquire) > 0
     }
 
     /// Sends a command that acquires no lock, combined or alone. An error of the server is a reply.
     pub(super) async fn send(&self, command: Cmd) -> Result<RedisResult<Value>, StoreError> {
-        if self.is_in_a_crowd() {
-            let Answer { reply, .. } = self.ask(command, None).await?;
+        if self.should_combine() {
+            let CombinedReply { reply, .. } = self.send_combined(command, None).await?;
             return Ok(reply.extract_error());
         }
         let connection = &mut self.live.connection();
-        let answer = command.query_async(connection);
-        Ok(until_demoted(self.connection_slot, &self.live.demotion, answer).await)
+        let reply = command.query_async(connection);
+        Ok(until_demoted(self.connection_slot, &self.live.demotion, reply).await)
     }
 
     /// Loads a script that the server has forgotten, and sends it.
@@ -225,11 +225,11 @@ impl<'a> Caller<'a> {
     }
 
     /// Queues a command to be sent together with others. `counter` counts its acquisition.
-    pub(super) async fn ask(
+    pub(super) async fn send_combined(
         &self,
         command: Cmd,
         counter: Option<Counter>,
-    ) -> Result<Answer, StoreError> {
+    ) -> Result<CombinedReply, StoreError> {
         self.wait_for(|entries, caller| {
             entries.commands.push(Entry { command, counter, caller });
         })
@@ -243,30 +243,30 @@ impl<'a> Caller<'a> {
         claim: Arc<Claim>,
         slot: usize,
     ) -> Result<RedisResult<Value>, StoreError> {
-        let answer = self.wait_for(|entries, caller| {
+        let reply = self.wait_for(|entries, caller| {
             entries.deletions.push(Deletion { claim, slot, caller });
         });
-        Ok(answer.await?.reply.extract_error())
+        Ok(reply.await?.reply.extract_error())
     }
 
     async fn wait_for(
         &self,
-        put: impl FnOnce(&mut Entries, oneshot::Sender<Result<Answer, StoreError>>),
-    ) -> Result<Answer, StoreError> {
+        put: impl FnOnce(&mut Entries, oneshot::Sender<Result<CombinedReply, StoreError>>),
+    ) -> Result<CombinedReply, StoreError> {
         let combiner = &*self.live.combiner;
-        let (caller, answer) = oneshot::channel();
-        let mut waits = Waits { combiner, answer };
-        match combiner.put_down(|entries| put(entries, caller)) {
+        let (caller, reply) = oneshot::channel();
+        let mut pending = PendingReply { combiner, reply };
+        match combiner.enqueue(|entries| put(entries, caller)) {
             1 => combiner.wake.notify_one(),
-            enough if enough >= combiner.enough() => {
+            queued if queued >= combiner.batch_size() => {
                 if let Some(sent) = combiner.send(self.connection_slot, self.live) {
-                    combiner.see_through(sent);
+                    combiner.track(sent);
                 }
             }
             _ => {}
         }
-        let answer = (&mut waits.answer).await;
-        answer.unwrap_or_else(|_| Err(StoreError::new("the connection was given up")))
+        let reply = (&mut pending.reply).await;
+        reply.unwrap_or_else(|_| Err(StoreError::new("the connection was closed")))
     }
 }
 
@@ -276,41 +276,41 @@ impl Drop for Caller<'_> {
     }
 }
 
-impl Drop for Waits<'_> {
+impl Drop for PendingReply<'_> {
     /// The caller gave up: after this its command has been sent, or never is.
     fn drop(&mut self) {
-        if !self.answer.is_terminated() {
-            self.answer.close();
-            drop(self.combiner.hands_on());
+        if !self.reply.is_terminated() {
+            self.reply.close();
+            drop(self.combiner.send_order());
         }
     }
 }
 
-impl Sender {
+impl SendTask {
     async fn run(self, connection_slot: Weak<ConnectionSlot>, live: Weak<LiveConnection>) {
-        let mut under_way = FuturesUnordered::new();
+        let mut in_flight = FuturesUnordered::new();
         loop {
             tokio::select! {
                 biased;
-                Some(()) = under_way.next() => {}
+                Some(()) = in_flight.next() => {}
                 () = self.0.wake.notified() => {
-                    under_way.extend(take(&mut self.0.waiting().sent));
+                    in_flight.extend(take(&mut self.0.queue().sent));
                     // Lets other ready tasks queue their commands.
                     yield_now().await;
                     let (Some(connection_slot), Some(live)) = (connection_slot.upgrade(), live.upgrade()) else { return };
-                    under_way.extend(self.0.send(&connection_slot, &live));
+                    in_flight.extend(self.0.send(&connection_slot, &live));
                 }
             }
         }
     }
 }
 
-impl Drop for Sender {
+impl Drop for SendTask {
     fn drop(&mut self) {
-        let over = Waiting { is_over: true, ..Waiting::default() };
+        let over = Queue { is_over: true, ..Queue::default() };
         // Each caller gets an error from its channel. A pipeline in `sent` holds the connection, which holds the
         // combiner: left here, the three would keep each other alive.
-        let left = replace(&mut *self.0.waiting(), over);
+        let left = replace(&mut *self.0.queue(), over);
         // Outside the lock, because the drop wakes callers and may end the connection.
         drop(left);
     }
@@ -329,65 +329,65 @@ mod tests {
 
     /// The undo could overtake the command that it undoes.
     ///
-    /// Red without: `hands_on` in the drop of `Waits`.
+    /// Red without: `send_order` in the drop of `PendingReply`.
     #[test]
     fn a_waiter_that_gives_up_waits_until_commands_have_been_handed_off() {
-        let (combiner, handed_over, begins) =
+        let (combiner, handed_off, started) =
             (Combiner::default(), AtomicBool::new(false), Barrier::new(2));
-        let (_caller, answer) = oneshot::channel();
+        let (_caller, reply) = oneshot::channel();
         thread::scope(|scope| {
-            let hands_on = combiner.hands_on();
+            let send_order = combiner.send_order();
             scope.spawn(|| {
-                let waits = Waits { combiner: &combiner, answer };
-                begins.wait();
-                drop(waits);
-                assert!(handed_over.load(Ordering::SeqCst));
+                let pending = PendingReply { combiner: &combiner, reply };
+                started.wait();
+                drop(pending);
+                assert!(handed_off.load(Ordering::SeqCst));
             });
-            begins.wait();
+            started.wait();
             // The other thread runs, and would have finished by now.
             (0..1_000).for_each(|_| thread::yield_now());
-            handed_over.store(true, Ordering::SeqCst);
-            drop(hands_on);
+            handed_off.store(true, Ordering::SeqCst);
+            drop(send_order);
         });
     }
 
-    /// Red without: `is_over`, or the entries in what is taken out, in the drop of `Sender`; or
-    /// `Sender` at the beginning of `run`.
+    /// Red without: `is_over`, or the entries in what is taken out, in the drop of `SendTask`; or
+    /// `SendTask` at the beginning of `run`.
     #[test]
     fn a_caller_that_asks_learns_when_no_process_sends_any_more() {
         let combiner = Arc::<Combiner>::default();
-        let ask = || {
-            let (caller, answer) = oneshot::channel();
+        let enqueue = || {
+            let (caller, reply) = oneshot::channel();
             let entry = Entry { command: redis::cmd("PING"), counter: None, caller };
-            combiner.put_down(|entries| entries.commands.push(entry));
-            answer
+            combiner.enqueue(|entries| entries.commands.push(entry));
+            reply
         };
-        let mut early = ask();
+        let mut early = enqueue();
         // A runtime that ends drops its tasks unpolled.
         drop(combiner.clone().run(Weak::new(), Weak::new()));
-        for answer in [&mut early, &mut ask()] {
-            assert_eq!(answer.try_recv().err(), Some(TryRecvError::Closed));
+        for reply in [&mut early, &mut enqueue()] {
+            assert_eq!(reply.try_recv().err(), Some(TryRecvError::Closed));
         }
     }
 
     /// A pipeline holds the connection, which holds the combiner: a combiner that keeps a pipeline is never freed.
     ///
-    /// Red without: the pipelines in what the drop of `Sender` takes out, or `is_over` in
-    /// `see_through`.
+    /// Red without: the pipelines in what the drop of `SendTask` takes out, or `is_over` in
+    /// `track`.
     #[test]
     fn what_was_sent_ends_with_the_task() {
         let combiner = Arc::<Combiner>::default();
         let connection = Arc::new(());
         let send = || {
             let held = (combiner.clone(), connection.clone());
-            combiner.see_through(Box::pin(async move {
+            combiner.track(Box::pin(async move {
                 pending::<()>().await;
                 drop(held);
             }));
         };
         send();
         assert_eq!(Arc::strong_count(&connection), 2);
-        drop(Sender(combiner.clone()));
+        drop(SendTask(combiner.clone()));
         send();
         assert_eq!((Arc::strong_count(&connection), Arc::strong_count(&combiner)), (1, 1));
     }

@@ -68,8 +68,8 @@ impl Config {
         }
         timing.check()?;
         let address = shown(&urls);
-        let asked = own.iter().find(|(name, _)| *name == "tls").map(|(_, value)| *value);
-        let tls = Tls::read(&timing.tls, tls::is_asked(urls[0].scheme(), asked)?)?;
+        let tls_option = own.iter().find(|(name, _)| *name == "tls").map(|(_, value)| *value);
+        let tls = Tls::read(&timing.tls, tls::uses_tls(urls[0].scheme(), tls_option)?)?;
         let server = if urls[0].scheme() == "redis+sentinel" {
             Server::Found(Sentinels::read(&urls, &own, &address, &timing, tls)?)
         } else {
@@ -113,15 +113,15 @@ fn one(urls: Vec<Url>, own: &[(&str, &str)], address: &str, tls: &Tls) -> Result
     for (name, value) in own {
         url.query_pairs_mut().append_pair(name, value);
     }
-    Clients::new(url, address, tls).map_err(|error| makes_no_sense(address, &error))
+    Clients::new(url, address, tls).map_err(|error| invalid_url(address, &error))
 }
 
-pub(super) fn makes_no_sense(address: &str, error: &redis::RedisError) -> Error {
-    Error::InvalidOptions(format!("the Redis URL for {address} makes no sense: {error}"))
+pub(super) fn invalid_url(address: &str, error: &redis::RedisError) -> Error {
+    Error::InvalidOptions(format!("the Redis URL for {address} is invalid: {error}"))
 }
 
 const REDIS_NAMES: &str = ", and for Redis `connections`, `connect_timeout`, `response_timeout`, \
-                           `heartbeat`, `replicas`, with TLS also `ca`, `cert`, `key`, with \
+                           `heartbeat`, `replicas`, with TLS also `ca`, `client_cert`, `client_key`, with \
                            `redis+unix://` also `user`, `pass`, `db`, and with \
                            `redis+sentinel://` also `db`, `sentinel_user`, `sentinel_pass`, `tls`";
 

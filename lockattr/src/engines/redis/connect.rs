@@ -15,7 +15,7 @@ use super::native::Native;
 use super::notifications::channel;
 use super::restart::{self, GrantsFrom};
 use super::sentinels::is_master;
-use crate::engines::redlock::TWICE;
+use crate::engines::redlock::DUPLICATE_SERVER;
 use crate::store::StoreError;
 use crate::store::heartbeat::Heartbeat;
 
@@ -43,12 +43,12 @@ impl ConnectionSlot {
                 // A slot that moves takes its channels along. The client takes the server's push
                 // about that for the reply to a command, and each later reply for that of the next
                 // command. Such a connection carries no other commands, so it is replaced.
-                let is_taken = || {
+                let is_lost_subscription = || {
                     notifications
                         .as_ref()
-                        .is_some_and(|notifications| notifications.is_taken(&push))
+                        .is_some_and(|notifications| notifications.is_lost_subscription(&push))
                 };
-                if push.kind == PushKind::Disconnection || is_taken() {
+                if push.kind == PushKind::Disconnection || is_lost_subscription() {
                     // Its task checks too: a connection that is not in use yet cannot be forgotten.
                     suspected.suspect();
                     if let Some(connection_slot) = connection_slot.upgrade() {
@@ -126,7 +126,7 @@ impl ConnectionSlot {
             let (live, run) = connected?;
             match &self.config.member {
                 Some(member) if !member.leads_to(run.as_deref()) => {
-                    let sentence = format!("{}: {TWICE}", clients.address);
+                    let sentence = format!("{}: {DUPLICATE_SERVER}", clients.address);
                     Err(StoreError::new(sentence).not_sent().invalid())
                 }
                 _ => Ok(live),

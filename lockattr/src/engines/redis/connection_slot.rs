@@ -20,7 +20,7 @@ use super::restart::GrantsFrom;
 use super::scripts::Scripts;
 use crate::store::StoreError;
 use crate::store::heartbeat::Heartbeat;
-use crate::store::last_answer::LastAnswer;
+use crate::store::last_reply::LastReply;
 use crate::store::slots::{Slots, current_runtime};
 
 /// One slot of the connection pool.
@@ -31,7 +31,7 @@ pub(super) struct ConnectionSlot {
     /// them all.
     pub(super) notifications: Option<Arc<RedisNotifications>>,
     connections: Slots<runtime::Id, Arc<LiveConnection>>,
-    answered: LastAnswer,
+    last_reply: LastReply,
 }
 
 /// The outcome of an attempt to connect.
@@ -65,8 +65,8 @@ impl ConnectionSlot {
         scripts: Arc<Scripts>,
         notifications: Option<Arc<RedisNotifications>>,
     ) -> Arc<Self> {
-        let (connections, answered) = (Slots::default(), LastAnswer::new());
-        Arc::new(Self { config, scripts, notifications, connections, answered })
+        let (connections, last_reply) = (Slots::default(), LastReply::new());
+        Arc::new(Self { config, scripts, notifications, connections, last_reply })
     }
 
     /// Subscribes this connection to the subscriber's channel.
@@ -127,8 +127,8 @@ impl ConnectionSlot {
                 return Err(StoreError::new(sentence));
             }
             Ok(value) => {
-                live.heartbeat.replied();
-                self.answered.now();
+                live.heartbeat.note_reply();
+                self.last_reply.record();
                 return Ok(value);
             }
             Err(error) => error,
@@ -150,7 +150,7 @@ impl ConnectionSlot {
 
     /// Returns whether a reply has arrived since then.
     pub(super) fn answered_since(&self, since: Instant) -> bool {
-        self.answered.since(since)
+        self.last_reply.is_after(since)
     }
 
     /// Makes the connection with this id, and puts it to use.
@@ -165,7 +165,7 @@ impl ConnectionSlot {
     }
 
     /// Requires a script to raise the counters again, on each connection.
-    pub(super) fn lower(&self) {
+    pub(super) fn clear_raised(&self) {
         self.connections.all().iter().for_each(|live| live.raised.clear());
     }
 

@@ -6,48 +6,48 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::time::Instant;
 
 /// The number of lights, the entries of the table. A power of two.
-const LIGHTS: usize = 1024;
+const BUCKETS: usize = 1024;
 
 /// How many milliseconds a lock counts as contended after a waiter was seen.
-const LASTS: u32 = 2_000;
+const REMEMBERED_MILLIS: u32 = 2_000;
 
 /// Which locks are contended, as far as this process knows. Acquisitions and releases of these use
 /// the scripts at once, because plain commands would fail and cost one more round trip. Only a
 /// hint: locks may share a light, and only speed depends on it.
 pub(super) struct Contended {
-    made: Instant,
-    /// For each light, until when it is on, in milliseconds after `made`.
+    created: Instant,
+    /// For each light, until when it is on, in milliseconds after `created`.
     until: Box<[AtomicU32]>,
 }
 
 impl Contended {
     pub(super) fn new() -> Self {
-        let until = (0..LIGHTS).map(|_| AtomicU32::new(0)).collect();
-        Self { made: Instant::now(), until }
+        let until = (0..BUCKETS).map(|_| AtomicU32::new(0)).collect();
+        Self { created: Instant::now(), until }
     }
 
     /// Records that a process waits for this lock.
     pub(super) fn note(&self, lock: &str) {
-        let until = self.age(Instant::now()).saturating_add(LASTS);
-        self.light(lock).store(until, Ordering::Relaxed);
+        let until = self.age(Instant::now()).saturating_add(REMEMBERED_MILLIS);
+        self.bucket(lock).store(until, Ordering::Relaxed);
     }
 
     /// Returns whether a waiter for it was seen a short time before `now`.
-    pub(super) fn is(&self, lock: &str, now: Instant) -> bool {
-        self.light(lock).load(Ordering::Relaxed) > self.age(now)
+    pub(super) fn contains(&self, lock: &str, now: Instant) -> bool {
+        self.bucket(lock).load(Ordering::Relaxed) > self.age(now)
     }
 
     fn age(&self, now: Instant) -> u32 {
-        let age = now.saturating_duration_since(self.made).as_millis();
+        let age = now.saturating_duration_since(self.created).as_millis();
         // Wraps after 49 days, which only costs speed.
         (age % u128::from(u32::MAX)) as u32
     }
 
-    fn light(&self, lock: &str) -> &AtomicU32 {
+    fn bucket(&self, lock: &str) -> &AtomicU32 {
         let mut hasher = DefaultHasher::new();
         lock.hash(&mut hasher);
         // The remainder is smaller than the table.
-        &self.until[(hasher.finish() % LIGHTS as u64) as usize]
+        &self.until[(hasher.finish() % BUCKETS as u64) as usize]
     }
 }
 
@@ -61,11 +61,12 @@ mod tests {
     async fn a_contended_lock_is_remembered_for_two_seconds() {
         let contended = Contended::new();
         tokio::time::advance(Duration::from_secs(1)).await;
-        assert!(!contended.is("a", Instant::now()));
+        assert!(!contended.contains("a", Instant::now()));
         contended.note("a");
-        assert!(contended.is("a", Instant::now() + Duration::from_millis(1_999)));
-        assert!(!contended.is("a", Instant::now() + Duration::from_millis(2_000)));
-        let others = (0..100).filter(|n| contended.is(&n.to_string(), Instant::now())).count();
+        assert!(contended.contains("a", Instant::now() + Duration::from_millis(1_999)));
+        assert!(!contended.contains("a", Instant::now() + Duration::from_millis(2_000)));
+        let others =
+            (0..100).filter(|n| contended.contains(&n.to_string(), Instant::now())).count();
         assert!(others <= 1, "{others} of 100");
     }
 }

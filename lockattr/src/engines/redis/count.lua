@@ -36,8 +36,8 @@ local EPOCH = 1704067200000000 -- 2024-01-01, in microseconds
 -- and a clock that is set back does not take the counter back. Below 2^53 until 2309, so exact as a
 -- double.
 local function count(fence, hint)
-  local asked = hint or time() - EPOCH
-  local counter, text = asked, digits(asked)
+  local proposed = hint or time() - EPOCH
+  local counter, text = proposed, digits(proposed)
   -- One call writes and reads. No client sees the value before it is corrected below.
   local last = (before or call('SET', fence, text, 'GET') or 0) + 0
   -- A hint close to the last token needs no check against the clock.
@@ -48,7 +48,7 @@ local function count(fence, hint)
   if counter <= last then
     counter = last + 1
   end
-  if counter ~= asked then
+  if counter ~= proposed then
     text = digits(counter)
     call('SET', fence, text)
   end

@@ -38,19 +38,19 @@ impl Counters {
     }
 
     /// Returns the greatest token seen. An `INCR` sent after this call must exceed it.
-    pub(super) fn seen(&self, slot: usize) -> u64 {
+    pub(super) fn last_seen(&self, slot: usize) -> u64 {
         self.0[slot % self.0.len()].load(Ordering::Acquire)
     }
 
     /// Records the token of an acquisition.
-    pub(super) fn saw(&self, slot: usize, number: u64) {
-        self.0[slot % self.0.len()].fetch_max(number, Ordering::AcqRel);
+    pub(super) fn record(&self, slot: usize, counter: u64) {
+        self.0[slot % self.0.len()].fetch_max(counter, Ordering::AcqRel);
     }
 }
 
 /// Returns whether a reply to `INCR` is a valid token. `seen` was read before the `INCR` was sent.
-pub(super) fn counts(number: u64, seen: u64) -> bool {
-    number > seen.max(FLOOR)
+pub(super) fn is_plausible(counter: u64, seen: u64) -> bool {
+    counter > seen.max(FLOOR)
 }
 
 impl Raised {
@@ -76,7 +76,7 @@ impl Raised {
     }
 
     /// Clears the marks if `reply` is an error: the counter may be a different one now.
-    pub(super) fn doubts(&self, reply: &Value) {
+    pub(super) fn note_error(&self, reply: &Value) {
         let Value::ServerError(error) = reply else { return };
         self.clear();
         if error.kind() == Some(ServerErrorKind::NoPerm) {
@@ -101,13 +101,13 @@ fn zeros(count: usize) -> Box<[AtomicU64]> {
 mod tests {
     use super::*;
 
-    /// Red without: either side of the comparison in `counts`.
+    /// Red without: either side of the comparison in `is_plausible`.
     #[test]
     fn a_number_of_a_lost_counter_counts_nothing() {
-        assert!(!counts(1, 0) && !counts(FLOOR, 0));
-        assert!(counts(FLOOR + 1, 0));
-        assert!(!counts(FLOOR + 7, FLOOR + 7));
-        assert!(counts(FLOOR + 8, FLOOR + 7));
+        assert!(!is_plausible(1, 0) && !is_plausible(FLOOR, 0));
+        assert!(is_plausible(FLOOR + 1, 0));
+        assert!(!is_plausible(FLOOR + 7, FLOOR + 7));
+        assert!(is_plausible(FLOOR + 8, FLOOR + 7));
     }
 
     /// Red without: the shift in `bit`, or the division in `word`.

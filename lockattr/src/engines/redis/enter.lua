@@ -2,7 +2,7 @@
 -- a call. One exclusive lock that is free, with a hint for its token; or that another claim holds
 -- and others already wait for.
 
-local held, looks, place -- the lock's value; whether the claim already waits; its new place in the queue
+local held, is_waiting, place -- the lock's value; whether the claim already waits; its new place in the queue
 
 if #KEYS == 3 and ARGV[3] == 'x' then
   local lock, queue, value, ttl = KEYS[2], KEYS[3], ARGV[1], ARGV[2]
@@ -29,8 +29,8 @@ if #KEYS == 3 and ARGV[3] == 'x' then
       local token = string.sub(value, 1, 32)
       local lasts = string.format('%d', math.min(math.max(ttl, LEAST), MOST))
       -- A claim with a record asks again: then acquire.lua also serves the waiters before it.
-      looks = call('SET', WAITER .. token, stamp .. ' ' .. ttl .. ' x ' .. value, 'PX', lasts, 'GET')
-      if not looks then
+      is_waiting = call('SET', WAITER .. token, stamp .. ' ' .. ttl .. ' x ' .. value, 'PX', lasts, 'GET')
+      if not is_waiting then
         -- To the end of the queue, even if it had a place: that expired with its record.
         call('ZADD', queue, stamp, token)
         -- The end of a short queue shows the place.

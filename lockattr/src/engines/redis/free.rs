@@ -16,79 +16,86 @@ mod commands;
 use redis::Value;
 use tokio::time::Instant;
 
-use super::counters::counts;
+use super::counters::is_plausible;
 use super::native::Deleted;
-use super::replicas::Answer;
-use super::servers::{Place, Servers};
+use super::replicas::ReplicatedReply;
+use super::servers::{Route, Servers};
 use crate::FencingToken;
 use crate::store::{
     AcquireOutcome, AcquireRequest, ReleaseOutcome, ReleaseRequest, Sharing, StoreError,
 };
-use commands::Taken;
+use commands::PairOutcome;
 
 /// The outcome of an acquisition without a script.
-pub(super) enum Free {
-    Taken(AcquireOutcome),
+pub(super) enum FreeOutcome {
+    Acquired(AcquireOutcome),
     /// The script must decide. `may_have_set`: the lock may already have this claim's value.
-    AskTheScript {
+    NeedsScript {
         may_have_set: bool,
     },
 }
 
 impl Servers {
     /// Acquires the lock if it is free and the request needs no script.
-    pub(super) async fn take_free(
+    pub(super) async fn acquire_free(
         &self,
-        place: Place,
-        asked: &AcquireRequest,
-    ) -> Result<Free, StoreError> {
-        let not_here = Free::AskTheScript { may_have_set: false };
-        let Some(at) = self.at(place).filter(|_| is_plain(asked)) else { return Ok(not_here) };
-        if at.notifications().contended.is(asked.claim.key().name(), Instant::now()) {
+        route: Route,
+        request: &AcquireRequest,
+    ) -> Result<FreeOutcome, StoreError> {
+        let not_here = FreeOutcome::NeedsScript { may_have_set: false };
+        let Some(server) = self.routed_server(route).filter(|_| is_plain_acquire(request)) else {
+            return Ok(not_here);
+        };
+        if server.notifications().contended.contains(request.claim.key().name(), Instant::now()) {
             return Ok(not_here);
         }
-        let fence = self.fence(place);
-        let taken = at.node().take(place.number(), self.counter(place), asked, fence).await;
-        match taken {
-            Ok(Taken::Granted(Answer { value: fencing, replicated })) => {
+        let fence = self.fence(route);
+        let acquired =
+            server.node().acquire(route.index(), self.counter(route), request, fence).await;
+        match acquired {
+            Ok(PairOutcome::Granted(ReplicatedReply { value: fencing, replicated })) => {
                 replicated?;
-                Ok(Free::Taken(AcquireOutcome::Acquired { fencing, contended: false }))
+                Ok(FreeOutcome::Acquired(AcquireOutcome::Acquired { fencing, contended: false }))
             }
-            Ok(Taken::AskTheScript { may_have_set }) => Ok(Free::AskTheScript { may_have_set }),
+            Ok(PairOutcome::NeedsScript { may_have_set }) => {
+                Ok(FreeOutcome::NeedsScript { may_have_set })
+            }
             Err(error) => self.unless_elsewhere(error).map(|_: Option<()>| not_here),
         }
     }
 
-    /// Returns the next token of this place's counter; `None` if a script must raise the counter
+    /// Returns the next token of this route's counter; `None` if a script must raise the counter
     /// first.
-    pub(super) async fn next_number(
+    pub(super) async fn next_token(
         &self,
-        place: Place,
+        route: Route,
     ) -> Result<Option<FencingToken>, StoreError> {
-        let Some(at) = self.at(place) else { return Ok(None) };
-        let (fence, counter) = (self.fence(place), self.counter(place));
-        match at.node().increment(place.number(), counter, &fence).await {
-            Ok(number) => Ok(number),
+        let Some(server) = self.routed_server(route) else { return Ok(None) };
+        let (fence, counter) = (self.fence(route), self.counter(route));
+        match server.node().increment(route.index(), counter, &fence).await {
+            Ok(token) => Ok(token),
             Err(error) => self.unless_elsewhere(error),
         }
     }
 
     /// Releases the lock if no process waits for it; `None` if the script must do it.
-    pub(super) async fn give_back_free(
+    pub(super) async fn release_free(
         &self,
-        place: Place,
-        releasing: &ReleaseRequest,
+        route: Route,
+        release: &ReleaseRequest,
     ) -> Result<Option<ReleaseOutcome>, StoreError> {
-        let Some(at) = self.at(place).filter(|_| suits(releasing)) else { return Ok(None) };
-        let name = releasing.claim.key().name();
-        if at.notifications().contended.is(name, Instant::now()) {
+        let Some(server) = self.routed_server(route).filter(|_| is_plain_release(release)) else {
+            return Ok(None);
+        };
+        let name = release.claim.key().name();
+        if server.notifications().contended.contains(name, Instant::now()) {
             return Ok(None);
         }
-        let (_, slot) = self.counter(place);
-        match at.node().delete((place.number(), slot), releasing).await {
+        let (_, slot) = self.counter(route);
+        match server.node().delete((route.index(), slot), release).await {
             Ok(Deleted::Done) => Ok(Some(ReleaseOutcome::Released)),
-            Ok(Deleted::AskTheScript) => {
-                at.notifications().contended.note(name);
+            Ok(Deleted::NeedsScript) => {
+                server.notifications().contended.note(name);
                 Ok(None)
             }
             Err(error) => self.unless_elsewhere(error),
@@ -101,7 +108,7 @@ impl Servers {
         match self {
             Self::Cluster(..) if error.is_not_sent() => Ok(None),
             _ => {
-                self.doubts();
+                self.refresh_soon();
                 Err(error)
             }
         }
@@ -109,26 +116,26 @@ impl Servers {
 }
 
 /// Returns whether the pair is enough: one lock, exclusive, with a token from the server's counter.
-fn is_plain(asked: &AcquireRequest) -> bool {
-    let claim = &asked.claim;
+fn is_plain_acquire(request: &AcquireRequest) -> bool {
+    let claim = &request.claim;
     let alone = claim.sharing() == Sharing::Exclusive && claim.keys().len() == 1;
     // A claim that waited has an entry in the queue, which only the scripts remove.
-    alone && asked.hint.is_none() && claim.queued().is_none()
+    alone && request.hint.is_none() && claim.queued().is_none()
 }
 
 /// Returns whether one command can release the lock: one exclusive lock, in no queue, that becomes
 /// free at once.
-fn suits(releasing: &ReleaseRequest) -> bool {
-    let ReleaseRequest { claim, after, quietly } = releasing;
+fn is_plain_release(release: &ReleaseRequest) -> bool {
+    let ReleaseRequest { claim, after, quietly } = release;
     let alone = claim.sharing() == Sharing::Exclusive && claim.keys().len() == 1;
     alone && !quietly && claim.queued().is_none() && after.is_zero()
 }
 
 /// Returns the fencing token if both commands succeeded. `seen` is the greatest token seen before.
-pub(super) fn number(set: &Value, incremented: &Value, seen: u64) -> Option<FencingToken> {
-    let (Value::Okay, Value::Int(number)) = (set, incremented) else { return None };
-    let number = u64::try_from(*number).ok().filter(|number| counts(*number, seen))?;
-    FencingToken::read(number)
+pub(super) fn fencing_token(set: &Value, incremented: &Value, seen: u64) -> Option<FencingToken> {
+    let (Value::Okay, Value::Int(counter)) = (set, incremented) else { return None };
+    let counter = u64::try_from(*counter).ok().filter(|counter| is_plausible(*counter, seen))?;
+    FencingToken::read(counter)
 }
 
 #[cfg(test)]
@@ -138,14 +145,14 @@ mod tests {
     /// Red without: the check of the first reply, or of the token.
     #[test]
     fn a_pair_counts_only_as_a_whole() {
-        let number = |set: &Value, incremented: &Value| number(set, incremented, 0);
+        let fencing_token = |set: &Value, incremented: &Value| fencing_token(set, incremented, 0);
         let clock = Value::Int(90_000_000_000_000);
-        assert!(number(&Value::Okay, &clock).is_some());
+        assert!(fencing_token(&Value::Okay, &clock).is_some());
         for set in [Value::Nil, Value::Int(1), Value::SimpleString("QUEUED".into())] {
-            assert_eq!(number(&set, &clock), None, "{set:?}");
+            assert_eq!(fencing_token(&set, &clock), None, "{set:?}");
         }
         for odd in [Value::Int(1), Value::Int(-1), Value::Int(i64::MAX), Value::Nil, Value::Okay] {
-            assert_eq!(number(&Value::Okay, &odd), None, "{odd:?}");
+            assert_eq!(fencing_token(&Value::Okay, &odd), None, "{odd:?}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Entry points to this engine for [`fuzzing`](crate::engines::fuzzing).
 
-#![allow(missing_docs, reason = "the doors are named after the rooms")]
+#![allow(missing_docs, reason = "each function is named after the parser that it fuzzes")]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use redis::{PushInfo, Value};
 use tokio::time::Instant;
 
 use super::cluster;
-use super::free::number;
+use super::free::fencing_token;
 use super::native::{Deleted, deletion};
 use super::notifications::RedisNotifications;
-use super::request::{self, Answer};
+use super::request::{self, AcquireReply};
 use crate::Holder;
 use crate::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseOutcome, Subscriber, Waiting,
@@ -21,15 +21,15 @@ use crate::store::{
 pub fn acquired(reply: Value, queued: bool) -> Option<AcquireOutcome> {
     let claim = Arc::new(Claim::new(LockKey::new("lock:", "a").ok()?, ""));
     let waiting = if queued { Waiting::Queued } else { Waiting::Not };
-    let asked = AcquireRequest::new(claim, Duration::from_secs(10)).waiting(waiting);
-    match request::granted(reply, &asked)? {
-        Answer::Whole(answer, _clock) => Some(answer),
-        Answer::Unfinished => None,
+    let request = AcquireRequest::new(claim, Duration::from_secs(10)).waiting(waiting);
+    match request::granted(reply, &request)? {
+        AcquireReply::Complete(outcome, _clock) => Some(outcome),
+        AcquireReply::Unfinished => None,
     }
 }
 
-pub fn held(reply: &Value, asked: usize) -> Option<Vec<bool>> {
-    request::held(reply, asked).map(|(held, _unfinished)| held)
+pub fn held(reply: &Value, expected: usize) -> Option<Vec<bool>> {
+    request::held(reply, expected).map(|(held, _unfinished)| held)
 }
 
 pub fn held_by(reply: Value) -> Option<Holder> {
@@ -40,13 +40,13 @@ pub fn held_by(reply: Value) -> Option<Holder> {
 pub fn released(deleted: &Value) -> Option<ReleaseOutcome> {
     match deletion(deleted) {
         Deleted::Done => Some(ReleaseOutcome::Released),
-        Deleted::AskTheScript => None,
+        Deleted::NeedsScript => None,
     }
 }
 
 /// Returns the token from the two replies of the free path. `seen` is the greatest token before.
 pub fn taken(set: &Value, incremented: &Value, seen: u64) -> Option<u64> {
-    number(set, incremented, seen).map(crate::FencingToken::counter)
+    fencing_token(set, incremented, seen).map(crate::FencingToken::counter)
 }
 
 pub fn is_a_map(reply: Value) -> bool {
@@ -62,7 +62,7 @@ pub fn pushed(subscriber: &Arc<Subscriber>, clock: Option<u64>, push: &PushInfo)
         if let Some(micros) = clock {
             notifications.saw_clock(Instant::now(), micros);
         }
-        notifications.is_taken(push);
+        notifications.is_lost_subscription(push);
         notifications.deliver_push(push);
     }
 }

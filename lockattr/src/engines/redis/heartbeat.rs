@@ -78,7 +78,7 @@ struct HeartbeatTask {
 impl HeartbeatTask {
     async fn until_silent(&self, heartbeat: &Heartbeat, interval: Duration) {
         loop {
-            let must_ask = heartbeat.must_ask(interval).await;
+            let must_ping = heartbeat.must_ping(interval).await;
             // A proxy may have put another server behind this connection.
             if let Some(live) = self
                 .connection_slot
@@ -87,7 +87,7 @@ impl HeartbeatTask {
             {
                 live.raised.clear();
             }
-            if must_ask && !self.answers().await {
+            if must_ping && !self.is_responsive().await {
                 return;
             }
             // The server may have refused some subscriptions.
@@ -99,18 +99,18 @@ impl HeartbeatTask {
 
     /// Returns whether the connection is still in use and the server replies, be it with an error.
     /// If sentinels name the master, the server must also report that it is one.
-    async fn answers(&self) -> bool {
+    async fn is_responsive(&self) -> bool {
         let Some(connection_slot) = self.connection_slot.upgrade() else { return false };
         let Some(live) = connection_slot.live_with(self.id) else { return false };
         let found = connection_slot.config.server.sentinels().is_some();
         drop(connection_slot);
-        let asked = match found {
+        let serves = match found {
             true => is_master(&mut live.connection()).await,
             false => {
                 redis::cmd("PING").query_async::<()>(&mut live.connection()).await.map(|()| true)
             }
         };
-        match asked {
+        match serves {
             Ok(serves) => serves,
             Err(error) => !error.is_timeout() && !error.is_unrecoverable_error(),
         }

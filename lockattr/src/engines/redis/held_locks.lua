@@ -9,14 +9,14 @@
 
 local LONGEST = 4096 -- bytes of a value; ours are shorter, those of other programs may be longer
 
-local answers = {}
+local results = {}
 for i = 1, #KEYS, 2 do
-  local lock, line = KEYS[i], KEYS[i + 1]
+  local lock, queue = KEYS[i], KEYS[i + 1]
   local kind, held, ends = held_by(lock)
   if kind and kind ~= '?' then
     local sharers = kind == 'x' and 0 or sharers_of(lock)
-    table.insert(answers, { (i + 1) / 2, string.sub(held, 1, LONGEST), ends_in(lock, kind, ends), sharers,
-      redis.call('ZCARD', line) })
+    table.insert(results, { (i + 1) / 2, string.sub(held, 1, LONGEST), ends_in(lock, kind, ends), sharers,
+      redis.call('ZCARD', queue) })
   end
 end
-return answers
+return results

@@ -8,8 +8,8 @@ use redis::{Cmd, Value};
 use super::call::Call;
 use super::node::Effect;
 use super::request::{holder, queue_of};
-use super::servers::Place;
-use super::{RedisStore, is_ours, nonsense};
+use super::servers::Route;
+use super::{RedisStore, is_ours, unexpected_reply};
 use crate::HeldLock;
 use crate::store::{LockKey, StoreError};
 
@@ -32,66 +32,66 @@ impl RedisStore {
         &self,
         prefix: &str,
     ) -> Result<Vec<HeldLock>, StoreError> {
-        let mut by_place = BTreeMap::<_, Vec<_>>::new();
+        let mut by_route = BTreeMap::<_, Vec<_>>::new();
         // The servers may report a name several times.
         let names: BTreeSet<_> = self.servers.names(prefix).await?.into_iter().collect();
         for name in names {
             // A name that is not UTF-8 cannot be a lock of this library.
             let Ok(name) = String::from_utf8(name) else { continue };
-            let place = match name.strip_prefix(prefix).map(|key| LockKey::new(prefix, key)) {
-                Some(Ok(key)) if !is_ours(&name) => self.servers.place(&key),
+            let route = match name.strip_prefix(prefix).map(|key| LockKey::new(prefix, key)) {
+                Some(Ok(key)) if !is_ours(&name) => self.servers.route(&key),
                 _ => continue,
             };
-            by_place.entry(place).or_default().push(name);
+            by_route.entry(route).or_default().push(name);
         }
-        let mut asked = Vec::new();
-        for (place, names) in &by_place {
-            asked
-                .extend(names.chunks(BATCH).map(|names| self.held_locks_in(*place, names, prefix)));
+        let mut requests = Vec::new();
+        for (route, names) in &by_route {
+            requests
+                .extend(names.chunks(BATCH).map(|names| self.held_locks_in(*route, names, prefix)));
         }
-        let mut asked = asked.into_iter();
-        let mut held = match asked.next() {
+        let mut requests = requests.into_iter();
+        let mut held = match requests.next() {
             // Alone: it may load the script, once for all of them.
             Some(first) => first.await?,
             None => return Ok(Vec::new()),
         };
-        let mut answers = stream::iter(asked).buffer_unordered(AT_ONCE);
-        while let Some(answer) = answers.next().await {
-            held.extend(answer?);
+        let mut replies = stream::iter(requests).buffer_unordered(AT_ONCE);
+        while let Some(reply) = replies.next().await {
+            held.extend(reply?);
         }
         Ok(held)
     }
 
     async fn held_locks_in(
         &self,
-        place: Place,
+        route: Route,
         names: &[String],
         prefix: &str,
     ) -> Result<Vec<HeldLock>, StoreError> {
         let bytes = names.iter().map(|name| 2 * name.len() + 24).sum();
         let mut script = Call::new(&self.scripts.held_locks, 2 * names.len(), bytes);
-        let fence = self.servers.fence(place);
+        let fence = self.servers.fence(route);
         for name in names {
             script.arg(name.as_str()).arg(queue_of(name, &fence));
         }
-        let replied = self.servers.invoke(place, Effect::Look, &script).await?;
-        held(&replied.answer.value, names, prefix).ok_or_else(nonsense)
+        let routed = self.servers.invoke(route, Effect::Read, &script).await?;
+        held(&routed.reply.value, names, prefix).ok_or_else(unexpected_reply)
     }
 
     /// Takes a lock from all its holders.
     pub(super) async fn force_release_all(&self, key: &LockKey) -> Result<bool, StoreError> {
-        let (place, name) = (self.servers.place(key), key.name());
-        let fence = self.servers.fence(place);
+        let (route, name) = (self.servers.route(key), key.name());
+        let fence = self.servers.fence(route);
         let mut script = Call::new(&self.scripts.force_release, 3, 3 * name.len() + 64);
         script.arg(&*fence).arg(name).arg(queue_of(name, &fence));
-        let replied = self.servers.invoke::<i64>(place, Effect::Free, &script).await?;
-        match replied.answer.value {
+        let routed = self.servers.invoke::<i64>(route, Effect::Release, &script).await?;
+        match routed.reply.value {
             0 => Ok(false),
             1 => Ok(true),
             -1 => Err(StoreError::new(format!(
-                "what is kept under `{name}` is no lock: look at it (`TYPE`), and delete it by hand"
+                "the key `{name}` is not a lock: inspect it (`TYPE`), and delete it by hand"
             ))),
-            _ => Err(nonsense()),
+            _ => Err(unexpected_reply()),
         }
     }
 }
@@ -118,9 +118,9 @@ fn pattern(prefix: &str) -> String {
 
 /// Reads the reply of `held_locks.lua` about these names.
 pub(super) fn held(reply: &Value, names: &[String], prefix: &str) -> Option<Vec<HeldLock>> {
-    let Value::Array(answers) = reply else { return None };
-    let read = |answer: &Value| {
-        let Value::Array(parts) = answer else { return None };
+    let Value::Array(replies) = reply else { return None };
+    let read = |reply: &Value| {
+        let Value::Array(parts) = reply else { return None };
         let [
             Value::Int(nth),
             Value::BulkString(value),
@@ -138,7 +138,7 @@ pub(super) fn held(reply: &Value, names: &[String], prefix: &str) -> Option<Vec<
         held.waiting = u64::try_from(*waiting).ok()?;
         Some(held)
     };
-    answers.iter().map(read).collect()
+    replies.iter().map(read).collect()
 }
 
 #[cfg(test)]
@@ -157,18 +157,18 @@ mod tests {
     #[test]
     fn an_answer_about_other_locks_than_were_asked_for_makes_no_sense() {
         let names = ["lock:a".to_owned(), "lock:b".to_owned()];
-        let answer = |numbers: [i64; 4]| {
+        let reply = |numbers: [i64; 4]| {
             let [nth, left, sharers, waiting] = numbers.map(Value::Int);
             let value = Value::BulkString(b"0 service=x".to_vec());
             let one = Value::Array(vec![nth, value, left, sharers, waiting]);
             held(&Value::Array(vec![one]), &names, "lock:")
         };
-        let read = answer([2, 500, 3, 4]).unwrap().remove(0);
+        let read = reply([2, 500, 3, 4]).unwrap().remove(0);
         assert_eq!((read.key.as_str(), read.holders, read.shared), ("b", 3, true));
         assert_eq!((read.waiting, read.holder.service.as_deref()), (4, Some("x")));
-        assert_eq!(answer([1, -1, 0, 0]).unwrap()[0].holder.remaining, None);
+        assert_eq!(reply([1, -1, 0, 0]).unwrap()[0].holder.remaining, None);
         for odd in [[0, 0, 0, 0], [3, 0, 0, 0], [-1, 0, 0, 0], [1, 0, -1, 0], [1, 0, 0, -1]] {
-            assert_eq!(answer(odd), None, "{odd:?}");
+            assert_eq!(reply(odd), None, "{odd:?}");
         }
         assert_eq!(held(&Value::Nil, &names, "lock:"), None);
     }

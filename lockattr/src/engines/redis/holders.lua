@@ -150,7 +150,7 @@ end
 
 -- Grants the locks to a claim. They are free, or the claim has them already. An extended lease is
 -- not shortened: the request may arrive late, from a connection that was given up.
-local function take(locks, mode, value, ttl, has_them)
+local function grant(locks, mode, value, ttl, has_them)
   for _, lock in ipairs(locks) do
     touched[lock] = true
     if mode == 'x' then

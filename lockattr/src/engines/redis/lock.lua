@@ -26,7 +26,7 @@ local function is_ours(value)
 end
 
 -- Returns for how many milliseconds the record of a waiter with this TTL lasts.
-local function waits_for(ttl)
+local function record_lifetime(ttl)
   return math.min(math.max(ttl, LEAST), MOST)
 end
 

@@ -35,38 +35,38 @@ pub(super) enum Deleted {
     /// The claim held it, and no process waits for it.
     Done,
     /// It has another value: the lock was lost, or claims wait for it. The script must decide.
-    AskTheScript,
+    NeedsScript,
 }
 
 impl Native {
     /// Finds the command that the server has. Each is sent without arguments: a server that has it
     /// reports that before it checks rights, memory, or whether writes are paused.
     pub(super) async fn find(connection: &mut MultiplexedConnection) -> RedisResult<Option<Self>> {
-        let mut tries = redis::pipe();
+        let mut probes = redis::pipe();
         for name in ALL {
-            tries.add_command(name.command());
+            probes.add_command(name.command());
         }
-        let tried = all_replies(&mut tries, connection).await?;
-        let known = |tried: &Reply| {
-            let error = tried.as_ref().map_err(ToString::to_string).err();
+        let replies = all_replies(&mut probes, connection).await?;
+        let known = |reply: &Reply| {
+            let error = reply.as_ref().map_err(ToString::to_string).err();
             error.is_some_and(|error| error.contains("wrong number of arguments"))
         };
-        let found = ALL.into_iter().zip(tried).find(|(_, tried)| known(tried));
+        let found = ALL.into_iter().zip(replies).find(|(_, reply)| known(reply));
         Ok(found.map(|(name, _)| Self { name, refused: AtomicBool::default() }))
     }
 
     /// Returns the command that deletes a claim's lock if it has the claim's value; `None` if a
     /// script of two calls must do it.
-    pub(super) fn command(&self, releasing: &ReleaseRequest) -> Option<Cmd> {
+    pub(super) fn command(&self, release: &ReleaseRequest) -> Option<Cmd> {
         if self.refused.load(Ordering::Relaxed) {
             return None;
         }
         let mut delete = self.name.command();
-        delete.arg(releasing.claim.key().name());
+        delete.arg(release.claim.key().name());
         if self.name == Name::Delex {
             delete.arg("IFEQ");
         }
-        delete.arg(releasing.claim.value());
+        delete.arg(release.claim.value());
         Some(delete)
     }
 
@@ -74,16 +74,16 @@ impl Native {
     pub(super) fn read(&self, deleted: RedisResult<Value>) -> RedisResult<Option<Deleted>> {
         match deleted {
             Ok(deleted) => Ok(Some(deletion(&deleted))),
-            Err(error) => self.is_no_answer(error),
+            Err(error) => self.outcome_of_error(error),
         }
     }
 
     /// Decides whether a script can do what this error refused.
-    fn is_no_answer(&self, error: RedisError) -> RedisResult<Option<Deleted>> {
+    fn outcome_of_error(&self, error: RedisError) -> RedisResult<Option<Deleted>> {
         let text = error.to_string();
         // As worded by Valkey, and by Redis.
         if is_sent_on(&error) || error.code() == Some("WRONGTYPE") || text.contains("string type") {
-            return Ok(Some(Deleted::AskTheScript));
+            return Ok(Some(Deleted::NeedsScript));
         }
         let forbidden = error.kind() == ErrorKind::Server(ServerErrorKind::NoPerm);
         let odd = error.kind() == ErrorKind::Server(ServerErrorKind::ResponseError);
@@ -115,7 +115,7 @@ pub(super) fn is_sent_on(error: &RedisError) -> bool {
 pub(super) fn deletion(deleted: &Value) -> Deleted {
     match deleted {
         Value::Int(1) => Deleted::Done,
-        _ => Deleted::AskTheScript,
+        _ => Deleted::NeedsScript,
     }
 }
 
@@ -147,7 +147,7 @@ mod tests {
     fn only_a_one_says_that_it_was_ours() {
         assert_eq!(deletion(&Value::Int(1)), Deleted::Done);
         for odd in [Value::Int(0), Value::Int(2), Value::Nil, Value::Okay] {
-            assert_eq!(deletion(&odd), Deleted::AskTheScript, "{odd:?}");
+            assert_eq!(deletion(&odd), Deleted::NeedsScript, "{odd:?}");
         }
     }
 }

@@ -14,12 +14,12 @@ use super::connection_slot::{ConnectionSlot, LiveConnection};
 use super::heartbeat::Demotion;
 use super::held_locks::{Page, scan};
 use super::notifications::RedisNotifications;
-use super::replicas::{Answer, Replicas};
+use super::replicas::{Replicas, ReplicatedReply};
 use super::scripts::Scripts;
 use crate::store::{LockKey, StoreError};
 
 /// The index of the connection that receives messages.
-const SUBSCRIBED: usize = 0;
+const SUBSCRIBER_SLOT: usize = 0;
 
 /// The connections to one server. All commands for one key use one of them, its place, so they keep
 /// their order.
@@ -31,28 +31,28 @@ pub(super) struct Node {
 }
 
 /// The error of a request to a server that is no longer the master.
-const NO_MASTER: &str = "it is not the master any more, and had not answered";
+const NO_MASTER: &str = "the server is no longer the master, and has not replied";
 
 /// The effect of a script on leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Effect {
     /// Acquires locks, if the server may grant any.
-    Take,
+    Acquire,
     /// Makes leases longer.
-    Lengthen,
+    Extend,
     /// Makes leases shorter, without ending them now.
     Shorten,
     /// Releases locks.
-    Free,
+    Release,
     /// Reads only.
-    Look,
+    Read,
 }
 
 /// A command that was sent, and its outcome.
 pub(super) struct Sent<T> {
     pub(super) connection_slot: Arc<ConnectionSlot>,
     pub(super) live: Arc<LiveConnection>,
-    pub(super) outcome: RedisResult<Answer<T>>,
+    pub(super) outcome: RedisResult<ReplicatedReply<T>>,
 }
 
 impl Node {
@@ -61,8 +61,8 @@ impl Node {
         scripts: &Arc<Scripts>,
         notifications: Option<&Arc<RedisNotifications>>,
     ) -> Self {
-        let connection_slot = |place| {
-            let notifications = notifications.filter(|_| place == SUBSCRIBED).cloned();
+        let connection_slot = |index| {
+            let notifications = notifications.filter(|_| index == SUBSCRIBER_SLOT).cloned();
             ConnectionSlot::new(config.clone(), scripts.clone(), notifications)
         };
         let replicas = Replicas::new(&config.timing);
@@ -76,7 +76,7 @@ impl Node {
     }
 
     /// Returns the place of a key: the index of its connection.
-    pub(super) fn place(&self, key: &LockKey) -> usize {
+    pub(super) fn index(&self, key: &LockKey) -> usize {
         if self.spread == 1 {
             return 0;
         }
@@ -92,23 +92,23 @@ impl Node {
     /// behind such acquisitions, so they have a connection of their own. Requests that shorten a
     /// lease use it too: they must stay behind the renewals under way, which would make the lease
     /// long again.
-    pub(super) fn connection_slot(&self, place: usize, effect: Effect) -> &Arc<ConnectionSlot> {
-        let apart = matches!(effect, Effect::Lengthen | Effect::Shorten);
+    pub(super) fn connection_slot(&self, index: usize, effect: Effect) -> &Arc<ConnectionSlot> {
+        let apart = matches!(effect, Effect::Extend | Effect::Shorten);
         match apart && self.replicas.are_needed() {
             true => &self.connection_slots[self.spread],
-            false => &self.connection_slots[place % self.spread],
+            false => &self.connection_slots[index % self.spread],
         }
     }
 
     /// Runs a script. Returns the reply, and the connection that it used.
     pub(super) async fn invoke<T: FromRedisValue>(
         &self,
-        place: usize,
+        index: usize,
         effect: Effect,
         script: &Call<'_>,
-    ) -> Result<(Answer<T>, Arc<LiveConnection>), StoreError> {
+    ) -> Result<(ReplicatedReply<T>, Arc<LiveConnection>), StoreError> {
         let Sent { connection_slot, live, outcome } =
-            self.send(place, effect, false, script).await?;
+            self.send(index, effect, false, script).await?;
         Ok((connection_slot.note(&live, outcome)?, live))
     }
 
@@ -116,40 +116,43 @@ impl Node {
     /// `asking`: another node of a cluster redirected it here.
     pub(super) async fn send<T: FromRedisValue>(
         &self,
-        place: usize,
+        index: usize,
         effect: Effect,
         asking: bool,
         script: &Call<'_>,
     ) -> Result<Sent<T>, StoreError> {
-        let connection_slot = self.connection_slot(place, effect).clone();
+        let connection_slot = self.connection_slot(index, effect).clone();
         let live = connection_slot.get().await?;
-        if let (Effect::Take, Some(grants)) = (effect, live.grants) {
+        if let (Effect::Acquire, Some(grants)) = (effect, live.grants) {
             grants.check(&live.address)?;
         }
-        let counts =
-            matches!(effect, Effect::Take | Effect::Lengthen) && self.replicas.are_needed();
+        let needs_replicas =
+            matches!(effect, Effect::Acquire | Effect::Extend) && self.replicas.are_needed();
         live.combiner.send_first(&connection_slot, &live);
         let connection = &mut live.connection();
         // By its digest; it is loaded if the server does not know it.
-        let answer = async {
-            match (counts, asking) {
-                (false, false) => script.run(connection).await.map(Answer::alone),
+        let reply = async {
+            match (needs_replicas, asking) {
+                (false, false) => script.run(connection).await.map(ReplicatedReply::unreplicated),
                 (true, _) => self.replicas.invoke(connection, asking, script).await,
                 (false, true) => Replicas::NONE.invoke(connection, asking, script).await,
             }
         };
-        let outcome = until_demoted(&connection_slot, &live.demotion, answer).await;
+        let outcome = until_demoted(&connection_slot, &live.demotion, reply).await;
         Ok(Sent { connection_slot, live, outcome })
     }
 
     /// Requires a script to raise the counters again, on each connection.
-    pub(super) fn lower(&self) {
-        self.connection_slots.iter().for_each(|connection_slot| connection_slot.lower());
+    pub(super) fn clear_raised(&self) {
+        self.connection_slots.iter().for_each(|connection_slot| connection_slot.clear_raised());
     }
 
     /// Runs a command without keys.
-    pub(super) async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
-        let connection_slot = self.connection_slot(0, Effect::Look);
+    pub(super) async fn send_command<T: FromRedisValue>(
+        &self,
+        command: &Cmd,
+    ) -> Result<T, StoreError> {
+        let connection_slot = self.connection_slot(0, Effect::Read);
         let live = connection_slot.get().await?;
         let outcome = command.query_async(&mut live.connection()).await;
         connection_slot.note(&live, outcome)
@@ -159,7 +162,8 @@ impl Node {
     pub(super) async fn names(&self, prefix: &str) -> Result<Vec<Vec<u8>>, StoreError> {
         let (mut names, mut cursor) = (Vec::new(), b"0".to_vec());
         loop {
-            let (next, page): Page = self.ask(&scan(&cursor, prefix)).await.map_err(advised)?;
+            let (next, page): Page =
+                self.send_command(&scan(&cursor, prefix)).await.map_err(with_advice)?;
             names.extend(page);
             cursor = next;
             if cursor == b"0" {
@@ -170,7 +174,7 @@ impl Node {
 
     /// Subscribes to the subscriber's channel.
     pub(super) async fn subscribe(&self, subscriber: u64) -> Result<(), StoreError> {
-        self.connection_slots[SUBSCRIBED].subscribe(subscriber).await
+        self.connection_slots[SUBSCRIBER_SLOT].subscribe(subscriber).await
     }
 
     /// Checks on every connection that the server replies, so that the first locks find their
@@ -185,8 +189,8 @@ impl Node {
     }
 
     /// Returns whether the connection of a place has received a reply since then.
-    pub(super) fn answered_since(&self, place: usize, since: Instant) -> bool {
-        self.connection_slot(place, Effect::Take).answered_since(since)
+    pub(super) fn answered_since(&self, index: usize, since: Instant) -> bool {
+        self.connection_slot(index, Effect::Acquire).answered_since(since)
     }
 
     /// Returns the number of connections.
@@ -199,23 +203,23 @@ impl Node {
 pub(super) async fn until_demoted<T>(
     connection_slot: &ConnectionSlot,
     demotion: &Demotion,
-    answer: impl Future<Output = RedisResult<T>>,
+    reply: impl Future<Output = RedisResult<T>>,
 ) -> RedisResult<T> {
     if connection_slot.config.server.sentinels().is_none() {
-        return answer.await;
+        return reply.await;
     }
     tokio::select! {
         biased;
-        answer = answer => answer,
+        reply = reply => reply,
         () = demotion.notified() => Err((ErrorKind::Client, NO_MASTER).into()),
     }
 }
 
 /// Adds the missing right to the error, if the user may not list names.
-fn advised(error: StoreError) -> StoreError {
-    let said = error.source().and_then(|said| said.downcast_ref::<RedisError>());
+fn with_advice(error: StoreError) -> StoreError {
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<RedisError>());
     let forbidden = ErrorKind::Server(ServerErrorKind::NoPerm);
-    match said.is_some_and(|said| said.kind() == forbidden) {
+    match cause.is_some_and(|cause| cause.kind() == forbidden) {
         true => StoreError::new(format!(
             "{error}; give the user the right to list locks: `ACL SETUSER … +scan`"
         ))

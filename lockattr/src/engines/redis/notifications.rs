@@ -60,9 +60,9 @@ impl RedisNotifications {
         self.delivery.subscribers.all().iter().map(|subscriber| subscriber.id()).collect()
     }
 
-    /// Records what the server's clock showed in the reply to a request sent at `asked`.
-    pub(super) fn saw_clock(&self, asked: Instant, micros: u64) {
-        self.delivery.saw_clock(asked, micros);
+    /// Records what the server's clock showed in the reply to a request sent at `sent_at`.
+    pub(super) fn saw_clock(&self, sent_at: Instant, micros: u64) {
+        self.delivery.saw_clock(sent_at, micros);
     }
 
     /// Makes claims ask again: the connection is gone, and messages with it.
@@ -73,7 +73,7 @@ impl RedisNotifications {
     }
 
     /// Returns whether the server ended a shard subscription because its slot has moved.
-    pub(super) fn is_taken(&self, push: &PushInfo) -> bool {
+    pub(super) fn is_lost_subscription(&self, push: &PushInfo) -> bool {
         let (PushKind::SUnsubscribe, Some(shard_channels)) = (&push.kind, &self.shard_channels)
         else {
             return false;

@@ -29,8 +29,8 @@ end
 
 -- Parses the record of a waiter for `lock`, without HEARD.
 local function read(details, lock)
-  local ttl, told, mode, rest = string.match(details, '^(%d+) (t?)(%S+) (.*)$')
-  local claim = { ttl = tonumber(ttl), told = told == 't', mode = mode, value = rest, locks = { lock } }
+  local ttl, notify_only, mode, rest = string.match(details, '^(%d+) (t?)(%S+) (.*)$')
+  local claim = { ttl = tonumber(ttl), notify_only = notify_only == 't', mode = mode, value = rest, locks = { lock } }
   local lengths, names = string.match(rest, '^m ([%d,]+) (.*)$')
   if lengths then
     local start = 1
@@ -83,14 +83,14 @@ end
 
 -- The findings of one run of `serve`. No lock becomes free while it runs: a blocked claim stays
 -- blocked, and an admitted one stays admitted until the next grant.
-local blocked, admitted, behind, gone, takes
+local blocked, admitted, behind, gone, grants
 
 -- Whether a claim could hold all its locks now, apart from earlier waiters.
 local function could_have(claim)
   local token = claim.token
-  if not blocked[token] and admitted[token] ~= takes then
+  if not blocked[token] and admitted[token] ~= grants then
     if admits_all(claim.locks, claim.mode) then
-      admitted[token] = takes
+      admitted[token] = grants
     else
       blocked[token] = true
     end
@@ -119,9 +119,9 @@ end
 
 -- Whether a claim for several locks is next in all of their queues, apart from claims for several
 -- locks that it may overtake.
-local function comes_next(claim)
+local function is_next(claim)
   local stuck = behind[claim.token]
-  if stuck and not gone[stuck.before] and stuck.takes == takes then
+  if stuck and not gone[stuck.before] and stuck.grants == grants then
     return false
   end
   -- The queues before the one that stopped it are unchanged, or shorter.
@@ -134,7 +134,7 @@ local function comes_next(claim)
       elseif not before or before.token == claim.token then
         break
       elseif not is_new(before) or place >= budget or could_have(before) then
-        behind[claim.token] = { at = at, before = before.token, takes = takes }
+        behind[claim.token] = { at = at, before = before.token, grants = grants }
         return false
       end
       place = place + 1
@@ -144,13 +144,13 @@ local function comes_next(claim)
 end
 
 -- Grants the locks to the waiters that are next, in the order in which they came. A waiter with a t
--- is only notified, and must acquire the locks itself. If `asking` (a token with its value and
+-- is only notified, and must acquire the locks itself. If `requester` (a token with its value and
 -- hint) is next, returns its fencing token instead of notifying it. Also returns whether any claim
 -- was served.
-local function serve(locks, fence, asking)
+local function serve(locks, fence, requester)
   local granted, served
   local open = { unpack(locks) }
-  blocked, admitted, behind, gone, takes = {}, {}, {}, {}, 0
+  blocked, admitted, behind, gone, grants = {}, {}, {}, {}, 0
   while #open > 0 and not unfinished do
     local lock = table.remove(open)
     local overtaken = 0
@@ -162,15 +162,15 @@ local function serve(locks, fence, asking)
         unfinished = true
         break
       end
-      if could_have(claim) and (not claim.several or comes_next(claim)) then
+      if could_have(claim) and (not claim.several or is_next(claim)) then
         budget = budget - 1
         leave(claim.locks, claim.token)
-        if asking and asking.token == claim.token then
-          granted, served, takes = count(fence, asking.hint), true, takes + 1
-          take(claim.locks, claim.mode, asking.value, claim.ttl)
-        elseif claim.told then
+        if requester and requester.token == claim.token then
+          granted, served, grants = count(fence, requester.hint), true, grants + 1
+          grant(claim.locks, claim.mode, requester.value, claim.ttl)
+        elseif claim.notify_only then
           -- Waiters behind it wait for it, except those that could share the lock with it.
-          if tell(claim.value, string.format('later %s 0', claim.token)) > 0 then
+          if notify(claim.value, string.format('later %s 0', claim.token)) > 0 then
             served = true
             if claim.mode ~= 's' then
               break
@@ -184,13 +184,13 @@ local function serve(locks, fence, asking)
             claim.token, counter, time(), wanted, claim.ttl - lease)
           -- If no connection receives it, the waiter's process is gone, and the next waiter is
           -- served.
-          local heard = tell(claim.value, message) > 0
-          if heard then
-            served, takes = true, takes + 1
-            take(claim.locks, claim.mode, claim.value, lease)
+          local delivered = notify(claim.value, message) > 0
+          if delivered then
+            served, grants = true, grants + 1
+            grant(claim.locks, claim.mode, claim.value, lease)
           end
           -- Other waiters may share its other locks with it, or be next there instead of it.
-          if claim.several and (not heard or claim.mode ~= 'x') then
+          if claim.several and (not delivered or claim.mode ~= 'x') then
             for _, other in ipairs(claim.locks) do
               table.insert(open, other)
             end

@@ -12,7 +12,7 @@
 -- Returns a string: 1 for each claim that held all its locks, else 0; then + if there are more
 -- waiters to serve, for which the caller repeats the same call.
 
-local answers = {}
+local results = {}
 local key = 2
 for i = 1, #ARGV, 4 do
   local locks, queues, value, token, after = {}, {}, ARGV[i + 1], ARGV[i + 2], tonumber(ARGV[i + 3])
@@ -59,7 +59,7 @@ for i = 1, #ARGV, 4 do
     budget = 12
     pcall(serve, locks, KEYS[1])
   end
-  table.insert(answers, had == #locks and 1 or 0)
+  table.insert(results, had == #locks and 1 or 0)
 end
 pcall(secure_touched)
-return table.concat(answers) .. (unfinished and '+' or '')
+return table.concat(results) .. (unfinished and '+' or '')

@@ -26,13 +26,13 @@ if #KEYS == 3 and ARGV[3] == '' and ARGV[4] == '0' then
     if wants then
       wants, ttl = string.sub(details, wants), ttl + 0
       local lease = lease_of(ttl, heard + 0)
-      local _, number = count(KEYS[1])
+      local _, counter = count(KEYS[1])
       local more = first[2] and ' 1 ' or ' 0 '
-      local message = 'granted ' .. head .. ' ' .. number .. ' ' .. stamp .. more .. digits(ttl - lease)
+      local message = 'granted ' .. head .. ' ' .. counter .. ' ' .. stamp .. more .. digits(ttl - lease)
       call('ZREM', queue, head)
       -- If no connection receives it, the waiter's process is gone, and release.lua serves the next
       -- waiter.
-      if tell(wants, message) > 0 then
+      if notify(wants, message) > 0 then
         if first[2] then
           local till = digits(at + lease)
           local marked = 'queued=1 until=' .. till .. ' kept=' .. kept .. ' ' .. wants
@@ -44,9 +44,9 @@ if #KEYS == 3 and ARGV[3] == '' and ARGV[4] == '0' then
       end
     elseif details then
       -- Another kind of waiter. It keeps its place, and its record for the rest of its lifetime.
-      local asked, lasts = string.match(details, '^(%d+) (%d+) ')
+      local requested_at, lasts = string.match(details, '^(%d+) (%d+) ')
       local most = math.min(math.max(lasts, LEAST), MOST)
-      local left = math.ceil(most - (time() - asked) / 1000)
+      local left = math.ceil(most - (time() - requested_at) / 1000)
       call('SET', record, details, 'PX', math.min(math.max(left, 1), most))
     end
   end

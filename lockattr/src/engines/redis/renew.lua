@@ -18,7 +18,7 @@ local function lengthen(lock, ttl)
   redis.call('PEXPIRE', lock, math.max(redis.call('PTTL', lock), ttl))
 end
 
-local answers = {}
+local results = {}
 local key = 2
 for i = 1, #ARGV, 4 do
   local value, ttl, least = ARGV[i + 1], tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3])
@@ -30,7 +30,7 @@ for i = 1, #ARGV, 4 do
     if least < 0 and kind == 'x' and holder == value_alone(value) then
       -- PEXPIRE first: a server out of memory accepts it, and then the commands that follow.
       lengthen(lock, ttl)
-      take({ lock }, 's', value, math.max(ttl, ends_in(lock, kind, ends)))
+      grant({ lock }, 's', value, math.max(ttl, ends_in(lock, kind, ends)))
     elseif kind == 'x' and holder == value then
       if not ends then
         lengthen(lock, ttl)
@@ -59,6 +59,6 @@ for i = 1, #ARGV, 4 do
     pcall(serve, { KEYS[key - 1] }, KEYS[1])
     pcall(secure_touched)
   end
-  table.insert(answers, held and 1 or 0)
+  table.insert(results, held and 1 or 0)
 end
-return table.concat(answers) .. (unfinished and '+' or '')
+return table.concat(results) .. (unfinished and '+' or '')

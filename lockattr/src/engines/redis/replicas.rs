@@ -18,15 +18,15 @@ pub(super) struct Replicas {
 }
 
 /// A reply, and whether it counts.
-pub(super) struct Answer<T> {
+pub(super) struct ReplicatedReply<T> {
     pub(super) value: T,
     /// Whether enough replicas have the change.
     pub(super) replicated: Result<(), StoreError>,
 }
 
-impl<T> Answer<T> {
+impl<T> ReplicatedReply<T> {
     /// Creates a reply that needs no replica.
-    pub(super) fn alone(value: T) -> Self {
+    pub(super) fn unreplicated(value: T) -> Self {
         Self { value, replicated: Ok(()) }
     }
 }
@@ -53,12 +53,16 @@ impl Replicas {
     }
 
     /// Combines a reply with the one to `WAIT`.
-    pub(super) fn answer<T>(self, value: T, waited: Option<Value>) -> RedisResult<Answer<T>> {
+    pub(super) fn reply<T>(
+        self,
+        value: T,
+        waited: Option<Value>,
+    ) -> RedisResult<ReplicatedReply<T>> {
         if !self.are_needed() {
-            return Ok(Answer::alone(value));
+            return Ok(ReplicatedReply::unreplicated(value));
         }
-        let had = usize::from_redis_value(waited.unwrap_or(Value::Nil))?;
-        Ok(Answer { value, replicated: self.enough(had) })
+        let acknowledged = usize::from_redis_value(waited.unwrap_or(Value::Nil))?;
+        Ok(ReplicatedReply { value, replicated: self.check(acknowledged) })
     }
 
     /// Runs a script and waits until replicas have its changes, in one round trip. `asking`:
@@ -68,7 +72,7 @@ impl Replicas {
         connection: &mut MultiplexedConnection,
         asking: bool,
         script: &Call<'_>,
-    ) -> RedisResult<Answer<T>> {
+    ) -> RedisResult<ReplicatedReply<T>> {
         let mut both = redis::pipe();
         // One by one, as if each had been sent alone: the error of a pipeline has no kind.
         both.ignore_errors();
@@ -77,28 +81,28 @@ impl Replicas {
         }
         both.add_command(script.command().clone());
         self.wait(&mut both);
-        let mut answers: Vec<RedisResult<Value>> = both.query_async(connection).await?;
+        let mut replies: Vec<RedisResult<Value>> = both.query_async(connection).await?;
         // The client does not do this for several commands at once.
-        if let Some(Err(error)) = answers.first()
+        if let Some(Err(error)) = replies.first()
             && error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
         {
             script.load(connection).await?;
-            answers = both.query_async(connection).await?;
+            replies = both.query_async(connection).await?;
         }
-        let mut answers = answers.into_iter();
-        let mut next = || answers.next().unwrap_or(Ok(Value::Nil));
+        let mut replies = replies.into_iter();
+        let mut next = || replies.next().unwrap_or(Ok(Value::Nil));
         let value = T::from_redis_value(next()?)?;
         let waited = if self.are_needed() { Some(next()?) } else { None };
-        self.answer(value, waited)
+        self.reply(value, waited)
     }
 
-    fn enough(self, had: usize) -> Result<(), StoreError> {
+    fn check(self, acknowledged: usize) -> Result<(), StoreError> {
         let Self { needed, limit } = self;
-        if had >= needed {
+        if acknowledged >= needed {
             return Ok(());
         }
         Err(StoreError::new(format!(
-            "{had} of the {needed} replicas that `replicas` asks for had it within {limit:?}: are \
+            "{acknowledged} of the {needed} replicas that `replicas` requires acknowledged the write within {limit:?}: are \
              they up?"
         )))
     }

@@ -10,7 +10,7 @@ use super::call::Call;
 use super::cluster::hash_tag;
 use super::scripts::Scripts;
 use super::{QUEUE, QUEUE_OF};
-use crate::store::answers::held_each;
+use crate::store::held_flags::held_each;
 use crate::store::queue::recheck_after;
 use crate::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseRequest, RenewRequest, Sharing, Waiting,
@@ -18,8 +18,8 @@ use crate::store::{
 use crate::{FencingToken, Holder};
 
 /// Builds a call of `acquire.lua` for a claim. The counter `fence` gives the token.
-pub(super) fn acquire<'a>(scripts: &'a Scripts, asked: &AcquireRequest, fence: &str) -> Call<'a> {
-    let AcquireRequest { claim, ttl, waiting, hint, companion, .. } = asked;
+pub(super) fn acquire<'a>(scripts: &'a Scripts, request: &AcquireRequest, fence: &str) -> Call<'a> {
+    let AcquireRequest { claim, ttl, waiting, hint, companion, .. } = request;
     let (keys, bytes) = size(claim);
     let mut script = Call::new(&scripts.acquire, 1 + 2 * keys, bytes);
     script.arg(fence);
@@ -30,10 +30,10 @@ pub(super) fn acquire<'a>(scripts: &'a Scripts, asked: &AcquireRequest, fence: &
         (Waiting::Queued, [_]) => script.arg("+"),
         _ => script.arg(details(claim, *ttl, *waiting)),
     };
-    let stood = *waiting == Waiting::Told { again: true };
+    let was_queued = *waiting == Waiting::Told { again: true };
     match hint {
-        Some(hint) => script.arg(*hint).arg(u8::from(stood)),
-        None if stood || companion.is_some() => script.arg("").arg(u8::from(stood)),
+        Some(hint) => script.arg(*hint).arg(u8::from(was_queued)),
+        None if was_queued || companion.is_some() => script.arg("").arg(u8::from(was_queued)),
         None => &mut script,
     };
     if let Some(companion) = companion {
@@ -120,43 +120,42 @@ fn size(claim: &Claim) -> (usize, usize) {
 /// Returns what a waiter wants, as `queue.lua` reads it.
 fn details(claim: &Claim, ttl: Duration, waiting: Waiting) -> String {
     let (ttl, mode, value) = (millis(ttl), mode(claim), claim.queued_as().value());
-    let told = if matches!(waiting, Waiting::Told { .. }) { "t" } else { "" };
+    let prefix = if matches!(waiting, Waiting::Told { .. }) { "t" } else { "" };
     match claim.keys() {
-        [_] => format!("{ttl} {told}{mode} {value}"),
+        [_] => format!("{ttl} {prefix}{mode} {value}"),
         keys => {
             let lengths: Vec<_> = keys.iter().map(|key| key.name().len().to_string()).collect();
             let names: String = keys.iter().map(LockKey::name).collect();
-            format!("{ttl} {told}{mode} m {} {names}{value}", lengths.join(","))
+            format!("{ttl} {prefix}{mode} m {} {names}{value}", lengths.join(","))
         }
     }
 }
 
 /// The reply of `acquire.lua`.
-pub(super) enum Answer {
+pub(super) enum AcquireReply {
     /// The lock was granted or refused. If the reply says what the server's clock showed, that
     /// follows.
-    Whole(AcquireOutcome, Option<u64>),
+    Complete(AcquireOutcome, Option<u64>),
     /// There are more waiters than one run reads: run it again.
     Unfinished,
 }
 
 /// Reads the reply of `acquire.lua` to a claim.
-pub(super) fn granted(reply: Value, asked: &AcquireRequest) -> Option<Answer> {
+pub(super) fn granted(reply: Value, request: &AcquireRequest) -> Option<AcquireReply> {
     let parts = match reply {
         Value::Int(twice) => {
             let twice = u64::try_from(twice).ok().filter(|twice| twice % 2 == 0)?;
             let fencing = FencingToken::read(twice / 2)?;
-            return Some(Answer::Whole(
+            return Some(AcquireReply::Complete(
                 AcquireOutcome::Acquired { fencing, contended: false },
                 None,
             ));
         }
         Value::BulkString(text) => {
-            let number = std::str::from_utf8(&text).ok()?.strip_suffix(" wanted")?;
-            let number =
-                Some(number).filter(|digits| digits.bytes().all(|c| c.is_ascii_digit()))?;
-            let fencing = FencingToken::read(number.parse().ok()?)?;
-            return Some(Answer::Whole(
+            let token = std::str::from_utf8(&text).ok()?.strip_suffix(" wanted")?;
+            let token = Some(token).filter(|digits| digits.bytes().all(|c| c.is_ascii_digit()))?;
+            let fencing = FencingToken::read(token.parse().ok()?)?;
+            return Some(AcquireReply::Complete(
                 AcquireOutcome::Acquired { fencing, contended: true },
                 None,
             ));
@@ -169,26 +168,26 @@ pub(super) fn granted(reply: Value, asked: &AcquireRequest) -> Option<Answer> {
     else {
         return None;
     };
-    let Ok(ahead) = u32::try_from(*ahead) else { return Some(Answer::Unfinished) };
+    let Ok(ahead) = u32::try_from(*ahead) else { return Some(AcquireReply::Unfinished) };
     let holder = holder(value, *left);
-    let queued = (asked.waiting != Waiting::Not).then(|| {
+    let queued = (request.waiting != Waiting::Not).then(|| {
         // Redis counts in milliseconds: one more, and the lease has certainly ended.
         let left = holder.remaining.map(|left| left + Duration::from_millis(1));
-        recheck_after(asked.ttl, ahead, left, asked.recheck_every)
+        recheck_after(request.ttl, ahead, left, request.recheck_every)
     });
     let held = AcquireOutcome::Held { holder: Some(Box::new(holder)), queued };
-    Some(Answer::Whole(held, u64::try_from(*clock).ok()))
+    Some(AcquireReply::Complete(held, u64::try_from(*clock).ok()))
 }
 
-/// Reads the reply of `renew.lua` or `release.lua` about `asked` claims: whether each held its
+/// Reads the reply of `renew.lua` or `release.lua` about `request` claims: whether each held its
 /// locks, and whether the script must run again, for more waiters than one run reads.
-pub(super) fn held(reply: &Value, asked: usize) -> Option<(Vec<bool>, bool)> {
-    let Value::BulkString(answers) = reply else { return None };
-    let (answers, unfinished) = match answers.strip_suffix(b"+") {
-        Some(answers) => (answers, true),
-        None => (answers.as_slice(), false),
+pub(super) fn held(reply: &Value, expected: usize) -> Option<(Vec<bool>, bool)> {
+    let Value::BulkString(flags) = reply else { return None };
+    let (flags, unfinished) = match flags.strip_suffix(b"+") {
+        Some(flags) => (flags, true),
+        None => (flags.as_slice(), false),
     };
-    let held = held_each(answers).filter(|held| held.len() == asked)?;
+    let held = held_each(flags).filter(|held| held.len() == expected)?;
     Some((held, unfinished))
 }
 
@@ -245,7 +244,7 @@ mod tests {
         Value::BulkString(text.into())
     }
 
-    /// Red without: the `_ => None` in `held`, or its check of how many there are.
+    /// Red without: the `_ => None` in `held_each`, or the check of the length in `held`.
     #[test]
     fn only_ones_and_zeros_for_each_claim_say_what_is_held() {
         assert_eq!(held(&text("10"), 2), Some((vec![true, false], false)));
@@ -260,10 +259,10 @@ mod tests {
     #[test]
     fn a_number_that_no_counter_shows_is_no_grant() {
         let key = LockKey::new("lock:", "a").unwrap();
-        let asked = AcquireRequest::new(Arc::new(Claim::new(key, "")), Duration::from_secs(1));
-        let read = |reply| match granted(reply, &asked)? {
-            Answer::Whole(answer, None) => Some(answer),
-            other => panic!("{}", matches!(other, Answer::Unfinished)),
+        let request = AcquireRequest::new(Arc::new(Claim::new(key, "")), Duration::from_secs(1));
+        let read = |reply| match granted(reply, &request)? {
+            AcquireReply::Complete(outcome, None) => Some(outcome),
+            other => panic!("{}", matches!(other, AcquireReply::Unfinished)),
         };
         let most = (1 << 53) - 1;
         for counter in [1, 42, most] {
@@ -273,8 +272,8 @@ mod tests {
             let reply = text(&format!("{counter} wanted"));
             assert_eq!(read(reply), Some(AcquireOutcome::Acquired { fencing, contended: true }));
         }
-        for number in [0, 1, 85, -1, -84, i64::MIN, i64::MAX, 1 << 54] {
-            assert_eq!(read(Value::Int(number)), None, "{number}");
+        for token in [0, 1, 85, -1, -84, i64::MIN, i64::MAX, 1 << 54] {
+            assert_eq!(read(Value::Int(token)), None, "{token}");
         }
         let odd = ["84", "0 wanted", "+84 wanted", "84 wanted ", " wanted", "8.4e1 wanted"];
         for reply in odd.map(str::to_owned).into_iter().chain([format!("{} wanted", most + 1)]) {

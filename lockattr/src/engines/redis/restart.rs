@@ -43,7 +43,8 @@ impl GrantsFrom {
         if left.is_zero() {
             return Ok(());
         }
-        let sentence = format!("{address} was restarted, and grants nothing for {left:.0?} still");
+        let sentence =
+            format!("{address} was restarted, and grants no locks for another {left:.0?}");
         Err(StoreError::new(sentence).not_sent())
     }
 }
@@ -52,8 +53,8 @@ impl GrantsFrom {
 /// seconds: if it started a moment before a full second, it reports 1 a moment after.
 fn uptime(info: &str) -> Option<Duration> {
     let seconds = info.lines().find_map(|line| line.strip_prefix("uptime_in_seconds:"))?;
-    let told: u64 = seconds.trim().parse().ok()?;
-    Some(Duration::from_secs(told.saturating_sub(1)))
+    let uptime: u64 = seconds.trim().parse().ok()?;
+    Some(Duration::from_secs(uptime.saturating_sub(1)))
 }
 
 #[cfg(test)]
@@ -63,19 +64,20 @@ mod tests {
     /// Red without: the check of the length, or of the digits.
     #[test]
     fn a_number_that_a_provider_hides_is_none() {
-        let told = |run: &str| run_id(&format!("# Server\r\nrun_id:{run}\r\n")).is_some();
-        assert!(told("0f2a77c1a8b9c0d1e2f30415263748596a7b8c9d"));
-        assert!(!told("0") && !told("") && !told(&"0".repeat(40)));
+        let is_known = |run: &str| run_id(&format!("# Server\r\nrun_id:{run}\r\n")).is_some();
+        assert!(is_known("0f2a77c1a8b9c0d1e2f30415263748596a7b8c9d"));
+        assert!(!is_known("0") && !is_known("") && !is_known(&"0".repeat(40)));
         assert_eq!(run_id("# Server\r\nuptime_in_days:7\r\n"), None);
     }
 
     /// Red without: the second that `uptime` subtracts.
     #[test]
     fn a_server_is_held_for_no_older_than_it_certainly_is() {
-        let told = |seconds: u64| uptime(&format!("# Server\r\nuptime_in_seconds:{seconds}\r\n"));
-        assert_eq!(told(0), Some(Duration::ZERO));
-        assert_eq!(told(1), Some(Duration::ZERO), "it may have started just now");
-        assert_eq!(told(60), Some(Duration::from_secs(59)));
+        let uptime_of =
+            |seconds: u64| uptime(&format!("# Server\r\nuptime_in_seconds:{seconds}\r\n"));
+        assert_eq!(uptime_of(0), Some(Duration::ZERO));
+        assert_eq!(uptime_of(1), Some(Duration::ZERO), "it may have started just now");
+        assert_eq!(uptime_of(60), Some(Duration::from_secs(59)));
         assert_eq!(uptime("# Server\r\nuptime_in_days:7\r\n"), None);
     }
 }

@@ -44,7 +44,7 @@ pub(super) struct Sentinels {
     /// How long all of their replies together may take.
     limit: Duration,
     heartbeat: Duration,
-    asked: AtomicU64,
+    queries: AtomicU64,
     master_report: watch::Sender<Option<MasterReport>>,
     /// The tasks that are subscribed to them, by runtime.
     followers: Mutex<HashMap<runtime::Id, AbortHandle>>,
@@ -54,15 +54,16 @@ impl Sentinels {
     /// Returns how to reach the current master. Subscribes this runtime to the sentinels.
     pub(super) async fn master(self: &Arc<Self>) -> Result<Clients, StoreError> {
         self.follow();
-        let address = self.ask().await?.address();
-        let master_report = |error: &dyn std::fmt::Display| {
+        let address = self.query().await?.address();
+        let invalid_report = |error: &dyn std::fmt::Display| {
             StoreError::new(format!("the sentinels named `{address}`: {error}")).not_sent()
         };
         let (host, port) = address.rsplit_once(':').unwrap_or((&address, ""));
         let mut url = self.template.clone();
-        url.set_host(Some(host)).map_err(|error| master_report(&error))?;
-        url.set_port(port.parse().ok()).map_err(|()| master_report(&"this cannot be a host"))?;
-        Clients::new(url, &address, &self.tls).map_err(|error| master_report(&error))
+        url.set_host(Some(host)).map_err(|error| invalid_report(&error))?;
+        url.set_port(port.parse().ok())
+            .map_err(|()| invalid_report(&"the port is not a number"))?;
+        Clients::new(url, &address, &self.tls).map_err(|error| invalid_report(&error))
     }
 
     /// Returns when the server at `address` is known not to be the master any more.
@@ -80,32 +81,31 @@ impl Sentinels {
     }
 
     /// Queries all sentinels at once.
-    async fn ask(&self) -> Result<MasterReport, StoreError> {
-        let nth = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+    async fn query(&self) -> Result<MasterReport, StoreError> {
+        let query = self.queries.fetch_add(1, Ordering::Relaxed) + 1;
         let majority = self.clients.len() / 2 + 1;
-        let mut asked: FuturesUnordered<_> =
-            self.clients.iter().map(|client| self.ask_one(client, nth)).collect();
-        let (mut answers, mut failure) = (Vec::new(), None);
+        let mut queries: FuturesUnordered<_> =
+            self.clients.iter().map(|client| self.query_one(client, query)).collect();
+        let (mut reports, mut failure) = (Vec::new(), None);
         let mut ends = Instant::now() + self.limit;
-        while let Ok(Some(answer)) = timeout_at(ends, asked.next()).await {
-            match answer {
-                Ok(master_report) => answers.push(master_report),
+        while let Ok(Some(reply)) = timeout_at(ends, queries.next()).await {
+            match reply {
+                Ok(master_report) => reports.push(master_report),
                 Err(error) => failure = Some(error),
             }
-            if answers.len() == majority {
+            if reports.len() == majority {
                 ends = ends.min(Instant::now() + GRACE);
             }
         }
-        let most = answers.len() >= majority;
-        if answers.is_empty() {
-            let error =
-                StoreError::new(format!("none of the sentinels answered: {}", self.address));
+        let is_majority = reports.len() >= majority;
+        if reports.is_empty() {
+            let error = StoreError::new(format!("none of the sentinels replied: {}", self.address));
             return Err(match failure {
                 Some(source) => error.with_source(source).not_sent(),
                 None => error.not_sent(),
             });
         }
-        let Some(master_report) = MasterReport::newest(answers.into_iter().flatten()) else {
+        let Some(master_report) = MasterReport::newest(reports.into_iter().flatten()) else {
             let name = &self.name;
             return Err(StoreError::new(format!(
                 "the sentinels know no master called `{name}`: {}",
@@ -113,9 +113,9 @@ impl Sentinels {
             ))
             .not_sent());
         };
-        self.believe(master_report, most).ok_or_else(|| {
+        self.accept(master_report, is_majority).ok_or_else(|| {
             StoreError::new(format!(
-                "most sentinels do not answer, and the others do not know of the last failover: {}",
+                "most sentinels do not reply, and the others do not know of the last failover: {}",
                 self.address
             ))
             .not_sent()
@@ -123,22 +123,22 @@ impl Sentinels {
     }
 
     /// Records a report. Returns what is known now, or `None` if the report is out of date.
-    fn believe(&self, news: MasterReport, most: bool) -> Option<MasterReport> {
-        let mut believed = None;
+    fn accept(&self, report: MasterReport, is_majority: bool) -> Option<MasterReport> {
+        let mut accepted = None;
         self.master_report.send_if_modified(|master_report| {
-            believed = MasterReport::after(master_report.as_ref(), news, most);
-            let Some(believed) = &believed else { return false };
+            accepted = MasterReport::after(master_report.as_ref(), report, is_majority);
+            let Some(accepted) = &accepted else { return false };
             let moved = master_report
                 .as_ref()
-                .is_none_or(|master_report| master_report.address() != believed.address());
-            *master_report = Some(believed.clone());
+                .is_none_or(|master_report| master_report.address() != accepted.address());
+            *master_report = Some(accepted.clone());
             moved
         });
-        believed
+        accepted
     }
 
     /// Returns the master that one sentinel reports, or `None` if it knows none of that name.
-    async fn ask_one(&self, client: &Client, nth: u64) -> RedisResult<Option<MasterReport>> {
+    async fn query_one(&self, client: &Client, query: u64) -> RedisResult<Option<MasterReport>> {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.limit))
             .set_response_timeout(Some(self.limit));
@@ -147,9 +147,9 @@ impl Sentinels {
         // low for the address rather than too high. The first reply lacks the new address while a
         // failover that can no longer fail is still reconfiguring the other replicas.
         let about = |what: &str| {
-            let mut question = redis::cmd("SENTINEL");
-            question.arg(what).arg(&self.name);
-            question
+            let mut command = redis::cmd("SENTINEL");
+            command.arg(what).arg(&self.name);
+            command
         };
         let state = about("MASTER").query_async::<HashMap<String, String>>(&mut connection).await;
         let state = match state {
@@ -159,7 +159,7 @@ impl Sentinels {
         let address = about("GET-MASTER-ADDR-BY-NAME");
         let address: Option<(String, u16)> = address.query_async(&mut connection).await?;
         let epoch = state.get("config-epoch").and_then(|epoch| epoch.parse().ok()).unwrap_or(0);
-        Ok(address.map(|(host, port)| MasterReport { epoch, host, port, asked: nth }))
+        Ok(address.map(|(host, port)| MasterReport { epoch, host, port, query }))
     }
 }
 

@@ -14,7 +14,7 @@ use super::connection_slot::LiveConnection;
 use super::counters::Counters;
 use super::node::{Effect, Node};
 use super::notifications::RedisNotifications;
-use super::replicas::Answer;
+use super::replicas::ReplicatedReply;
 use super::scripts::Scripts;
 use crate::store::{Claim, LockKey, StoreError, Subscriber};
 
@@ -24,33 +24,33 @@ pub(super) enum Servers {
     Cluster(Arc<Cluster>, Counters),
 }
 
-/// The server of a place, as far as is known.
-pub(super) enum At<'a> {
+/// The server of a route, as far as is known.
+pub(super) enum RoutedServer<'a> {
     One(&'a Node, &'a RedisNotifications),
     Member(Arc<Member>),
 }
 
 /// The reply of a script, and where it came from.
-pub(super) struct Replied<T> {
-    pub(super) answer: Answer<T>,
+pub(super) struct RoutedReply<T> {
+    pub(super) reply: ReplicatedReply<T>,
     /// Records the server's clock.
     pub(super) notifications: Arc<RedisNotifications>,
     pub(super) live: Arc<LiveConnection>,
 }
 
-/// A connection of the single server, or a slot of a cluster. Commands for one place keep their
+/// A connection of the single server, or a slot of a cluster. Commands on one route keep their
 /// order, and one script may name several of its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Place(u16);
+pub(super) struct Route(u16);
 
-impl Place {
+impl Route {
     /// Returns the index of the connection, or the slot.
-    pub(super) fn number(self) -> usize {
+    pub(super) fn index(self) -> usize {
         self.0.into()
     }
 }
 
-impl At<'_> {
+impl RoutedServer<'_> {
     pub(super) fn node(&self) -> &Node {
         match self {
             Self::One(node, _) => node,
@@ -82,34 +82,34 @@ impl Servers {
         Self::Cluster(cluster, Counters::of_a_cluster())
     }
 
-    /// Returns the place of a key's lock.
-    pub(super) fn place(&self, key: &LockKey) -> Place {
+    /// Returns the route of a key's lock.
+    pub(super) fn route(&self, key: &LockKey) -> Route {
         match self {
             // There are at most 64 connections.
-            Self::One(node, ..) => Place(u16::try_from(node.place(key)).unwrap_or_default()),
-            Self::Cluster(..) => Place(slot_of(key.name())),
+            Self::One(node, ..) => Route(u16::try_from(node.index(key)).unwrap_or_default()),
+            Self::Cluster(..) => Route(slot_of(key.name())),
         }
     }
 
-    /// Returns the place of the whole claim, unless its keys are in several slots.
-    pub(super) fn connection_for(&self, claim: &Claim) -> Option<Place> {
-        let first = self.place(claim.key());
+    /// Returns the route of the whole claim, unless its keys are in several slots.
+    pub(super) fn single_route(&self, claim: &Claim) -> Option<Route> {
+        let first = self.route(claim.key());
         match self {
             Self::One(..) => Some(first),
             Self::Cluster(..) => {
-                claim.keys()[1..].iter().all(|key| self.place(key) == first).then_some(first)
+                claim.keys()[1..].iter().all(|key| self.route(key) == first).then_some(first)
             }
         }
     }
 
-    /// Splits the claim by place, in the order in which every process acquires the parts.
-    pub(super) fn parts(&self, claim: &Arc<Claim>) -> Vec<(Place, Arc<Claim>)> {
-        if let Some(place) = self.connection_for(claim) {
-            return vec![(place, claim.clone())];
+    /// Splits the claim by route, in the order in which every process acquires the parts.
+    pub(super) fn parts(&self, claim: &Arc<Claim>) -> Vec<(Route, Arc<Claim>)> {
+        if let Some(route) = self.single_route(claim) {
+            return vec![(route, claim.clone())];
         }
-        let mut keys: Vec<_> = claim.keys().iter().map(|key| (self.place(key), key)).collect();
+        let mut keys: Vec<_> = claim.keys().iter().map(|key| (self.route(key), key)).collect();
         // Stable: within a slot the keys keep their order.
-        keys.sort_by_key(|(place, _)| *place);
+        keys.sort_by_key(|(route, _)| *route);
         keys.chunk_by(|(one, _), (other, _)| one == other)
             .map(|part| {
                 let keys = part.iter().map(|&(_, key)| key.clone()).collect();
@@ -118,76 +118,76 @@ impl Servers {
             .collect()
     }
 
-    /// Returns the fencing counter of a place. In a cluster, each slot has one, which moves with
+    /// Returns the fencing counter of a route. In a cluster, each slot has one, which moves with
     /// it.
-    pub(super) fn fence(&self, place: Place) -> Cow<'static, str> {
+    pub(super) fn fence(&self, route: Route) -> Cow<'static, str> {
         match self {
             Self::One(..) => FENCE.into(),
-            Self::Cluster(..) => format!("{FENCE}:{{{}}}", tag_of(place.0)).into(),
+            Self::Cluster(..) => format!("{FENCE}:{{{}}}", tag_of(route.0)).into(),
         }
     }
 
-    /// Returns the tokens seen so far, and the index of this place's counter.
-    pub(super) fn counter(&self, place: Place) -> (&Counters, usize) {
+    /// Returns the tokens seen so far, and the index of this route's counter.
+    pub(super) fn counter(&self, route: Route) -> (&Counters, usize) {
         match self {
             Self::One(.., counters) => (counters, 0),
-            Self::Cluster(_, counters) => (counters, place.number()),
+            Self::Cluster(_, counters) => (counters, route.index()),
         }
     }
 
-    /// Returns the server of a place; `None` if the cluster's map is not known yet.
-    pub(super) fn at(&self, place: Place) -> Option<At<'_>> {
+    /// Returns the server of a route; `None` if the cluster's map is not known yet.
+    pub(super) fn routed_server(&self, route: Route) -> Option<RoutedServer<'_>> {
         match self {
-            Self::One(node, notifications, _) => Some(At::One(node, notifications)),
-            Self::Cluster(cluster, _) => cluster.owner_known(place.0).map(At::Member),
+            Self::One(node, notifications, _) => Some(RoutedServer::One(node, notifications)),
+            Self::Cluster(cluster, _) => cluster.owner_known(route.0).map(RoutedServer::Member),
         }
     }
 
     /// Refreshes a cluster's map: a command's outcome is unknown, and another server may own the
-    /// place now.
-    pub(super) fn doubts(&self) {
+    /// route now.
+    pub(super) fn refresh_soon(&self) {
         if let Self::Cluster(cluster, _) = self {
             cluster.refresh_soon();
         }
     }
 
-    /// Runs a script in a place.
+    /// Runs a script on a route.
     pub(super) async fn invoke<T: FromRedisValue>(
         &self,
-        place: Place,
+        route: Route,
         effect: Effect,
         script: &Call<'_>,
-    ) -> Result<Replied<T>, StoreError> {
+    ) -> Result<RoutedReply<T>, StoreError> {
         match self {
             Self::One(node, notifications, _) => {
-                let (answer, live) = node.invoke(place.number(), effect, script).await?;
-                Ok(Replied { answer, notifications: notifications.clone(), live })
+                let (reply, live) = node.invoke(route.index(), effect, script).await?;
+                Ok(RoutedReply { reply, notifications: notifications.clone(), live })
             }
-            Self::Cluster(cluster, _) => cluster.invoke(place.0, effect, script).await,
+            Self::Cluster(cluster, _) => cluster.invoke(route.0, effect, script).await,
         }
     }
 
-    /// Ensures that a claim receives the notifications of a place, before it sends a request there.
-    /// `waits`: the claim may join the queue.
-    pub(super) async fn hear(
+    /// Ensures that a claim receives the notifications of a route, before it sends a request there.
+    /// `may_wait`: the claim may join the queue.
+    pub(super) async fn ensure_subscribed(
         &self,
-        place: Place,
+        route: Route,
         claim: &Arc<Claim>,
-        waits: bool,
+        may_wait: bool,
     ) -> Result<(), StoreError> {
         match self {
-            Self::One(node, ..) if waits => node.subscribe(claim.token().subscriber()).await,
+            Self::One(node, ..) if may_wait => node.subscribe(claim.token().subscriber()).await,
             // The connection came with a subscription, which is enough for a claim that only holds.
             Self::One(..) => Ok(()),
-            Self::Cluster(cluster, _) => Box::pin(cluster.hear(place.0, claim)).await,
+            Self::Cluster(cluster, _) => Box::pin(cluster.ensure_subscribed(route.0, claim)).await,
         }
     }
 
-    /// Returns whether the connection for a place has received a reply since then.
-    pub(super) fn answered_since(&self, place: Place, since: Instant) -> bool {
+    /// Returns whether the connection of a route has received a reply since then.
+    pub(super) fn answered_since(&self, route: Route, since: Instant) -> bool {
         match self {
-            Self::One(node, ..) => node.answered_since(place.number(), since),
-            Self::Cluster(cluster, _) => cluster.answered_since(place.0, since),
+            Self::One(node, ..) => node.answered_since(route.index(), since),
+            Self::Cluster(cluster, _) => cluster.answered_since(route.0, since),
         }
     }
 

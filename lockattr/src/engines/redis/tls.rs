@@ -19,7 +19,7 @@ pub(super) struct Tls {
 }
 
 /// Returns whether a URL asks for TLS: by its scheme, or by `tls=true` if it names several hosts.
-pub(in crate::engines) fn is_asked(scheme: &str, setting: Option<&str>) -> Result<bool, Error> {
+pub(in crate::engines) fn uses_tls(scheme: &str, setting: Option<&str>) -> Result<bool, Error> {
     match setting {
         None => Ok(scheme == "rediss"),
         Some("false") => Ok(false),
@@ -77,11 +77,14 @@ mod tests {
     #[test]
     fn a_host_without_a_scheme_is_asked_with_tls_too() {
         let info = || ("db.example", 6379).into_connection_info().unwrap();
-        let asked = |encrypted| {
+        let address = |encrypted| {
             let tls = Tls::read(&TlsFiles::default(), encrypted).unwrap();
             tls.client(info()).unwrap().get_connection_info().addr().clone()
         };
-        assert!(matches!(asked(true), ConnectionAddr::TcpTls { port: 6379, insecure: false, .. }));
-        assert!(matches!(asked(false), ConnectionAddr::Tcp(_, 6379)));
+        assert!(matches!(
+            address(true),
+            ConnectionAddr::TcpTls { port: 6379, insecure: false, .. }
+        ));
+        assert!(matches!(address(false), ConnectionAddr::Tcp(_, 6379)));
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::RedlockStore;
-use super::acquire_answers::AcquireAnswers;
+use super::acquire_replies::AcquireReplies;
 use super::round::Round;
 use crate::platform::entropy::random_fraction;
 use crate::store::{
@@ -17,59 +17,60 @@ use crate::store::{
 impl RedlockStore {
     pub(super) async fn acquire_on_all(
         &self,
-        asked: &AcquireRequest,
+        request: &AcquireRequest,
     ) -> Result<AcquireOutcome, StoreError> {
-        let (waits, stood) = (asked.waiting != Waiting::Not, asked.claim.queued().is_some());
-        if waits && !stood {
+        let (may_wait, was_queued) =
+            (request.waiting != Waiting::Not, request.claim.queued().is_some());
+        if may_wait && !was_queued {
             // Most locks are free, so the first request does not enter the wait queue.
-            let once = asked.clone().waiting(Waiting::Not);
+            let once = request.clone().waiting(Waiting::Not);
             let acquired = self.attempt(&once, true).await?;
             if matches!(acquired, AcquireOutcome::Acquired { .. }) {
                 return Ok(acquired);
             }
         }
-        self.attempt(asked, waits).await
+        self.attempt(request, may_wait).await
     }
 
     async fn attempt(
         &self,
-        asked: &AcquireRequest,
-        comes_back: bool,
+        request: &AcquireRequest,
+        will_retry: bool,
     ) -> Result<AcquireOutcome, StoreError> {
-        let waits = asked.waiting != Waiting::Not;
-        if let Some(last) = asked.claim.queued_attempt() {
+        let may_wait = request.waiting != Waiting::Not;
+        if let Some(last) = request.claim.queued_attempt() {
             // That attempt may hold the lock: its outcome is unknown.
             let all = 0..self.nodes.len();
-            self.give_back(&last, all, self.quorum.majority(), true).await;
+            self.release_attempt(&last, all, self.quorum.majority(), true).await;
         }
-        let mut request = asked.clone().hint(self.next_hint());
-        request.claim = asked.claim.next_attempt();
-        request.companion = asked.companion.as_ref().map(Claim::last_attempt);
-        if waits {
-            request.waiting = Waiting::Told { again: asked.claim.queued().is_some() };
-            asked.claim.enters_queue(asked.ttl, request.waiting);
+        let mut node_request = request.clone().hint(self.next_hint());
+        node_request.claim = request.claim.next_attempt();
+        node_request.companion = request.companion.as_ref().map(Claim::last_attempt);
+        if may_wait {
+            node_request.waiting = Waiting::Told { again: request.claim.queued().is_some() };
+            request.claim.enter_queue(request.ttl, node_request.waiting);
         }
         let began = Instant::now();
-        let needed = self.quorum.needed(asked.claim.sharing());
-        let ask = |node: AnyStore| {
-            let request = request.clone();
-            async move { node.acquire(&request).await }
+        let needed = self.quorum.needed(request.claim.sharing());
+        let send = |node: AnyStore| {
+            let node_request = node_request.clone();
+            async move { node.acquire(&node_request).await }
         };
-        let round = Round::new(self.nodes.iter().cloned().map(ask));
-        let decided = |answers: &AcquireAnswers| answers.are_enough() || answers.are_contention();
-        let answers = self.answers(round, &request.claim, needed, decided).await;
-        let outcome = match answers.are_enough() {
-            true => self.issue(&request, &answers, needed).await,
-            false if answers.are_contention() => {
-                let (holder, again) = answers.contention(began.elapsed(), random_fraction());
-                Ok(AcquireOutcome::Held { holder, queued: waits.then_some(again) })
+        let round = Round::new(self.nodes.iter().cloned().map(send));
+        let decided = |replies: &AcquireReplies| replies.are_enough() || replies.show_contention();
+        let replies = self.collect_replies(round, &node_request.claim, needed, decided).await;
+        let outcome = match replies.are_enough() {
+            true => self.issue(&node_request, &replies, needed).await,
+            false if replies.show_contention() => {
+                let (holder, again) = replies.contention(began.elapsed(), random_fraction());
+                Ok(AcquireOutcome::Held { holder, queued: may_wait.then_some(again) })
             }
-            false => Err(answers.outage()),
+            false => Err(replies.outage_error()),
         };
         if !matches!(outcome, Ok(AcquireOutcome::Acquired { .. })) {
-            let (nodes, granted) = (answers.may_have_granted(), answers.granted().count());
-            self.give_back(&request.claim, nodes, granted, comes_back).await;
-            asked.claim.end_attempt();
+            let (nodes, granted) = (replies.may_have_granted(), replies.granted().count());
+            self.release_attempt(&node_request.claim, nodes, granted, will_retry).await;
+            request.claim.end_attempt();
         }
         outcome
     }
@@ -81,53 +82,53 @@ impl RedlockStore {
     async fn issue(
         &self,
         request: &AcquireRequest,
-        answers: &AcquireAnswers,
+        replies: &AcquireReplies,
         needed: usize,
     ) -> Result<AcquireOutcome, StoreError> {
-        let (fencing, is_to_be_written) = answers.number();
-        let acquired = AcquireOutcome::Acquired { fencing, contended: answers.contended() };
+        let (fencing, is_to_be_written) = replies.token();
+        let acquired = AcquireOutcome::Acquired { fencing, contended: replies.contended() };
         if !is_to_be_written {
             return Ok(acquired);
         }
         if request.claim.sharing() != Sharing::Exclusive {
-            return self.agree_on_token(request, answers, needed).await;
+            return self.agree_on_token(request, replies, needed).await;
         }
-        let accepted = self.raise_counters(request, answers.granted(), fencing, needed).await;
+        let accepted = self.raise_counters(request, replies.granted(), fencing, needed).await;
         if accepted >= needed {
             return Ok(acquired);
         }
         Err(StoreError::new(format!(
-            "its fencing token reached {accepted} servers only, of {needed} that must know it"
+            "only {accepted} servers accepted the fencing token, and {needed} must know it"
         )))
     }
 
     /// Counts the nodes' replies to an attempt until it is `decided`.
-    pub(super) async fn answers<F>(
+    pub(super) async fn collect_replies<F>(
         &self,
         mut round: Round<F>,
         attempt: &Arc<Claim>,
         needed: usize,
-        decided: impl Fn(&AcquireAnswers) -> bool,
-    ) -> AcquireAnswers
+        decided: impl Fn(&AcquireReplies) -> bool,
+    ) -> AcquireReplies
     where
         F: Future<Output = Result<AcquireOutcome, StoreError>> + Send + 'static,
     {
-        let mut answers = AcquireAnswers::of(self.nodes.len(), needed);
-        while !decided(&answers)
-            && let Some((node, answer)) = round.next().await
+        let mut replies = AcquireReplies::of(self.nodes.len(), needed);
+        while !decided(&replies)
+            && let Some((node, reply)) = round.next().await
         {
-            answers.count(node, answer);
+            replies.count(node, reply);
         }
-        for (node, answer) in self.see_through_late(round, attempt) {
-            answers.count(node, answer);
+        for (node, reply) in self.finish_late_requests(round, attempt) {
+            replies.count(node, reply);
         }
-        answers
+        replies
     }
 
     /// Runs the requests of an attempt to completion in the background. A request that waits for
     /// its connection or its subscription may be executed after the release of the same attempt.
     /// The release is then sent again.
-    fn see_through_late<F>(
+    fn finish_late_requests<F>(
         &self,
         round: Round<F>,
         attempt: &Arc<Claim>,
@@ -137,7 +138,7 @@ impl RedlockStore {
         F::Output: Send + 'static,
     {
         let (nodes, attempt) = (self.nodes.clone(), attempt.clone());
-        round.see_through_and(move |nth| {
+        round.finish_in_background_with(move |nth| {
             // If no release has been answered yet, it is executed after this request.
             let quietly = attempt.released_on(nth)?;
             let (node, releases) = (nodes[nth].clone(), [releasing(&attempt, quietly)]);
@@ -150,30 +151,30 @@ impl RedlockStore {
     /// Waits for `enough` replies, so that the claim's next attempt does not find its own lock.
     /// Does not wait for nodes that hang, because the next attempt has another owner token than
     /// what they execute later.
-    async fn give_back(
+    async fn release_attempt(
         &self,
         attempt: &Arc<Claim>,
         nodes: impl IntoIterator<Item = usize>,
         enough: usize,
-        comes_back: bool,
+        will_retry: bool,
     ) {
         let release = |node: usize| {
             let (nth, attempt) = (node, attempt.clone());
-            let (node, releases) = (self.nodes[node].clone(), [releasing(&attempt, comes_back)]);
+            let (node, releases) = (self.nodes[node].clone(), [releasing(&attempt, will_retry)]);
             async move {
-                let answer = node.release(&releases).await.pop();
-                attempt.note_released(nth, comes_back);
-                answer
+                let reply = node.release(&releases).await.pop();
+                attempt.note_released(nth, will_retry);
+                reply
             }
         };
         let mut round = Round::new(nodes.into_iter().map(release));
         let mut answered = 0;
         while answered < enough
-            && let Some((_, answer)) = round.next().await
+            && let Some((_, reply)) = round.next().await
         {
-            answered += usize::from(matches!(answer, Some(Ok(_))));
+            answered += usize::from(matches!(reply, Some(Ok(_))));
         }
-        round.see_through();
+        round.finish_in_background();
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use super::RedlockStore;
-use super::acquire_answers::AcquireAnswers;
+use super::acquire_replies::AcquireReplies;
 use super::round::Round;
 use crate::FencingToken;
 use crate::lock::fencing::{self, FARTHEST_HINT};
@@ -12,7 +12,7 @@ use crate::store::{
 };
 
 /// How often a number is requested before the acquisition fails.
-const TRIES: usize = 5;
+const MAX_ATTEMPTS: usize = 5;
 
 impl RedlockStore {
     /// Returns a number that enough nodes gave. A node gives no number twice, so no other process
@@ -24,12 +24,12 @@ impl RedlockStore {
     pub(super) async fn agree_on_token(
         &self,
         request: &AcquireRequest,
-        answers: &AcquireAnswers,
+        replies: &AcquireReplies,
         needed: usize,
     ) -> Result<AcquireOutcome, StoreError> {
-        let granted: Vec<usize> = answers.granted().collect();
-        let (mut greatest, _) = answers.number();
-        for _ in 0..TRIES {
+        let granted: Vec<usize> = replies.granted().collect();
+        let (mut greatest, _) = replies.token();
+        for _ in 0..MAX_ATTEMPTS {
             if greatest.counter() > fencing::clock().saturating_add(FARTHEST_HINT / 2) {
                 // The other nodes ignore a hint this far ahead, but they accept a fence.
                 let enough = self.quorum.needed(request.claim.sharing());
@@ -41,49 +41,51 @@ impl RedlockStore {
             let is_near = next <= behind.saturating_add(FARTHEST_HINT / 2);
             let hint = if is_near { next } else { behind };
             let again = request.clone().waiting(Waiting::Not).hint(hint);
-            let ask = |(nth, node): (usize, &AnyStore)| {
+            let send = |(nth, node): (usize, &AnyStore)| {
                 let (node, again) = (AnyStore::clone(node), again.clone());
-                let is_asked = granted.contains(&nth);
+                let has_granted = granted.contains(&nth);
                 async move {
-                    match is_asked {
+                    match has_granted {
                         true => node.acquire(&again).await,
-                        false => Err(StoreError::new("it has not granted the lock").not_sent()),
+                        false => {
+                            Err(StoreError::new("the server has not granted the lock").not_sent())
+                        }
                     }
                 }
             };
-            let round = Round::new(self.nodes.iter().enumerate().map(ask));
-            let agreed = |counted: &AcquireAnswers| counted.agreed().is_some();
-            let counted = self.answers(round, &request.claim, needed, agreed).await;
+            let round = Round::new(self.nodes.iter().enumerate().map(send));
+            let agreed = |counted: &AcquireReplies| counted.agreed().is_some();
+            let counted = self.collect_replies(round, &request.claim, needed, agreed).await;
             if let Some(fencing) = counted.agreed() {
-                let contended = answers.contended() || counted.contended();
+                let contended = replies.contended() || counted.contended();
                 return Ok(AcquireOutcome::Acquired { fencing, contended });
             }
             if !counted.are_enough() {
                 break;
             }
-            greatest = greatest.max(counted.number().0);
+            greatest = greatest.max(counted.token().0);
         }
         Err(StoreError::new(format!(
-            "its fencing token is to be given by {needed} servers alike, and was not"
+            "{needed} servers must give the claim the same fencing token, and did not"
         )))
     }
-    /// Raises the fencing counters of these nodes, which granted the claim, to `number`. Returns
+    /// Raises the fencing counters of these nodes, which granted the claim, to `token`. Returns
     /// how many accepted it. Returns early once `enough` did, so that a node that hangs does not
     /// delay it.
     pub(super) async fn raise_counters(
         &self,
         request: &AcquireRequest,
         nodes: impl Iterator<Item = usize>,
-        number: FencingToken,
+        token: FencingToken,
         enough: usize,
     ) -> usize {
-        let least = [RenewRequest::new(request.claim.clone(), request.ttl).fenced(number)];
-        let mut round = Round::new(nodes.map(|node| self.nodes[node].renew(&least)));
+        let requests = [RenewRequest::new(request.claim.clone(), request.ttl).fenced(token)];
+        let mut round = Round::new(nodes.map(|node| self.nodes[node].renew(&requests)));
         let mut accepted = 0;
         while accepted < enough
-            && let Some((_, mut answers)) = round.next().await
+            && let Some((_, mut replies)) = round.next().await
         {
-            accepted += usize::from(matches!(answers.pop(), Some(Ok(RenewOutcome::Renewed))));
+            accepted += usize::from(matches!(replies.pop(), Some(Ok(RenewOutcome::Renewed))));
         }
         accepted
     }

@@ -18,8 +18,8 @@ impl HeldLockLists {
         Self { quorum, lists: Vec::new(), error: None }
     }
 
-    pub(super) fn add(&mut self, answer: Result<Vec<HeldLock>, StoreError>) {
-        match answer {
+    pub(super) fn add(&mut self, reply: Result<Vec<HeldLock>, StoreError>) {
+        match reply {
             Ok(list) => self.lists.push(list),
             Err(error) => self.error = Some(error),
         }
@@ -29,27 +29,29 @@ impl HeldLockLists {
     pub(super) fn outcome(self) -> Result<Vec<HeldLock>, StoreError> {
         let majority = self.quorum.majority();
         if self.lists.len() < majority {
-            return Err(self.error.unwrap_or_else(|| StoreError::new("too few answered")));
+            return Err(self.error.unwrap_or_else(|| {
+                StoreError::new("fewer than a majority of the servers replied")
+            }));
         }
         let mut by_key = BTreeMap::<_, Vec<_>>::new();
         for held in self.lists.into_iter().flatten() {
             by_key.entry(held.key.clone()).or_default().push(held);
         }
-        Ok(by_key.into_values().filter_map(|said| agreed(&said, majority)).collect())
+        Ok(by_key.into_values().filter_map(|reported| agreed(&reported, majority)).collect())
     }
 }
 
 /// Returns the lock as a majority of the nodes lists it. Of the holders of a shared lock, each node
 /// may name a different one.
-fn agreed(said: &[HeldLock], majority: usize) -> Option<HeldLock> {
+fn agreed(reported: &[HeldLock], majority: usize) -> Option<HeldLock> {
     let same = |one: &HeldLock| -> Vec<&HeldLock> {
         let same = |other: &&HeldLock| match one.shared {
             true => other.shared,
             false => !other.shared && one.holder.is_same(&other.holder),
         };
-        said.iter().filter(same).collect()
+        reported.iter().filter(same).collect()
     };
-    let same = said.iter().map(same).find(|same| same.len() >= majority)?;
+    let same = reported.iter().map(same).find(|same| same.len() >= majority)?;
     let first = same[0];
     // The lease ends when the first of them does.
     let remaining = same.iter().filter_map(|held| held.holder.remaining).min();
@@ -80,11 +82,13 @@ mod tests {
         HeldLock { holders, shared: true, waiting, ..held("s", by, 9) }
     }
 
-    fn tally(lists: impl IntoIterator<Item = Vec<HeldLock>>) -> Result<Vec<HeldLock>, StoreError> {
-        let mut tally = HeldLockLists::of(Quorum::of(5));
-        lists.into_iter().for_each(|list| tally.add(Ok(list)));
-        tally.add(Err(StoreError::new("down")));
-        tally.outcome()
+    fn agreed_locks(
+        lists: impl IntoIterator<Item = Vec<HeldLock>>,
+    ) -> Result<Vec<HeldLock>, StoreError> {
+        let mut replies = HeldLockLists::of(Quorum::of(5));
+        lists.into_iter().for_each(|list| replies.add(Ok(list)));
+        replies.add(Err(StoreError::new("down")));
+        replies.outcome()
     }
 
     /// Red without: the comparison with `majority`, in `agreed` or in `outcome`.
@@ -92,22 +96,24 @@ mod tests {
     fn a_lock_counts_where_a_majority_names_the_same_holder() {
         let (ours, other) = (held("a", "pid=1", 9), held("a", "pid=2", 9));
         let sooner = held("a", "pid=1", 5);
-        let all = tally([vec![ours.clone()], vec![sooner.clone()], vec![ours.clone()], vec![]]);
+        let all =
+            agreed_locks([vec![ours.clone()], vec![sooner.clone()], vec![ours.clone()], vec![]]);
         assert_eq!(all.unwrap(), [sooner], "the lease ends with the first of theirs");
-        let split = tally([vec![ours.clone()], vec![ours.clone()], vec![other], vec![]]);
+        let split = agreed_locks([vec![ours.clone()], vec![ours.clone()], vec![other], vec![]]);
         assert_eq!(split.unwrap(), []);
-        let few = tally([vec![ours.clone()], vec![ours]]).unwrap_err();
+        let few = agreed_locks([vec![ours.clone()], vec![ours]]).unwrap_err();
         assert_eq!(few.to_string(), "down");
     }
 
     /// Red without: the sort in `nth`, or `majority` in it.
     #[test]
     fn so_many_share_it_as_a_majority_has_at_least() {
-        let said = [shared("pid=1", 1, 4), shared("pid=2", 3, 0), shared("pid=3", 2, 2)];
-        let agreed = tally(said.map(|one| vec![one])).unwrap().remove(0);
+        let reported = [shared("pid=1", 1, 4), shared("pid=2", 3, 0), shared("pid=3", 2, 2)];
+        let agreed = agreed_locks(reported.map(|one| vec![one])).unwrap().remove(0);
         assert_eq!((agreed.holders, agreed.waiting, agreed.shared), (1, 0, true));
-        let said = [shared("pid=1", 3, 4), shared("pid=2", 3, 1), shared("pid=3", 2, 2)];
-        let agreed = tally(said.into_iter().chain([shared("", 0, 0)]).map(|one| vec![one]));
+        let reported = [shared("pid=1", 3, 4), shared("pid=2", 3, 1), shared("pid=3", 2, 2)];
+        let agreed =
+            agreed_locks(reported.into_iter().chain([shared("", 0, 0)]).map(|one| vec![one]));
         assert_eq!(agreed.map(|it| (it[0].holders, it[0].waiting)).unwrap(), (2, 1));
     }
 }

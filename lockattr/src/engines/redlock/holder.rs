@@ -5,21 +5,21 @@ use crate::Holder;
 use crate::store::StoreError;
 
 /// The replies so far.
-pub(super) struct HolderAnswers {
+pub(super) struct HolderReplies {
     quorum: Quorum,
-    said: Vec<Option<Holder>>,
+    holders: Vec<Option<Holder>>,
     error: Option<StoreError>,
 }
 
-impl HolderAnswers {
+impl HolderReplies {
     pub(super) fn of(quorum: Quorum) -> Self {
-        Self { quorum, said: Vec::new(), error: None }
+        Self { quorum, holders: Vec::new(), error: None }
     }
 
     /// Counts a reply. Returns whether a majority agrees.
-    pub(super) fn count(&mut self, answer: Result<Option<Holder>, StoreError>) -> bool {
-        match answer {
-            Ok(holder) => self.said.push(holder),
+    pub(super) fn count(&mut self, reply: Result<Option<Holder>, StoreError>) -> bool {
+        match reply {
+            Ok(holder) => self.holders.push(holder),
             Err(error) => self.error = Some(error),
         }
         self.agreed().is_some()
@@ -29,15 +29,17 @@ impl HolderAnswers {
     pub(super) fn outcome(self) -> Result<Option<Holder>, StoreError> {
         match (self.agreed(), self.error) {
             (Some(holder), _) => Ok(holder),
-            (None, _) if self.said.len() >= self.quorum.majority() => Ok(None),
-            (None, error) => Err(error.unwrap_or_else(|| StoreError::new("too few answered"))),
+            (None, _) if self.holders.len() >= self.quorum.majority() => Ok(None),
+            (None, error) => Err(error.unwrap_or_else(|| {
+                StoreError::new("fewer than a majority of the servers replied")
+            })),
         }
     }
 
     /// Returns what a majority replied. The lease ends when the first of theirs does.
     fn agreed(&self) -> Option<Option<Holder>> {
-        self.said.iter().find_map(|one| {
-            let same: Vec<_> = self.said.iter().filter(|other| is_same(one, other)).collect();
+        self.holders.iter().find_map(|one| {
+            let same: Vec<_> = self.holders.iter().filter(|other| is_same(one, other)).collect();
             let ends = same.iter().filter_map(|one| one.as_ref()?.remaining).min();
             let holder = one.clone().map(|holder| Holder { remaining: ends, ..holder });
             (same.len() >= self.quorum.majority()).then_some(holder)

@@ -6,24 +6,24 @@ use crate::store::StoreError;
 
 /// The replies for one claim so far: whether it holds its lock.
 #[derive(Default)]
-struct ClaimAnswers {
+struct ClaimReplies {
     needed: usize,
     yes: usize,
     no: usize,
     error: Option<StoreError>,
 }
 
-impl ClaimAnswers {
+impl ClaimReplies {
     fn is_decided(&self, quorum: Quorum) -> bool {
         self.yes >= self.needed || quorum.is_beyond(self.needed, self.no)
     }
 
-    fn count(&mut self, answer: Option<Result<bool, StoreError>>) {
-        match answer {
+    fn count(&mut self, reply: Option<Result<bool, StoreError>>) {
+        match reply {
             Some(Ok(true)) => self.yes += 1,
             Some(Ok(false)) => self.no += 1,
             Some(Err(error)) => self.error = Some(error),
-            None => self.error = Some(StoreError::new("its answer was too short")),
+            None => self.error = Some(StoreError::new("the server's reply was too short")),
         }
     }
 
@@ -34,7 +34,7 @@ impl ClaimAnswers {
             (false, false) => {
                 let last = self.error.map(|error| format!("; {error}")).unwrap_or_default();
                 Err(StoreError::new(format!(
-                    "{} servers say yes and {} no, and {} must say yes{last}",
+                    "{} servers confirmed the lock and {} did not, and {} must confirm it{last}",
                     self.yes, self.no, self.needed
                 )))
             }
@@ -53,10 +53,10 @@ where
     F: Future<Output = Vec<Result<bool, StoreError>>>,
 {
     let mut claims: Vec<_> =
-        needed.map(|needed| ClaimAnswers { needed, ..ClaimAnswers::default() }).collect();
-    while let Some((_, answers)) = round.next().await {
-        let mut answers = answers.into_iter();
-        claims.iter_mut().for_each(|claim| claim.count(answers.next()));
+        needed.map(|needed| ClaimReplies { needed, ..ClaimReplies::default() }).collect();
+    while let Some((_, replies)) = round.next().await {
+        let mut replies = replies.into_iter();
+        claims.iter_mut().for_each(|claim| claim.count(replies.next()));
         if claims.iter().all(|claim| claim.is_decided(quorum)) {
             break;
         }

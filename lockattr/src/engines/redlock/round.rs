@@ -10,17 +10,17 @@ use tokio::runtime::Handle;
 /// The requests without a reply, and the replies that were not read yet.
 ///
 /// The first call of `next` sends the requests to all nodes. A caller that stops after a majority
-/// must [run it to completion](Self::see_through): a dropped request may never be sent, and each
+/// must [run it to completion](Self::finish_in_background): a dropped request may never be sent, and each
 /// further node that executes it allows another to fail later.
 pub(super) struct Round<F: Future> {
-    open: Vec<Option<Pin<Box<F>>>>,
-    came: VecDeque<(usize, F::Output)>,
+    pending: Vec<Option<Pin<Box<F>>>>,
+    replies: VecDeque<(usize, F::Output)>,
 }
 
 impl<F: Future> Round<F> {
-    pub(super) fn new(questions: impl IntoIterator<Item = F>) -> Self {
-        let open = questions.into_iter().map(|question| Some(Box::pin(question))).collect();
-        Self { open, came: VecDeque::new() }
+    pub(super) fn new(requests: impl IntoIterator<Item = F>) -> Self {
+        let pending = requests.into_iter().map(|request| Some(Box::pin(request))).collect();
+        Self { pending, replies: VecDeque::new() }
     }
 
     /// Returns the next reply and its node; `None` once all have been returned.
@@ -29,23 +29,23 @@ impl<F: Future> Round<F> {
     }
 
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<(usize, F::Output)>> {
-        if let Some(answer) = self.came.pop_front() {
-            return Poll::Ready(Some(answer));
+        if let Some(reply) = self.replies.pop_front() {
+            return Poll::Ready(Some(reply));
         }
-        let mut waits = false;
-        for (node, slot) in self.open.iter_mut().enumerate() {
-            let Some(question) = slot else { continue };
-            match question.as_mut().poll(context) {
-                Poll::Ready(answer) => {
-                    self.came.push_back((node, answer));
+        let mut any_pending = false;
+        for (node, slot) in self.pending.iter_mut().enumerate() {
+            let Some(request) = slot else { continue };
+            match request.as_mut().poll(context) {
+                Poll::Ready(reply) => {
+                    self.replies.push_back((node, reply));
                     *slot = None;
                 }
-                Poll::Pending => waits = true,
+                Poll::Pending => any_pending = true,
             }
         }
-        match self.came.pop_front() {
-            None if waits => Poll::Pending,
-            answer => Poll::Ready(answer),
+        match self.replies.pop_front() {
+            None if any_pending => Poll::Pending,
+            reply => Poll::Ready(reply),
         }
     }
 }
@@ -57,21 +57,21 @@ where
 {
     /// Runs the open requests to completion in the background. Returns the replies that arrived and
     /// were not read.
-    pub(super) fn see_through(self) -> VecDeque<(usize, F::Output)> {
-        self.see_through_and(|_| None::<Ready<()>>)
+    pub(super) fn finish_in_background(self) -> VecDeque<(usize, F::Output)> {
+        self.finish_in_background_with(|_| None::<Ready<()>>)
     }
 
     /// The same; runs `then` for each node when its reply arrives.
-    pub(super) fn see_through_and<D>(
+    pub(super) fn finish_in_background_with<D>(
         mut self,
         then: impl Fn(usize) -> Option<D> + Send + 'static,
     ) -> VecDeque<(usize, F::Output)>
     where
         D: Future<Output = ()> + Send + 'static,
     {
-        let came = std::mem::take(&mut self.came);
+        let replies = std::mem::take(&mut self.replies);
         // Outside of a runtime no request can be sent, so none was.
-        if self.open.iter().any(Option::is_some)
+        if self.pending.iter().any(Option::is_some)
             && let Ok(runtime) = Handle::try_current()
         {
             runtime.spawn(async move {
@@ -83,6 +83,6 @@ where
                 }
             });
         }
-        came
+        replies
     }
 }

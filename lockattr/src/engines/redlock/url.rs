@@ -7,7 +7,7 @@ use url::Url;
 use super::RedlockStore;
 use super::members::Members;
 use crate::Error;
-use crate::engines::redis::is_asked;
+use crate::engines::redis::uses_tls;
 use crate::lock::settings::{ServerSettings, duration};
 use crate::store::url::StoreUrl;
 use crate::store::{AnyStore, RedisStore};
@@ -51,13 +51,14 @@ impl RedlockStore {
                 _ => rest.push((name, value)),
             }
         }
-        let scheme = if is_asked("redlock", tls.as_deref())? { "rediss" } else { "redis" };
+        let scheme = if uses_tls("redlock", tls.as_deref())? { "rediss" } else { "redis" };
         let mut hosts = HashSet::new();
         let distinct = urls.iter().all(|url| {
             hosts.insert((url.host_str().map(str::to_owned), url.port().unwrap_or(REDIS_PORT)))
         });
         if !distinct {
-            let sentence = "the URL names a server twice: it would have two votes";
+            let sentence =
+                "the URL names a server twice, which would give it two votes: leave one out";
             return Err(Error::InvalidOptions(sentence.into()));
         }
         // A server's clock drifts by at most 1 %, as for every lease.

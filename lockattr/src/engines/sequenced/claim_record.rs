@@ -26,11 +26,11 @@ pub(super) struct ClaimRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// An acquire runs, or its outcome is unknown.
-    Asking,
+    Acquiring,
     /// It waits in the queue.
     Waiting {
         /// Whether it is only notified to ask again, and then acquires what is free.
-        told: bool,
+        notify_only: bool,
     },
     /// It holds its locks.
     Holding,
@@ -49,7 +49,7 @@ pub(super) enum PriorState {
     /// Nothing.
     New,
     /// It asked before, with an unknown outcome.
-    Asked,
+    Requested,
     /// It has entries.
     HasEntries(Arc<MadeEntries>),
     /// It is being removed.
@@ -73,7 +73,7 @@ pub(super) enum NoTurn {
 #[derive(Debug)]
 pub(super) struct MadeEntries {
     pub(super) session: u64,
-    pub(super) number: u64,
+    pub(super) counter: u64,
     /// One in the queue of each key.
     pub(super) entries: Box<[Entry]>,
 }

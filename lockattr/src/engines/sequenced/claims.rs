@@ -46,7 +46,7 @@ impl Claims {
         }
         match made {
             Some(made) => PriorState::HasEntries(made),
-            None if again => PriorState::Asked,
+            None if again => PriorState::Requested,
             None => PriorState::New,
         }
     }
@@ -60,10 +60,10 @@ impl Claims {
         now: Instant,
     ) -> bool {
         let token = claim.token();
-        let stands = |record: &ClaimRecord| {
+        let is_current = |record: &ClaimRecord| {
             record.has(made) && !matches!(record.phase, Phase::Leaving { .. })
         };
-        if self.by_token.get(&token).is_some_and(|record| !stands(record)) {
+        if self.by_token.get(&token).is_some_and(|record| !is_current(record)) {
             return false;
         }
         self.remove(token);
@@ -75,7 +75,7 @@ impl Claims {
         self.by_token.entry(claim.token()).or_insert_with(|| ClaimRecord {
             claim: claim.clone(),
             ttl,
-            phase: Phase::Asking,
+            phase: Phase::Acquiring,
             made: None,
             task: None,
             ends: None,
@@ -136,12 +136,12 @@ impl Claims {
             (Phase::Leaving { .. }, _) => NoTurn::Gone,
             (Phase::Holding, _) => NoTurn::Granted,
             (Phase::Waiting { .. }, Waiting::Not) => NoTurn::Queued,
-            (Phase::Asking, Waiting::Not) => {
+            (Phase::Acquiring, Waiting::Not) => {
                 self.begin_removal(token, now).map_or(NoTurn::Gone, NoTurn::Remove)
             }
-            (Phase::Asking | Phase::Waiting { .. }, _) => {
-                let told = matches!(waiting, Waiting::Told { .. });
-                record.phase = Phase::Waiting { told };
+            (Phase::Acquiring | Phase::Waiting { .. }, _) => {
+                let notify_only = matches!(waiting, Waiting::Told { .. });
+                record.phase = Phase::Waiting { notify_only };
                 self.set_end(token, None);
                 NoTurn::Queued
             }
@@ -186,7 +186,7 @@ impl Claims {
     }
 
     /// Handles the reply to this removal: the claim is gone, or is removed `again` at that time.
-    pub(super) fn removal_answered(&mut self, pending: &PendingRemoval, again: Option<Instant>) {
+    pub(super) fn finish_removal(&mut self, pending: &PendingRemoval, retry_at: Option<Instant>) {
         let (token, removal) = (pending.claim.token(), pending.removal);
         let last = |record: &ClaimRecord| match record.phase {
             Phase::Leaving { removal, .. } => Some(removal),
@@ -194,9 +194,9 @@ impl Claims {
         };
         // Else there is a later removal, or the claim asks anew because its session is over.
         if self.by_token.get(&token).and_then(last) == Some(removal) {
-            match again {
+            match retry_at {
                 None => drop(self.remove(token)),
-                Some(_) => self.set_end(token, again),
+                Some(_) => self.set_end(token, retry_at),
             }
         }
     }
@@ -219,7 +219,7 @@ impl Claims {
 
     /// Forgets a claim whose request was not sent.
     pub(super) fn acquire_not_sent(&mut self, token: OwnerToken) {
-        if self.by_token.get(&token).is_some_and(|record| record.phase == Phase::Asking) {
+        if self.by_token.get(&token).is_some_and(|record| record.phase == Phase::Acquiring) {
             self.remove(token);
         }
     }
@@ -282,11 +282,11 @@ impl Claims {
 
     /// The claims that wait for any of these locks.
     pub(super) fn waiting_for(&self, keys: &[LockKey]) -> Vec<OwnerToken> {
-        let waits = |record: &&ClaimRecord| {
+        let is_waiting = |record: &&ClaimRecord| {
             matches!(record.phase, Phase::Waiting { .. })
                 && record.claim.keys().iter().any(|key| keys.contains(key))
         };
-        self.by_token.values().filter(waits).map(|record| record.claim.token()).collect()
+        self.by_token.values().filter(is_waiting).map(|record| record.claim.token()).collect()
     }
 
     #[cfg(test)]

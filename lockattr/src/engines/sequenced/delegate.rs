@@ -7,9 +7,9 @@ macro_rules! sequenced_store {
         impl $crate::store::Store for $store {
             async fn acquire(
                 &self,
-                asked: &$crate::store::AcquireRequest,
+                request: &$crate::store::AcquireRequest,
             ) -> Result<$crate::store::AcquireOutcome, $crate::store::StoreError> {
-                self.store.acquire(asked).await
+                self.store.acquire(request).await
             }
 
             fn subscribe(&self, subscriber: &std::sync::Arc<$crate::store::Subscriber>) {

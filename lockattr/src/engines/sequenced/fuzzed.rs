@@ -10,12 +10,12 @@ pub(in crate::engines) fn check_queue(queue: &[Entry]) {
     let served = queue_order::served(queue);
     assert!(served <= queue.len() && (queue.is_empty() || served > 0));
     let alone = queue[..served].iter().filter(|entry| entry.sharing == Sharing::Exclusive).count();
-    assert!(alone == 0 || served == 1, "somebody shares with an exclusive one");
+    assert!(alone == 0 || served == 1, "a lock is shared with an exclusive claim");
     for nth in served..queue.len() {
         let blockers = queue_order::blockers(queue, nth);
-        assert!(!blockers.is_empty(), "it waits for nobody, and has not its turn");
+        assert!(!blockers.is_empty(), "a waiter without its turn has no blocker");
         let before = |entry: &Entry| queue[..nth].iter().any(|other| other == entry);
-        assert!(blockers.iter().all(before), "it waits for one behind it");
+        assert!(blockers.iter().all(before), "a waiter is blocked by a later entry");
     }
 }
 

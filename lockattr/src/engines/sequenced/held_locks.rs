@@ -17,11 +17,11 @@ impl<E: LockRecipe> Shared<E> {
     /// Returns the locks held under names that begin with `prefix`.
     pub(super) async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
         let queues = self.recipe.queues(prefix).await?;
-        let asked: Vec<_> = queues.into_iter().map(|queue| self.held(queue)).collect();
-        let mut answers = stream::iter(asked).buffer_unordered(MAX_CONCURRENT_READS);
+        let reads: Vec<_> = queues.into_iter().map(|queue| self.held(queue)).collect();
+        let mut locks = stream::iter(reads).buffer_unordered(MAX_CONCURRENT_READS);
         let mut held = Vec::new();
-        while let Some(answer) = answers.next().await {
-            held.extend(answer?);
+        while let Some(lock) = locks.next().await {
+            held.extend(lock?);
         }
         Ok(held)
     }
@@ -54,7 +54,7 @@ impl<E: LockRecipe> Shared<E> {
         held.holders = others.saturating_add(1);
         held.shared = first.sharing != Sharing::Exclusive;
         held.waiting = u64::try_from(waiting).unwrap_or(u64::MAX);
-        held.fencing_token = Some(FencingToken::from_counter(written.number));
+        held.fencing_token = Some(FencingToken::from_counter(written.counter));
         Ok(Some(held))
     }
 
@@ -77,8 +77,8 @@ impl<E: LockRecipe> Shared<E> {
             return Ok(false);
         }
         let mut had = false;
-        for answer in self.recipe.leave(&held).await {
-            had |= answer?;
+        for removed in self.recipe.leave(&held).await {
+            had |= removed?;
         }
         Ok(had)
     }

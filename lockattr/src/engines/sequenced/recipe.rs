@@ -52,15 +52,15 @@ pub(crate) trait LockRecipe: Debug + Send + Sync + 'static {
 
     /// Returns once this entry is gone, or that cannot be known any more: at once, if it is gone
     /// already. Costs the servers one watch, which is cancelled if this future is dropped.
-    fn gone(&self, key: &LockKey, entry: &Entry) -> impl Future<Output = ()> + Send;
+    fn wait_until_gone(&self, key: &LockKey, entry: &Entry) -> impl Future<Output = ()> + Send;
 
     /// Returns once anything was added to this queue after it was read as `seen`, or that cannot be
     /// known.
-    fn grown(&self, key: &LockKey, seen: &[Entry]) -> impl Future<Output = ()> + Send;
+    fn wait_until_grown(&self, key: &LockKey, seen: &[Entry]) -> impl Future<Output = ()> + Send;
 
     /// Whether the entries of each of these claims are all still there, as a majority of the
     /// servers states *after* the request was sent. One result for each, in order. The session does
-    /// not end sooner than [`keeps_for`](Self::keeps_for) after the request was sent.
+    /// not end sooner than [`max_ttl`](Self::max_ttl) after the request was sent.
     fn confirm(
         &self,
         held: &[ClaimEntries<'_>],
@@ -75,11 +75,11 @@ pub(crate) trait LockRecipe: Debug + Send + Sync + 'static {
 
     /// Returns once this session is over, for certain or because it could not be kept alive: as
     /// early as this process knows, and not later than the servers drop its entries.
-    fn ended(&self, session: u64) -> impl Future<Output = ()> + Send;
+    fn wait_until_ended(&self, session: u64) -> impl Future<Output = ()> + Send;
 
     /// How long the session certainly lives after a request that was answered, whatever happens:
     /// the longest lease.
-    fn keeps_for(&self) -> Duration;
+    fn max_ttl(&self) -> Duration;
 
     /// Why the servers would not accept the entries of this claim, if so.
     fn refuses(&self, _claim: &Claim) -> Option<String> {
@@ -113,7 +113,7 @@ pub(crate) struct Entered {
     /// The session that carries them.
     pub(crate) session: u64,
     /// Greater than the number of every earlier entry: the counter of a fencing token.
-    pub(crate) number: u64,
+    pub(crate) counter: u64,
     /// The queue of each key, in the order of the keys, head first.
     pub(crate) queues: Vec<Vec<Entry>>,
 }
@@ -137,8 +137,8 @@ pub(crate) struct Entry {
 pub(crate) struct EntryValue {
     /// [`NewEntry::value`].
     pub(crate) value: String,
-    /// [`Entered::number`].
-    pub(crate) number: u64,
+    /// [`Entered::counter`].
+    pub(crate) counter: u64,
 }
 
 /// The queue of one lock.

@@ -65,17 +65,17 @@ impl<E: LockRecipe> Shared<E> {
         claim: &Claim,
         made: &MadeEntries,
     ) -> Result<Option<ClaimQueues>, StoreError> {
-        let (held, asked) = ([made.of(claim)], Instant::now());
+        let (held, sent_at) = ([made.of(claim)], Instant::now());
         let confirmed = self.recipe.confirm(&held);
         let (mut confirmed, queues) = join(confirmed, self.queues(claim)).await;
         match confirmed.pop() {
             Some(Ok(true)) => {
-                self.note_proof(made.session, asked);
+                self.note_proof(made.session, sent_at);
                 queues.map(Some)
             }
             Some(Ok(false)) => Ok(None),
             Some(Err(error)) => Err(error),
-            None => Err(StoreError::new("the store gave no answer")),
+            None => Err(StoreError::new("the store sent no reply about this claim")),
         }
     }
 
@@ -97,11 +97,11 @@ impl<E: LockRecipe> Shared<E> {
         }
     }
 
-    /// Notes that a majority confirmed this session after `asked`.
-    pub(super) fn note_proof(&self, session: u64, asked: Instant) {
+    /// Notes that a majority confirmed this session after `sent_at`.
+    pub(super) fn note_proof(&self, session: u64, sent_at: Instant) {
         let mut proved = self.proved.lock().unwrap_or_else(PoisonError::into_inner);
-        if proved.is_none_or(|(last, at)| last != session || at < asked) {
-            *proved = Some((session, asked));
+        if proved.is_none_or(|(last, at)| last != session || at < sent_at) {
+            *proved = Some((session, sent_at));
         }
     }
 
@@ -213,11 +213,11 @@ impl<E: LockRecipe> Shared<E> {
 
     /// Removes claims whose lease is over, and retries if that fails.
     pub(super) async fn end(self: &Arc<Self>, removals: Vec<PendingRemoval>) {
-        let answers = self.leave(&removals).await;
-        for (pending, answer) in removals.iter().zip(answers) {
-            if let Err(error) = answer {
+        let outcomes = self.leave(&removals).await;
+        for (pending, removed) in removals.iter().zip(outcomes) {
+            if let Err(error) = removed {
                 let key = pending.claim.key().as_str();
-                tracing::debug!(key, %error, "a lease could not be ended; trying again");
+                tracing::debug!(key, %error, "the entries of an expired claim could not be removed; retrying");
                 self.retry_removal(pending);
             }
         }
@@ -225,7 +225,7 @@ impl<E: LockRecipe> Shared<E> {
 
     /// Schedules another try of a removal that failed.
     pub(super) fn retry_removal(self: &Arc<Self>, pending: &PendingRemoval) {
-        self.claims().removal_answered(pending, Some(Instant::now() + RETRY_REMOVAL_AFTER));
+        self.claims().finish_removal(pending, Some(Instant::now() + RETRY_REMOVAL_AFTER));
         // If the timer cannot run, the entries end with the session.
         let _ended_soon = self.ensure_timer();
     }
@@ -238,14 +238,14 @@ impl<E: LockRecipe> Shared<E> {
         // A removal that fails or is dropped has an end now, which the timer may not know.
         let _ended_in_time = self.ensure_timer();
         let entries: Vec<_> = removals.iter().map(PendingRemoval::entries).collect();
-        let answers = self.recipe.leave(&entries).await;
+        let removed = self.recipe.leave(&entries).await;
         let mut claims = self.claims();
         removals
             .iter()
-            .zip(answers)
-            .map(|(pending, answer)| {
-                let there = answer?;
-                claims.removal_answered(pending, None);
+            .zip(removed)
+            .map(|(pending, removed)| {
+                let there = removed?;
+                claims.finish_removal(pending, None);
                 Ok(there && pending.held)
             })
             .collect()
@@ -259,7 +259,7 @@ impl<E: LockRecipe> Shared<E> {
         }
         let shared = self.clone();
         let task = self.spawn(async move {
-            shared.recipe.ended(session).await;
+            shared.recipe.wait_until_ended(session).await;
             shared.session_ended(session);
         })?;
         if let Some((_, last)) = watched.replace((session, task)) {

@@ -45,11 +45,11 @@ impl Fixture {
         Arc::new(Claim::of(&self.subscriber, key(&keys[0]), others, Sharing::Exclusive, ""))
     }
 
-    async fn asks(&self, claim: &Arc<Claim>) -> Result<AcquireOutcome, StoreError> {
-        self.asks_for(claim, TTL, Waiting::Queued).await
+    async fn acquire(&self, claim: &Arc<Claim>) -> Result<AcquireOutcome, StoreError> {
+        self.acquire_with(claim, TTL, Waiting::Queued).await
     }
 
-    async fn asks_for(
+    async fn acquire_with(
         &self,
         claim: &Arc<Claim>,
         ttl: Duration,
@@ -59,37 +59,41 @@ impl Fixture {
     }
 
     /// Acquires a free lock.
-    async fn takes(&self, claim: &Arc<Claim>) {
-        let answer = self.asks(claim).await;
-        assert!(matches!(answer, Ok(AcquireOutcome::Acquired { .. })), "{answer:?}");
+    async fn expect_acquired(&self, claim: &Arc<Claim>) {
+        let outcome = self.acquire(claim).await;
+        assert!(matches!(outcome, Ok(AcquireOutcome::Acquired { .. })), "{outcome:?}");
     }
 
     /// Queues for a held lock.
-    async fn waits(&self, claim: &Arc<Claim>) {
-        let answer = self.asks(claim).await;
-        assert!(matches!(answer, Ok(AcquireOutcome::Held { queued: Some(_), .. })), "{answer:?}");
+    async fn expect_queued(&self, claim: &Arc<Claim>) {
+        let outcome = self.acquire(claim).await;
+        assert!(matches!(outcome, Ok(AcquireOutcome::Held { queued: Some(_), .. })), "{outcome:?}");
     }
 
-    async fn releases(&self, claim: &Arc<Claim>) -> Result<ReleaseOutcome, StoreError> {
+    async fn release(&self, claim: &Arc<Claim>) -> Result<ReleaseOutcome, StoreError> {
         self.store.release(&[ReleaseRequest::new(claim.clone())]).await.remove(0)
     }
 
-    async fn renews(&self, claim: &Arc<Claim>) -> Result<RenewOutcome, StoreError> {
+    async fn renew(&self, claim: &Arc<Claim>) -> Result<RenewOutcome, StoreError> {
         self.store.renew(&[RenewRequest::new(claim.clone(), TTL)]).await.remove(0)
     }
 
-    /// Returns the notification that the claim gets while `doing` runs.
-    async fn news(&self, claim: &Claim, doing: impl Future<Output = ()>) -> Notification {
-        let expected = self.subscriber.subscribe(claim.token());
-        doing.await;
-        timeout(TTL, expected.next()).await.expect("news")
+    /// Returns the notification that the claim gets while `action` runs.
+    async fn notification_during(
+        &self,
+        claim: &Claim,
+        action: impl Future<Output = ()>,
+    ) -> Notification {
+        let subscription = self.subscriber.subscribe(claim.token());
+        action.await;
+        timeout(TTL, subscription.next()).await.expect("a notification")
     }
 
     #[track_caller]
-    fn nothing_is_left(&self) {
+    fn assert_nothing_left(&self) {
         for name in ["a", "b"] {
-            assert_eq!(self.servers.queue(name), [], "in the line of {name}");
+            assert_eq!(self.servers.queue(name), [], "in the queue of {name}");
         }
-        assert!(self.store.shared.claims().is_empty(), "places");
+        assert!(self.store.shared.claims().is_empty(), "claims left");
     }
 }

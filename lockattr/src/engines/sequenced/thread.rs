@@ -28,8 +28,8 @@ impl StoreThread {
     /// Uses this runtime in place of a thread, for a test that controls its clock.
     #[cfg(test)]
     pub(crate) fn of(runtime: Handle) -> Self {
-        let (stay, _all_gone) = mpsc::channel(1);
-        Self { name: "of a test", running: Mutex::new(Some((runtime, stay))) }
+        let (guard, _all_dropped) = mpsc::channel(1);
+        Self { name: "test", running: Mutex::new(Some((runtime, guard))) }
     }
 
     /// The handle of its runtime.
@@ -49,25 +49,25 @@ impl StoreThread {
             return Ok(running.clone());
         }
         let no_thread = |error: std::io::Error| {
-            let sentence = "no thread could be started for its session";
+            let sentence = "the thread for the store's session could not be started";
             StoreError::new(sentence).with_source(error).not_sent()
         };
         let runtime = Builder::new_current_thread().enable_all().build().map_err(no_thread)?;
         let handle = runtime.handle().clone();
-        let (stay, mut all_gone) = mpsc::channel::<Infallible>(1);
+        let (guard, mut all_dropped) = mpsc::channel::<Infallible>(1);
         std::thread::Builder::new()
             .name(self.name.into())
             .spawn(move || {
                 // Ends when all senders are dropped.
-                runtime.block_on(all_gone.recv());
+                runtime.block_on(all_dropped.recv());
             })
             .map_err(no_thread)?;
-        Ok(running.insert((handle, stay)).clone())
+        Ok(running.insert((handle, guard)).clone())
     }
 }
 
 impl fmt::Debug for StoreThread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Thread").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("StoreThread").field("name", &self.name).finish_non_exhaustive()
     }
 }

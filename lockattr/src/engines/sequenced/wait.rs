@@ -39,8 +39,8 @@ pub(super) async fn wait<E: LockRecipe>(
 ) {
     loop {
         wait_for_blocker(&shared.recipe, &claim, &queues).await;
-        let looked = shared.check_turn(&claim, &made).await;
-        queues = match looked {
+        let turn = shared.check_turn(&claim, &made).await;
+        queues = match turn {
             Ok((Some(queues), since)) if has_its_turn(&claim, &queues) == Some(true) => {
                 return grant(&shared, &claim, &made, &queues, since).await;
             }
@@ -50,7 +50,7 @@ pub(super) async fn wait<E: LockRecipe>(
                 // again and enters anew. Until then its other entries stay known.
                 if let Err(error) = other {
                     let key = claim.key().as_str();
-                    tracing::debug!(key, %error, "a line could not be looked at");
+                    tracing::debug!(key, %error, "the wait queue could not be read; the claim asks again");
                 }
                 // The manager decides how long the claim waits.
                 match shared.subscriber(&claim) {
@@ -71,9 +71,9 @@ async fn wait_for_blocker<E: LockRecipe>(recipe: &E, claim: &Claim, queues: &Cla
             continue;
         }
         match blockers(queue, nth) {
-            [one] => recipe.gone(key, one).await,
+            [one] => recipe.wait_until_gone(key, one).await,
             some => {
-                let gone = some.iter().map(|one| Box::pin(recipe.gone(key, one)));
+                let gone = some.iter().map(|one| Box::pin(recipe.wait_until_gone(key, one)));
                 select_all(gone).await;
             }
         }
@@ -91,18 +91,18 @@ async fn grant<E: LockRecipe>(
 ) {
     let token = claim.token();
     let Some(subscriber) = shared.subscriber(claim) else { return abandon(shared, claim).await };
-    let told = shared
+    let notify_only = shared
         .claims()
         .get(token)
-        .is_some_and(|record| record.phase == Phase::Waiting { told: true });
-    if told {
+        .is_some_and(|record| record.phase == Phase::Waiting { notify_only: true });
+    if notify_only {
         return subscriber.ask_again(token, Instant::now());
     }
     // This also aborts the current task, which awaits nothing after it.
     if shared.claims().mark_held(token, made, Instant::now()) {
         let contended = has_waiters(queues);
         subscriber
-            .granted(token, Grant::new(FencingToken::from_counter(made.number), since, contended));
+            .granted(token, Grant::new(FencingToken::from_counter(made.counter), since, contended));
         if shared.ensure_timer().is_err() || contended {
             return;
         }
@@ -132,9 +132,9 @@ pub(super) fn watch_for_contention<E: LockRecipe>(
     if queue.iter().any(|entry| entry.sharing != crate::store::Sharing::Exclusive) {
         return;
     }
-    let heard = notify_when_contended(shared.clone(), claim.clone(), key.clone(), queue.clone());
+    let watching = notify_when_contended(shared.clone(), claim.clone(), key.clone(), queue.clone());
     // Without the task, other waiters wait a little longer.
-    if let Ok(task) = shared.spawn(heard)
+    if let Ok(task) = shared.spawn(watching)
         && let Some(record) =
             shared.claims().get(claim.token()).filter(|it| it.phase == Phase::Holding)
     {
@@ -149,7 +149,7 @@ async fn notify_when_contended<E: LockRecipe>(
     queue: Vec<Entry>,
 ) {
     sleep(MIN_HOLD_TO_WATCH).await;
-    shared.recipe.grown(&key, &queue).await;
+    shared.recipe.wait_until_grown(&key, &queue).await;
     if let Some(subscriber) = shared.subscriber(&claim) {
         subscriber.contended(key.name());
     }

@@ -101,7 +101,7 @@ impl Config {
     ///
     /// This does not cover a process that was paused for longer than those 7/40 of a session, and
     /// whose server loses the leader within half a tick of the first write after that.
-    pub(super) fn keeps_for(&self) -> Duration {
+    pub(super) fn max_ttl(&self) -> Duration {
         self.session_timeout / 2
     }
 }
@@ -162,8 +162,8 @@ fn login(url: &Url) -> Result<Option<String>, Error> {
 
 fn no_tls() -> Error {
     Error::InvalidOptions(
-        "`zookeeper://` does not speak TLS: leave `tls`, `ca`, `cert` and `key` out, and put a \
-         tunnel between"
+        "`zookeeper://` does not support TLS: leave `tls`, `ca`, `client_cert` and `client_key` \
+         out, and connect through a tunnel"
             .into(),
     )
 }

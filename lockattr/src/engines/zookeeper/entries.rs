@@ -52,7 +52,7 @@ impl Zookeeper {
         let synced = client.sync(&self.sessions.config.chroot);
         let queues: Vec<_> = paths.iter().map(|path| client.list_children(path)).collect();
         // A server that the client has just connected to may not know yet what another one wrote.
-        let (synced, queues) = self.sessions.in_time(join(synced, join_all(queues))).await?;
+        let (synced, queues) = self.sessions.within_timeout(join(synced, join_all(queues))).await?;
         match synced {
             Ok(()) | Err(ZkError::NoNode) => {}
             Err(error) => return Err(self.sessions.error(error)),
@@ -80,11 +80,11 @@ impl Zookeeper {
     }
 
     /// Returns the number of an existing entry.
-    async fn number(&self, client: &Client, path: &str) -> Result<u64, StoreError> {
-        let stat = self.sessions.answer(client.check_stat(path)).await?;
+    async fn read_counter(&self, client: &Client, path: &str) -> Result<u64, StoreError> {
+        let stat = self.sessions.send(client.check_stat(path)).await?;
         match stat.map_err(|error| self.sessions.error(error))? {
             Some(stat) => Ok(stat.czxid.cast_unsigned()),
-            None => Err(StoreError::new("what was written is not there any more")),
+            None => Err(StoreError::new("the claim's queue entry has been removed")),
         }
     }
 
@@ -105,9 +105,9 @@ impl Zookeeper {
         }
         let Some(own) = own.into_iter().next() else { return Ok(None) };
         let path = self.path_of(&entry.keys[0], own);
-        let number = self.number(&session.client, &path).await?;
+        let counter = self.read_counter(&session.client, &path).await?;
         let queues = found.into_iter().map(|(queue, _)| queue).collect();
-        Ok(Some(Entered { session: session.id, number, queues }))
+        Ok(Some(Entered { session: session.id, counter, queues }))
     }
 
     /// Removes these nodes. Returns whether there were any, and all of them existed.
@@ -117,10 +117,10 @@ impl Zookeeper {
         paths: &[String],
     ) -> Result<bool, StoreError> {
         let deleted: Vec<_> = paths.iter().map(|path| session.client.delete(path, None)).collect();
-        let answers = self.sessions.in_time(join_all(deleted)).await?;
+        let replies = self.sessions.within_timeout(join_all(deleted)).await?;
         let mut all = !paths.is_empty();
-        for answer in answers {
-            match answer {
+        for reply in replies {
+            match reply {
                 Ok(()) => {}
                 Err(ZkError::NoNode) => all = false,
                 Err(error) => return Err(self.sessions.error(error)),
@@ -134,7 +134,7 @@ impl Zookeeper {
         &self,
         session: &Session,
         entry: &NewEntry<'_>,
-        tries: usize,
+        attempts: usize,
     ) -> Result<Result<Entered, ZkError>, StoreError> {
         let client = &session.client;
         let several = entry.keys.len() > 1;
@@ -143,7 +143,7 @@ impl Zookeeper {
         let paths: Vec<_> = dirs.iter().map(|dir| [dir, "/", &name].concat()).collect();
         // Sent in this order on one connection, so executed in this order.
         let container = self.as_mode(CreateMode::Container);
-        let parents = self.parents(&dirs, tries);
+        let parents = self.parents(&dirs, attempts);
         // If they fail, so does what is made below.
         let parents: Vec<_> =
             parents.iter().map(|path| client.create(path, b"", &container)).collect();
@@ -153,16 +153,16 @@ impl Zookeeper {
         if let ([dir], [path]) = (&dirs[..], &paths[..]) {
             let created = client.create(path, value, &options);
             let listed = client.list_children(dir);
-            let answers = async {
+            let replies = async {
                 let ((_parents, created), listed) = join(join(parents, created), listed).await;
                 created.map(|created| (created, listed))
             };
-            let ((stat, _), queue) = match self.sessions.answer(answers).await? {
-                Ok(answers) => answers,
+            let ((stat, _), queue) = match self.sessions.send(replies).await? {
+                Ok(replies) => replies,
                 Err(error) => return Ok(Err(error)),
             };
-            let (number, queues) = (stat.czxid.cast_unsigned(), vec![self.read(queue)?]);
-            return Ok(Ok(Entered { session: session.id, number, queues }));
+            let (counter, queues) = (stat.czxid.cast_unsigned(), vec![self.read(queue)?]);
+            return Ok(Ok(Entered { session: session.id, counter, queues }));
         }
         let mut writer = client.new_multi_writer();
         let added: Result<(), ZkError> =
@@ -170,34 +170,34 @@ impl Zookeeper {
         added.map_err(|error| self.sessions.error(error))?;
         let created = writer.commit();
         let listed: Vec<_> = dirs.iter().map(|dir| client.list_children(dir)).collect();
-        let answers = async {
+        let replies = async {
             let ((_parents, created), queues) =
                 join(join(parents, created), join_all(listed)).await;
             created.map(|created| (created, queues))
         };
-        let (created, queues) = match self.sessions.answer(answers).await? {
-            Ok(answers) => answers,
+        let (created, queues) = match self.sessions.send(replies).await? {
+            Ok(replies) => replies,
             Err(error) => return Ok(Err(error)),
         };
         let Some(MultiWriteResult::Create { path, stat }) = created.first() else {
-            return Err(StoreError::new("an answer that makes no sense"));
+            return Err(StoreError::new("ZooKeeper sent an unexpected reply"));
         };
-        let number = match stat.czxid {
+        let counter = match stat.czxid {
             // Servers do not report it if there are several (ZOOKEEPER-4667).
-            ..=0 => self.number(client, path).await?,
+            ..=0 => self.read_counter(client, path).await?,
             czxid => czxid.cast_unsigned(),
         };
         let queues = queues.into_iter().map(|queue| self.read(queue)).collect::<Result<_, _>>()?;
-        Ok(Ok(Entered { session: session.id, number, queues }))
+        Ok(Ok(Entered { session: session.id, counter, queues }))
     }
 
     /// Returns the nodes that must exist first: those of these locks after the first try, and then
     /// all above them too.
-    fn parents(&self, dirs: &[String], tries: usize) -> Vec<String> {
+    fn parents(&self, dirs: &[String], attempts: usize) -> Vec<String> {
         let chroot = &self.sessions.config.chroot;
         let above = chroot.match_indices('/').skip(1).map(|(end, _)| &chroot[..end]);
-        let above = above.chain([chroot.as_str()]).filter(|_| tries > 1);
-        let dirs = dirs.iter().map(String::as_str).filter(|_| tries > 0);
+        let above = above.chain([chroot.as_str()]).filter(|_| attempts > 1);
+        let dirs = dirs.iter().map(String::as_str).filter(|_| attempts > 0);
         above.chain(dirs).map(str::to_owned).collect()
     }
 }

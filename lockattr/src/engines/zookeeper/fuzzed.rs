@@ -1,6 +1,6 @@
 //! The entry points of this engine for [`fuzzing`](crate::engines::fuzzing).
 
-#![allow(missing_docs, reason = "the doors are named after the rooms")]
+#![allow(missing_docs, reason = "each function is named after the parser that it fuzzes")]
 
 use super::names;
 use crate::engines::sequenced::fuzzed::check_queue;
@@ -9,7 +9,7 @@ use crate::engines::sequenced::fuzzed::check_queue;
 pub fn queue(children: Vec<String>) {
     let queue = names::entries(children.clone());
     for entry in &queue {
-        assert!(children.iter().any(|child| **child == *entry.id), "an entry out of nothing");
+        assert!(children.iter().any(|child| **child == *entry.id), "an entry that no child has");
         // With any result, but without a panic.
         let _session = names::session(entry);
     }

@@ -77,7 +77,7 @@ pub(super) fn entries(children: Vec<String>) -> Vec<Entry> {
 fn read(id: String) -> Option<Entry> {
     let mut words = id.splitn(4, '-');
     let (mode, token, _session) = (words.next()?, words.next()?, words.next()?);
-    let number: i32 = words.next()?.parse().ok()?;
+    let sequence: i32 = words.next()?.parse().ok()?;
     let token = OwnerToken::parse(token)?;
     let (mode, several) = mode.strip_prefix(SEVERAL).map_or((mode, false), |mode| (mode, true));
     let sharing = match mode.split_at_checked(1)? {
@@ -86,7 +86,7 @@ fn read(id: String) -> Option<Entry> {
         ("p", permits) => Sharing::Permits(permits.parse().ok()?),
         _ => return None,
     };
-    let sequence = u64::from(number.cast_unsigned());
+    let sequence = u64::from(sequence.cast_unsigned());
     Some(Entry { sequence, token, sharing, several, id: id.into() })
 }
 
@@ -114,8 +114,8 @@ mod tests {
         }
     }
 
-    fn named(number: i32, sharing: Sharing, several: bool) -> String {
-        format!("{}{number:010}", entry(several, sharing, OwnerToken::random(7), u64::MAX))
+    fn named(sequence: i32, sharing: Sharing, several: bool) -> String {
+        format!("{}{sequence:010}", entry(several, sharing, OwnerToken::random(7), u64::MAX))
     }
 
     #[test]
@@ -133,8 +133,8 @@ mod tests {
 
     #[test]
     fn the_order_goes_on_where_the_servers_count_begins_anew() {
-        let numbers = [i32::MIN + 1, i32::MAX, i32::MIN, i32::MAX - 1];
-        let queue = entries(numbers.map(|it| named(it, Sharing::Exclusive, false)).to_vec());
+        let sequences = [i32::MIN + 1, i32::MAX, i32::MIN, i32::MAX - 1];
+        let queue = entries(sequences.map(|it| named(it, Sharing::Exclusive, false)).to_vec());
         let order: Vec<_> =
             queue.iter().map(|entry| (entry.sequence as u32).cast_signed()).collect();
         assert_eq!(order, [i32::MAX - 1, i32::MAX, i32::MIN, i32::MIN + 1]);

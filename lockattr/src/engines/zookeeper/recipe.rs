@@ -16,29 +16,29 @@ use crate::engines::sequenced::{
 use crate::store::{Claim, LockKey, StoreError};
 
 /// How often an entry is tried, in case the servers remove the lock's empty node before it is made.
-const TRIES: usize = 5;
+const MAX_ATTEMPTS: usize = 5;
 
 impl LockRecipe for Zookeeper {
     async fn enter(&self, entry: &NewEntry<'_>, mut again: bool) -> Result<Entered, StoreError> {
         let mut session = self.sessions.get().await?;
-        let (mut tries, mut anew) = (0, false);
+        let (mut attempts, mut reopened) = (0, false);
         loop {
             if again && let Some(entered) = self.adopt(&session, entry).await? {
                 return Ok(entered);
             }
-            let error = match self.make(&session, entry, tries).await? {
+            let error = match self.make(&session, entry, attempts).await? {
                 Ok(entered) => return Ok(entered),
                 Err(error) => error,
             };
-            tries += 1;
+            attempts += 1;
             match error {
-                ZkError::NoNode if tries < TRIES => again = false,
+                ZkError::NoNode if attempts < MAX_ATTEMPTS => again = false,
                 // Its entries are gone with it. A new session is made once.
                 ZkError::SessionExpired | ZkError::ClientClosed
-                    if session.is_terminated() && !anew =>
+                    if session.is_terminated() && !reopened =>
                 {
                     session = self.sessions.get().await?;
-                    anew = true;
+                    reopened = true;
                 }
                 error => return Err(self.sessions.error(error)),
             }
@@ -48,37 +48,37 @@ impl LockRecipe for Zookeeper {
     async fn queue(&self, key: &LockKey) -> Result<Vec<Entry>, StoreError> {
         let session = self.sessions.get().await?;
         let path = self.path(key);
-        self.read(self.sessions.answer(session.client.list_children(&path)).await?)
+        self.read(self.sessions.send(session.client.list_children(&path)).await?)
     }
 
     async fn latest_queue(&self, key: &LockKey) -> Result<Vec<Entry>, StoreError> {
         let session = self.sessions.get().await?;
         self.sync_with_leader(&session).await?;
         let path = self.path(key);
-        self.read(self.sessions.answer(session.client.list_children(&path)).await?)
+        self.read(self.sessions.send(session.client.list_children(&path)).await?)
     }
 
     async fn queues(&self, prefix: &str) -> Result<Vec<LockQueue>, StoreError> {
         let session = self.sessions.get().await?;
         self.sync_with_leader(&session).await?;
         let chroot = &self.sessions.config.chroot;
-        let names = match self.sessions.answer(session.client.list_children(chroot)).await? {
+        let names = match self.sessions.send(session.client.list_children(chroot)).await? {
             Ok(names) => names,
             // Nothing was ever locked.
             Err(ZkError::NoNode) => return Ok(Vec::new()),
             Err(error) => return Err(self.sessions.error(error)),
         };
         let keys = names.iter().filter_map(|name| super::names::key(chroot, name, prefix));
-        let asked = keys.map(async |key| {
+        let reads = keys.map(async |key| {
             let path = self.path(&key);
-            let queue = self.sessions.answer(session.client.list_children(&path)).await?;
+            let queue = self.sessions.send(session.client.list_children(&path)).await?;
             Ok((key, self.read(queue)?))
         });
-        let asked: Vec<_> = asked.collect();
-        let mut answers = stream::iter(asked).buffer_unordered(MAX_CHECKS);
+        let reads: Vec<_> = reads.collect();
+        let mut queues_read = stream::iter(reads).buffer_unordered(MAX_CHECKS);
         let mut queues = Vec::new();
-        while let Some(answer) = answers.next().await {
-            let (key, entries) = answer?;
+        while let Some(read) = queues_read.next().await {
+            let (key, entries) = read?;
             queues.push(LockQueue { key, entries, written: Vec::new() });
         }
         Ok(queues)
@@ -87,10 +87,10 @@ impl LockRecipe for Zookeeper {
     async fn value(&self, key: &LockKey, entry: &Entry) -> Result<Option<EntryValue>, StoreError> {
         let session = self.sessions.get().await?;
         let path = self.path_of(key, entry);
-        match self.sessions.answer(session.client.get_data(&path)).await? {
+        match self.sessions.send(session.client.get_data(&path)).await? {
             Ok((value, stat)) => {
                 let value = String::from_utf8_lossy(&value).into_owned();
-                Ok(Some(EntryValue { value, number: stat.czxid.cast_unsigned() }))
+                Ok(Some(EntryValue { value, counter: stat.czxid.cast_unsigned() }))
             }
             Err(ZkError::NoNode) => Ok(None),
             Err(error) => Err(self.sessions.error(error)),
@@ -101,22 +101,22 @@ impl LockRecipe for Zookeeper {
     /// process without that right; there, a waiter learns of the removal when it next asks. The
     /// watch outlives a connection: the client requests it again from the next server, which
     /// reports at once if the node was removed meanwhile.
-    async fn gone(&self, key: &LockKey, entry: &Entry) {
+    async fn wait_until_gone(&self, key: &LockKey, entry: &Entry) {
         let Ok(session) = self.sessions.get().await else { return };
         let path = self.path_of(key, entry);
-        let asked = session.client.check_and_watch_stat(&path);
+        let request = session.client.check_and_watch_stat(&path);
         // Else the entry is gone, or that cannot be known.
-        if let Ok(Ok((Some(_), watcher))) = self.sessions.answer(asked).await {
+        if let Ok(Ok((Some(_), watcher))) = self.sessions.send(request).await {
             watcher.changed().await;
         }
     }
 
-    async fn grown(&self, key: &LockKey, seen: &[Entry]) {
+    async fn wait_until_grown(&self, key: &LockKey, seen: &[Entry]) {
         let path = self.path(key);
         loop {
             let Ok(session) = self.sessions.get().await else { return };
-            let asked = session.client.list_and_watch_children(&path);
-            let Ok(Ok((children, watcher))) = self.sessions.answer(asked).await else { return };
+            let request = session.client.list_and_watch_children(&path);
+            let Ok(Ok((children, watcher))) = self.sessions.send(request).await else { return };
             let queue = super::names::entries(children);
             if queue.iter().any(|entry| !seen.contains(entry)) {
                 return;
@@ -145,7 +145,7 @@ impl LockRecipe for Zookeeper {
         join_all(held.iter().map(|held| self.remove(&session, held))).await
     }
 
-    fn ended(&self, session: u64) -> impl Future<Output = ()> + Send {
+    fn wait_until_ended(&self, session: u64) -> impl Future<Output = ()> + Send {
         let live = self.sessions.with(session).map(|session| session.ended());
         async move {
             if let Some(ended) = live {
@@ -155,11 +155,11 @@ impl LockRecipe for Zookeeper {
     }
 
     fn answered_since(&self, since: Instant) -> bool {
-        self.sessions.answered.since(since)
+        self.sessions.last_reply.is_after(since)
     }
 
-    fn keeps_for(&self) -> Duration {
-        self.sessions.config.keeps_for()
+    fn max_ttl(&self) -> Duration {
+        self.sessions.config.max_ttl()
     }
 
     fn refuses(&self, claim: &Claim) -> Option<String> {
@@ -172,7 +172,7 @@ impl LockRecipe for Zookeeper {
         let mut writer = session.client.new_multi_writer();
         let added = writer.add_check_version(&self.sessions.config.chroot, -1);
         added.map_err(|error| self.sessions.error(error))?;
-        match self.sessions.answer(writer.commit()).await? {
+        match self.sessions.send(writer.commit()).await? {
             // Nothing was ever locked.
             Ok(_) | Err(ZkError::NoNode) => Ok(()),
             Err(error) => Err(self.sessions.error(error)),
@@ -188,7 +188,7 @@ impl Zookeeper {
     /// Ensures that the server that replies knows all that others wrote until now.
     async fn sync_with_leader(&self, session: &Session) -> Result<(), StoreError> {
         let synced = session.client.sync(&self.sessions.config.chroot);
-        match self.sessions.answer(synced).await? {
+        match self.sessions.send(synced).await? {
             Ok(()) | Err(ZkError::NoNode) => Ok(()),
             Err(error) => Err(self.sessions.error(error)),
         }
@@ -201,11 +201,11 @@ impl Zookeeper {
         session: &Session,
         held: &[ClaimEntries<'_>],
     ) -> Vec<Result<bool, StoreError>> {
-        let of_it: Vec<_> = held.iter().filter(|it| it.session == session.id).collect();
-        match self.are_there(session, &of_it).await {
+        let own: Vec<_> = held.iter().filter(|it| it.session == session.id).collect();
+        match self.are_there(session, &own).await {
             Ok(true) => held.iter().map(|it| Ok(it.session == session.id)).collect(),
             // Only single checks can tell which are missing.
-            Ok(false) if of_it.len() > 1 => {
+            Ok(false) if own.len() > 1 => {
                 let one = async |it: &ClaimEntries<'_>| {
                     Ok(it.session == session.id && self.are_there(session, &[it]).await?)
                 };
@@ -213,11 +213,11 @@ impl Zookeeper {
             }
             Ok(false) => held.iter().map(|_| Ok(false)).collect(),
             Err(error) => {
-                let answer = |it: &ClaimEntries<'_>| match it.session == session.id {
+                let outcome = |it: &ClaimEntries<'_>| match it.session == session.id {
                     true => Err(error.clone()),
                     false => Ok(false),
                 };
-                held.iter().map(answer).collect()
+                held.iter().map(outcome).collect()
             }
         }
     }
@@ -244,7 +244,7 @@ impl Zookeeper {
                 ZkError::SessionExpired => Ok(false),
                 error => Err(self.sessions.error(error)),
             },
-            Err(_) => Err(self.sessions.no_answer()),
+            Err(_) => Err(self.sessions.no_reply()),
         }
     }
 

@@ -16,7 +16,7 @@ use crate::Error;
 use crate::engines::sequenced::{StoreThread, ThreadGuard};
 use crate::platform::process::Process;
 use crate::store::StoreError;
-use crate::store::last_answer::LastAnswer;
+use crate::store::last_reply::LastReply;
 use crate::store::slots::{Attempt, Slots};
 
 /// How long to wait before another try to close an abandoned session.
@@ -26,7 +26,7 @@ const CLOSE_RETRY_PAUSE: Duration = Duration::from_millis(300);
 pub(super) struct Sessions {
     pub(super) config: Config,
     pub(super) thread: StoreThread,
-    pub(super) answered: LastAnswer,
+    pub(super) last_reply: LastReply,
     slots: Slots<(), Arc<Session>>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Session {
 impl Sessions {
     pub(super) fn new(config: Config) -> Arc<Self> {
         let (thread, slots) = (StoreThread::new("lockattr-zookeeper"), Slots::default());
-        Arc::new(Self { config, thread, answered: LastAnswer::new(), slots })
+        Arc::new(Self { config, thread, last_reply: LastReply::new(), slots })
     }
 
     /// Returns the session, connected. Makes one if there is none.
@@ -52,10 +52,10 @@ impl Sessions {
             Some((over, _)) => drop(self.slots.forget(over)),
             None => {}
         }
-        let (runtime, stay) = (self.thread.handle()?, self.thread.guard()?);
+        let (runtime, guard) = (self.thread.handle()?, self.thread.guard()?);
         let connect = |attempt| {
             let (sessions, config) = (Arc::downgrade(self), self.config.clone());
-            runtime.spawn(connect(sessions, config, stay, attempt));
+            runtime.spawn(connect(sessions, config, guard, attempt));
         };
         self.slots.get((), connect).await
     }
@@ -85,27 +85,27 @@ impl Sessions {
     }
 
     /// Returns the servers' reply, within `response_timeout`.
-    pub(super) async fn answer<T, E: Into<ZkError>>(
+    pub(super) async fn send<T, E: Into<ZkError>>(
         &self,
-        question: impl Future<Output = Result<T, E>>,
+        request: impl Future<Output = Result<T, E>>,
     ) -> Result<Result<T, ZkError>, StoreError> {
-        let answer = self.in_time(question).await?;
+        let reply = self.within_timeout(request).await?;
         // The client itself returns some errors, when it has lost its connection.
-        if answer.is_ok() {
-            self.answered.now();
+        if reply.is_ok() {
+            self.last_reply.record();
         }
-        Ok(answer.map_err(Into::into))
+        Ok(reply.map_err(Into::into))
     }
 
     /// Returns the outcome of several requests, within the time for one.
-    pub(super) async fn in_time<T>(
+    pub(super) async fn within_timeout<T>(
         &self,
-        questions: impl Future<Output = T>,
+        request: impl Future<Output = T>,
     ) -> Result<T, StoreError> {
-        timeout(self.config.response_timeout, questions).await.map_err(|_| self.no_answer())
+        timeout(self.config.response_timeout, request).await.map_err(|_| self.no_reply())
     }
 
-    pub(super) fn no_answer(&self) -> StoreError {
+    pub(super) fn no_reply(&self) -> StoreError {
         let Config { address, response_timeout, .. } = &self.config;
         StoreError::new(format!("no answer from {address} within {response_timeout:?}"))
     }
@@ -158,8 +158,8 @@ pub(super) fn check_not_forked() -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::InvalidOptions(
-        "this process was forked from one that was connected to ZooKeeper, whose client cannot work in a \
-         copy: fork before the first lock, or start another program instead (`std::process::Command`)"
+        "this process was forked from one that was connected to ZooKeeper, whose client does not survive a \
+         fork: fork before the first lock, or start a new program instead (`std::process::Command`)"
             .into(),
     ))
 }
@@ -168,7 +168,7 @@ pub(super) fn check_not_forked() -> Result<(), Error> {
 async fn connect(
     sessions: Weak<Sessions>,
     config: Config,
-    stay: ThreadGuard,
+    guard: ThreadGuard,
     attempt: Attempt<Arc<Session>>,
 ) {
     IO_THREAD_PROCESS.get_or_init(Process::current);
@@ -199,14 +199,14 @@ async fn connect(
             close(&sessions, &config, session).await;
         }
     }
-    drop(stay);
+    drop(guard);
 }
 
 /// Closes an abandoned session as soon as a server replies.
 async fn close(sessions: &Weak<Sessions>, config: &Config, session: SessionInfo) {
-    let given_up = Instant::now();
+    let gave_up_at = Instant::now();
     // The servers may end it earlier, and a dropped store tries no longer than they take for that.
-    while sessions.strong_count() > 0 || given_up.elapsed() < config.session_timeout {
+    while sessions.strong_count() > 0 || gave_up_at.elapsed() < config.session_timeout {
         sleep(CLOSE_RETRY_PAUSE).await;
         let (connector, hosts) = connector(config);
         match connector.with_session(session.clone()).connect(&hosts).await {
@@ -241,16 +241,16 @@ async fn establish(config: &Config) -> Result<Client, StoreError> {
     let client = match connected {
         Ok(Ok(client)) => client,
         Ok(Err(ZkError::NoHosts)) => {
-            let sentence = "no server made a session: are most of them up?";
+            let sentence = "no server opened a session: is a majority of them up?";
             return Err(not_made(sentence.into()));
         }
         Ok(Err(error)) => return Err(not_made(error.to_string()).with_source(error)),
-        Err(_) => return Err(not_made(format!("no session was made within {limit:?}"))),
+        Err(_) => return Err(not_made(format!("no session was opened within {limit:?}"))),
     };
-    let given = client.session_timeout();
-    if given < *session_timeout {
+    let granted = client.session_timeout();
+    if granted < *session_timeout {
         return Err(not_made(format!(
-            "its servers give sessions {given:?} at most, and `session_timeout` is \
+            "its servers allow sessions of {granted:?} at most, and `session_timeout` is \
              {session_timeout:?}: raise their `maxSessionTimeout` (20 ticks by default), or lower \
              `session_timeout`, and `ttl` to half of it"
         )));
@@ -273,11 +273,11 @@ fn connector(config: &Config) -> (Connector, String) {
 }
 
 /// Returns once the session has ended, or was without a connection for too long to be relied on.
-async fn until_ended_or_silent(state: &mut StateWatcher, patience: Duration) {
+async fn until_ended_or_silent(state: &mut StateWatcher, limit: Duration) {
     let mut now = state.state();
     while !now.is_terminated() {
         now = match now {
-            SessionState::Disconnected => match timeout(patience, state.changed()).await {
+            SessionState::Disconnected => match timeout(limit, state.changed()).await {
                 Ok(next) => next,
                 Err(_) => return,
             },

@@ -28,8 +28,8 @@ pub(super) fn refuses(chroot: &str, claim: &Claim) -> Option<String> {
     let bytes = each * keys.len() + paths;
     (bytes > MAX_CLAIM_BYTES).then(|| {
         format!(
-            "{} keys are too many for one claim in ZooKeeper: each of its entries says all of them, \
-             which makes {bytes} bytes, and servers take a megabyte at once",
+            "{} keys are too many for one claim in ZooKeeper: each of its entries lists all of them, \
+             which makes {bytes} bytes, and servers accept a megabyte per request",
             keys.len()
         )
     })

@@ -46,7 +46,7 @@ fn a_url_that_cannot_be_a_clusters_is_refused_with_a_sentence() {
     for (rest, sentence) in [
         ("h1,h2/2", "a cluster has no databases: leave the path out of its URL"),
         ("h1,h2?tls=maybe", "neither `true` nor `false`"),
-        ("h1,h2?typo=1", "the URL sets something unknown"),
+        ("h1,h2?typo=1", "the URL sets an unknown option"),
         ("", "needs a host"),
     ] {
         match RedisStore::open(&format!("redis+cluster://{rest}")) {

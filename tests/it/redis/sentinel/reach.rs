@@ -62,7 +62,7 @@ async fn with_passwords_for_the_servers_and_for_the_sentinels() {
     let unknown = [sentinels.url(), sentinels.url_with("sentinel_pass=s3cret+wrong")];
     for url in &unknown {
         let told = refused(url).await;
-        assert!(told.contains("none of the sentinels answered"), "{told}");
+        assert!(told.contains("none of the sentinels replied"), "{told}");
         assert!(!told.contains("s3cret"), "{told}");
     }
     let wrong = sentinels.url_with("sentinel_pass=s3cret+too+%26%3D");
@@ -132,7 +132,7 @@ async fn sentinels_may_hang_and_go_down_one_by_one() {
     works(&url).await;
     three.kill();
     let told = refused(&url).await;
-    assert!(told.contains("none of the sentinels answered"), "{told}");
+    assert!(told.contains("none of the sentinels replied"), "{told}");
     // An existing connection goes on.
     let guard = old.acquire("a", LockOptions::new()).await.unwrap();
     guard.release().await.unwrap();

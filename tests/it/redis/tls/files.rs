@@ -79,10 +79,10 @@ async fn settings_for_tls_that_make_no_sense_are_refused_with_a_sentence() {
             "`client_cert` is for a store whose URL asks for TLS",
         ),
         ("redis+unix:///s?ca=/a.pem", "`ca` is for a store whose URL asks for TLS"),
-        ("memory://?ca=/a.pem", "sets something unknown `ca`"),
+        ("memory://?ca=/a.pem", "sets an unknown option `ca`"),
         ("rediss://h/?client_cert=/a.pem", "`client_cert` needs `client_key` too"),
         ("rediss://h/?client_key=/a.key", "`client_key` needs `client_cert` too"),
-        ("rediss://h/?ca=/a.pem&ca=/b.pem", "sets something twice"),
+        ("rediss://h/?ca=/a.pem&ca=/b.pem", "sets an option twice"),
         ("rediss://h/?ca=", "`ca=` cannot be read"),
     ];
     for (url, expected) in cases {

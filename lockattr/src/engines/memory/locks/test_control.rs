@@ -13,8 +13,8 @@ use crate::store::{AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseReques
 impl MemoryStore {
     /// Acquires the lock for the claim, or returns its holder.
     pub(crate) fn take(&self, claim: &Arc<Claim>, ttl: Duration) -> Result<(), Option<Holder>> {
-        let asked = AcquireRequest::new(claim.clone(), ttl);
-        match self.with(|locks, notifier| locks.acquire(&asked, notifier)) {
+        let request = AcquireRequest::new(claim.clone(), ttl);
+        match self.with(|locks, notifier| locks.acquire(&request, notifier)) {
             AcquireOutcome::Acquired { .. } => Ok(()),
             AcquireOutcome::Held { holder, .. } => Err(holder.map(|holder| *holder)),
         }

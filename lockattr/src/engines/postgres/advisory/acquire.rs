@@ -13,31 +13,31 @@ use super::{Inner, refused};
 use crate::FencingToken;
 use crate::store::{AcquireOutcome, AcquireRequest, MAX_RECHECK, Sharing, StoreError, Waiting};
 
-pub(super) fn token_numbered(number: i64) -> FencingToken {
-    FencingToken::from_counter(number.unsigned_abs())
+pub(super) fn token_from(counter: i64) -> FencingToken {
+    FencingToken::from_counter(counter.unsigned_abs())
 }
 
 impl Inner {
     pub(super) async fn acquire(
         self: &Arc<Self>,
-        asked: &AcquireRequest,
+        request: &AcquireRequest,
     ) -> Result<AcquireOutcome, StoreError> {
-        let AcquireRequest { claim, ttl, waiting, .. } = asked;
+        let AcquireRequest { claim, ttl, waiting, .. } = request;
         if let Some(why) = refused(claim.sharing()) {
             return Err(StoreError::new(why).not_sent());
         }
         let queued = *waiting != Waiting::Not;
         match self.claims.state(claim.token()) {
-            Some(State::Held(held)) if !held.stays => {
-                let (held_still, contended) = self.look(claim, &held).await?;
+            Some(State::Held(held)) if !held.released_at_end => {
+                let (held_still, contended) = self.check_held(claim, &held).await?;
                 if held_still {
                     self.claims.extend(claim.token(), *ttl);
                     return Ok(AcquireOutcome::Acquired { fencing: held.fencing, contended });
                 }
                 self.claims.remove(claim.token());
             }
-            Some(State::Waiting(waits)) if !waits.is_over() => {
-                let pid = waits.pid.load(Ordering::Acquire);
+            Some(State::Waiting(waiter)) if !waiter.is_over() => {
+                let pid = waiter.pid.load(Ordering::Acquire);
                 let QueueStatus { holder, .. } = self.queue_status(claim, pid).await?;
                 return Ok(AcquireOutcome::Held { holder, queued: queued.then_some(MAX_RECHECK) });
             }
@@ -45,8 +45,8 @@ impl Inner {
             None => {}
         }
         let session = self.shared(claim.key()).await?;
-        let holder = match self.claims.ask(claim, &session) {
-            Ok(()) => match self.take(asked, &session).await? {
+        let holder = match self.claims.begin(claim, &session) {
+            Ok(()) => match self.try_acquire_on(request, &session).await? {
                 Some(acquired) => return Ok(acquired),
                 None => None,
             },
@@ -55,8 +55,8 @@ impl Inner {
                 let share = [claim, &other].iter().all(|it| it.sharing() == Sharing::Shared);
                 if share && !queued {
                     let own = self.sessions.own(self).await?;
-                    if self.claims.ask(claim, &own).is_ok()
-                        && let Some(acquired) = self.take(asked, &own).await?
+                    if self.claims.begin(claim, &own).is_ok()
+                        && let Some(acquired) = self.try_acquire_on(request, &own).await?
                     {
                         return Ok(acquired);
                     }
@@ -66,7 +66,7 @@ impl Inner {
             }
         };
         if queued {
-            return self.enqueue(asked).await;
+            return self.enqueue(request).await;
         }
         let holder = match holder {
             Some(holder) => Some(holder),
@@ -76,24 +76,25 @@ impl Inner {
     }
 
     /// Tries to take the locks on this session, where `Claims::ask` has entered the claim.
-    pub(super) async fn take(
+    pub(super) async fn try_acquire_on(
         self: &Arc<Self>,
-        asked: &AcquireRequest,
+        request: &AcquireRequest,
         on: &Arc<Session>,
     ) -> Result<Option<AcquireOutcome>, StoreError> {
-        let claim = &asked.claim;
-        match on.take(claim, asked.ttl).await {
-            Ok((_, Some(number))) => {
-                let (on, fencing) = (on.clone(), token_numbered(number));
-                let held = Held { on, fencing, ends: deadline_after(asked.ttl), stays: false };
+        let claim = &request.claim;
+        match on.try_lock(claim, request.ttl).await {
+            Ok((_, Some(counter))) => {
+                let (on, fencing) = (on.clone(), token_from(counter));
+                let held =
+                    Held { on, fencing, ends: deadline_after(request.ttl), released_at_end: false };
                 if !self.claims.hold(claim, held) {
-                    return Err(StoreError::new("the connection has ended that had it"));
+                    return Err(StoreError::new("the connection that held the lock has ended"));
                 }
                 Ok(Some(AcquireOutcome::Acquired { fencing, contended: false }))
             }
-            Ok((taken, None)) => {
+            Ok((acquired, None)) => {
                 let some: Vec<_> =
-                    claim.keys().iter().zip(taken).filter(|(_, taken)| *taken).collect();
+                    claim.keys().iter().zip(acquired).filter(|(_, acquired)| *acquired).collect();
                 if !some.is_empty() {
                     let names: Vec<_> = some.iter().map(|(key, _)| key.name()).collect();
                     let shared = claim.sharing() == Sharing::Shared;
@@ -112,12 +113,14 @@ impl Inner {
 
     pub(super) async fn enqueue(
         self: &Arc<Self>,
-        asked: &AcquireRequest,
+        request: &AcquireRequest,
     ) -> Result<AcquireOutcome, StoreError> {
-        let waits = Waiter::new();
-        self.claims.wait(&asked.claim, &waits);
-        let (told, stood) = oneshot::channel();
-        tokio::spawn(wait(self.clone(), asked.clone(), waits, told));
-        stood.await.unwrap_or_else(|_| Err(StoreError::new("its runtime has ended, or it gave up")))
+        let waiter = Waiter::new();
+        self.claims.wait(&request.claim, &waiter);
+        let (sender, outcome) = oneshot::channel();
+        tokio::spawn(wait(self.clone(), request.clone(), waiter, sender));
+        outcome.await.unwrap_or_else(|_| {
+            Err(StoreError::new("the waiter was cancelled, or its tokio runtime has shut down"))
+        })
     }
 }

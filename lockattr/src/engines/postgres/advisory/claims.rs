@@ -31,7 +31,7 @@ struct Entry {
 #[derive(Clone)]
 pub(super) enum State {
     /// The claim was sent on this session, and the answer is not known yet.
-    Asked(Arc<Session>),
+    Requested(Arc<Session>),
     Held(Held),
     Waiting(Arc<Waiter>),
 }
@@ -42,7 +42,7 @@ pub(super) struct Held {
     pub(super) fencing: FencingToken,
     pub(super) ends: Instant,
     /// The claim was released, and its locks stay held for a while.
-    pub(super) stays: bool,
+    pub(super) released_at_end: bool,
 }
 
 impl Claims {
@@ -52,7 +52,7 @@ impl Claims {
 
     /// Enters a claim that is about to ask on this session. If another claim holds or asks for one
     /// of its names there, returns that claim, and when its lease ends if it holds the lock.
-    pub(super) fn ask(
+    pub(super) fn begin(
         &self,
         claim: &Arc<Claim>,
         on: &Arc<Session>,
@@ -65,19 +65,19 @@ impl Claims {
         if let Some(other) = others {
             let ends = match &other.state {
                 State::Held(held) => Some(held.ends),
-                State::Asked(_) | State::Waiting(_) => None,
+                State::Requested(_) | State::Waiting(_) => None,
             };
             return Err((other.claim.clone(), ends));
         }
-        entries.put(claim, State::Asked(on.clone()));
+        entries.put(claim, State::Requested(on.clone()));
         Ok(())
     }
 
     /// Enters a claim whose locks a task waits for.
-    pub(super) fn wait(&self, claim: &Arc<Claim>, waits: &Arc<Waiter>) {
+    pub(super) fn wait(&self, claim: &Arc<Claim>, waiter: &Arc<Waiter>) {
         let mut entries = self.entries();
         entries.remove(claim.token());
-        entries.put(claim, State::Waiting(waits.clone()));
+        entries.put(claim, State::Waiting(waiter.clone()));
     }
 
     /// Enters a claim that acquired its locks, unless it was released meanwhile.
@@ -100,10 +100,10 @@ impl Claims {
     }
 
     /// Keeps the locks of a released claim for `after`.
-    pub(super) fn stay(&self, token: OwnerToken, after: Duration) {
+    pub(super) fn hold_at_least(&self, token: OwnerToken, after: Duration) {
         let mut entries = self.entries();
         if let Some(Entry { state: State::Held(held), .. }) = entries.by_token.get_mut(&token) {
-            (held.stays, held.ends) = (true, deadline_after(after));
+            (held.released_at_end, held.ends) = (true, deadline_after(after));
             held.on.wake_keeper_by(held.ends);
         }
     }
@@ -139,14 +139,16 @@ impl Claims {
     /// Removes all claims of an ended session, and returns those that held locks.
     pub(super) fn lost(&self, session: u64) -> Vec<Arc<Claim>> {
         let mut entries = self.entries();
-        let on_it = entries.by_token.values().filter_map(|entry| match &entry.state {
-            State::Held(held) if held.on.id == session => Some((entry.claim.clone(), !held.stays)),
-            State::Asked(on) if on.id == session => Some((entry.claim.clone(), false)),
+        let affected = entries.by_token.values().filter_map(|entry| match &entry.state {
+            State::Held(held) if held.on.id == session => {
+                Some((entry.claim.clone(), !held.released_at_end))
+            }
+            State::Requested(on) if on.id == session => Some((entry.claim.clone(), false)),
             _ => None,
         });
-        let on_it: Vec<_> = on_it.collect();
-        on_it.iter().for_each(|(claim, _)| drop(entries.remove(claim.token())));
-        on_it.into_iter().filter_map(|(claim, held)| held.then_some(claim)).collect()
+        let affected: Vec<_> = affected.collect();
+        affected.iter().for_each(|(claim, _)| drop(entries.remove(claim.token())));
+        affected.into_iter().filter_map(|(claim, held)| held.then_some(claim)).collect()
     }
 
     /// The claim here that holds this lock on the server process `pid`, and the end of its lease.
@@ -162,7 +164,7 @@ impl Claims {
     pub(super) fn waiting(&self) -> Vec<Arc<Waiter>> {
         let entries = self.entries();
         let waiting = entries.by_token.values().filter_map(|entry| match &entry.state {
-            State::Waiting(waits) => Some(waits.clone()),
+            State::Waiting(waiter) => Some(waiter.clone()),
             _ => None,
         });
         waiting.collect()
@@ -176,7 +178,7 @@ impl Claims {
 
 impl Entries {
     fn put(&mut self, claim: &Arc<Claim>, state: State) {
-        if let State::Asked(on) | State::Held(Held { on, .. }) = &state {
+        if let State::Requested(on) | State::Held(Held { on, .. }) = &state {
             for key in claim.keys() {
                 self.on.insert((on.id, key.name().to_owned()), claim.token());
             }
@@ -186,7 +188,7 @@ impl Entries {
 
     fn remove(&mut self, token: OwnerToken) -> Option<Entry> {
         let entry = self.by_token.remove(&token)?;
-        if let State::Asked(on) | State::Held(Held { on, .. }) = &entry.state {
+        if let State::Requested(on) | State::Held(Held { on, .. }) = &entry.state {
             for key in entry.claim.keys() {
                 self.on.remove(&(on.id, key.name().to_owned()));
             }

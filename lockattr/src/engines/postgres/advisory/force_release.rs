@@ -22,7 +22,7 @@ impl Inner {
                 Some((claim, _)) => self.release_local(&claim).await?,
                 None => {
                     let ended = session.end(key.name(), pid).await;
-                    ended.map_err(|failure| self.advised(failure, pid))?
+                    ended.map_err(|failure| self.with_advice(failure, pid))?
                 }
             };
         }
@@ -39,15 +39,15 @@ impl Inner {
     }
 
     /// Adds advice if this user may not end that session.
-    fn advised(&self, failure: Failure, pid: i32) -> StoreError {
-        let said = failure.error.source().and_then(|said| said.downcast_ref());
-        let said: Option<&tokio_postgres::Error> = said;
-        if said.and_then(tokio_postgres::Error::code) != Some(&SqlState::INSUFFICIENT_PRIVILEGE) {
+    fn with_advice(&self, failure: Failure, pid: i32) -> StoreError {
+        let cause = failure.error.source().and_then(|cause| cause.downcast_ref());
+        let cause: Option<&tokio_postgres::Error> = cause;
+        if cause.and_then(tokio_postgres::Error::code) != Some(&SqlState::INSUFFICIENT_PRIVILEGE) {
             return failure.error;
         }
         let sentence = format!(
-            "{}: the session that has it is another user's: end it as one who may \
-             (`pg_signal_backend`), with `select pg_terminate_backend({pid})`",
+            "{}: a session of another user holds the lock: end it as a user with \
+             the role `pg_signal_backend`, with `select pg_terminate_backend({pid})`",
             self.config.address
         );
         StoreError::new(sentence).not_sent()
@@ -58,14 +58,14 @@ impl Session {
     /// The server processes that hold the lock of this name.
     async fn holders(&self, name: &str) -> Result<Vec<i32>, Failure> {
         let params: [(&(dyn ToSql + Sync), Type); 1] = [(&name, Type::TEXT)];
-        let rows = self.ask(self.client.query_typed(sql::HOLDERS, &params)).await?;
+        let rows = self.within_timeout(self.client.query_typed(sql::HOLDERS, &params)).await?;
         rows.iter().map(|row| self.read(row, 1)).collect()
     }
 
     /// Ends the session of this server process, if it still holds the lock of this name.
     async fn end(&self, name: &str, pid: i32) -> Result<bool, Failure> {
         let params: [(&(dyn ToSql + Sync), Type); 2] = [(&name, Type::TEXT), (&pid, Type::INT4)];
-        let rows = self.ask(self.client.query_typed(sql::END, &params)).await?;
+        let rows = self.within_timeout(self.client.query_typed(sql::END, &params)).await?;
         let mut ended = false;
         for row in &rows {
             ended |= self.read::<bool>(row, 1)?;

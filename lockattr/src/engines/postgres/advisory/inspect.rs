@@ -24,7 +24,7 @@ pub(super) fn held_by(claim: &Claim, ends: Option<Instant>) -> Holder {
 
 impl Inner {
     /// Whether the claim still holds its locks, and whether others wait for them.
-    pub(super) async fn look(
+    pub(super) async fn check_held(
         &self,
         claim: &Claim,
         held: &Held,
@@ -33,7 +33,8 @@ impl Inner {
             return Ok((false, false));
         }
         let names: Vec<_> = claim.keys().iter().map(LockKey::name).collect();
-        let (here, contended) = held.on.look(&names).await.map_err(|failure| failure.error)?;
+        let (here, contended) =
+            held.on.held_and_contended(&names).await.map_err(|failure| failure.error)?;
         Ok((here.iter().all(|held| *held), contended.contains(&true)))
     }
 
@@ -44,10 +45,10 @@ impl Inner {
         pid: i32,
     ) -> Result<QueueStatus, StoreError> {
         let session = self.shared(claim.key()).await?;
-        let asked = Instant::now();
-        let answer = session.queue_status(claim, pid).await.map_err(|failure| failure.error)?;
-        let (clock, now, holder) = answer;
-        self.notifications.saw_clock(asked, clock.unsigned_abs());
+        let sent_at = Instant::now();
+        let status = session.queue_status(claim, pid).await.map_err(|failure| failure.error)?;
+        let (clock, now, holder) = status;
+        self.notifications.saw_clock(sent_at, clock.unsigned_abs());
         let ours = holder.and_then(|pid| self.claims.holder(claim.key().name(), pid));
         let holder = ours.map(|(other, ends)| held_by(&other, Some(ends)));
         Ok(QueueStatus { now, holder: holder.map(Box::new) })

@@ -27,7 +27,7 @@ pub(super) async fn keep(session: Weak<Session>, inner: Weak<Inner>) {
             if now >= beat {
                 beat = now + inner.config.timing.heartbeat;
                 let silent = !session.answered.swap(false, Ordering::Relaxed);
-                if silent && !session.waits.load(Ordering::Acquire) {
+                if silent && !session.is_waiting.load(Ordering::Acquire) {
                     let _left = session.run("").await;
                 }
             }

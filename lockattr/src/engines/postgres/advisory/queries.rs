@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, ToSql, Type};
 
-use super::super::failure::{Failure, answered, failure_of};
+use super::super::failure::{Failure, failure_of, within_response_timeout};
 use super::super::pooler;
 use super::super::transaction::HAS;
 use super::session::Session;
@@ -15,7 +15,7 @@ use crate::store::{Claim, LockKey, Sharing};
 
 impl Session {
     /// Tries to take all locks of a claim: which of them were acquired, and the number if all were.
-    pub(super) async fn take(
+    pub(super) async fn try_lock(
         &self,
         claim: &Claim,
         ttl: Duration,
@@ -23,7 +23,8 @@ impl Session {
         let (names, shared) = names_and_sharing(claim);
         self.prepare_for(claim, ttl);
         let params: [&(dyn ToSql + Sync); 3] = [&names, &shared, &self.pid];
-        let row = self.ask(self.client.query_one(&self.statements.take, &params)).await?;
+        let row =
+            self.within_timeout(self.client.query_one(&self.statements.try_lock, &params)).await?;
         Ok((self.read(&row, 1)?, self.read(&row, 2)?))
     }
 
@@ -54,14 +55,20 @@ impl Session {
         shared: bool,
     ) -> Result<bool, Failure> {
         let params: [&(dyn ToSql + Sync); 3] = [&names, &shared, &self.pid];
-        let row = self.ask(self.client.query_one(&self.statements.unlock, &params)).await?;
+        let row =
+            self.within_timeout(self.client.query_one(&self.statements.unlock, &params)).await?;
         Ok(self.read::<Vec<bool>>(&row, 1)?.iter().all(|held| *held))
     }
 
     /// Whether this session holds each name, and whether others wait for it.
-    pub(super) async fn look(&self, names: &[&str]) -> Result<(Vec<bool>, Vec<bool>), Failure> {
+    pub(super) async fn held_and_contended(
+        &self,
+        names: &[&str],
+    ) -> Result<(Vec<bool>, Vec<bool>), Failure> {
         let params: [&(dyn ToSql + Sync); 1] = [&names];
-        let row = self.ask(self.client.query_one(&self.statements.look, &params)).await?;
+        let row = self
+            .within_timeout(self.client.query_one(&self.statements.held_and_contended, &params))
+            .await?;
         Ok((self.read(&row, 1)?, self.read(&row, 2)?))
     }
 
@@ -74,7 +81,9 @@ impl Session {
     ) -> Result<(i64, bool, Option<i32>), Failure> {
         let (names, _) = names_and_sharing(claim);
         let params: [&(dyn ToSql + Sync); 2] = [&names, &pid];
-        let row = self.ask(self.client.query_one(&self.statements.stands, &params)).await?;
+        let row = self
+            .within_timeout(self.client.query_one(&self.statements.queue_status, &params))
+            .await?;
         Ok((self.read(&row, 1)?, self.read(&row, 2)?, self.read(&row, 3)?))
     }
 
@@ -84,42 +93,47 @@ impl Session {
         name: &str,
     ) -> Result<Option<(i32, Option<String>, Option<String>)>, Failure> {
         let params: [&(dyn ToSql + Sync); 1] = [&name];
-        let row = self.ask(self.client.query_opt(&self.statements.holder, &params)).await?;
+        let row =
+            self.within_timeout(self.client.query_opt(&self.statements.holder, &params)).await?;
         row.map(|row| Ok((self.read(&row, 1)?, self.read(&row, 2)?, self.read(&row, 3)?)))
             .transpose()
     }
 
-    pub(super) async fn number(&self, name: &str) -> Result<i64, Failure> {
+    pub(super) async fn lock_number(&self, name: &str) -> Result<i64, Failure> {
         let params: [(&(dyn ToSql + Sync), Type); 1] = [(&name, Type::TEXT)];
-        let row = self.ask(self.client.query_typed_one(sql::NUMBER, &params)).await?;
+        let row = self.within_timeout(self.client.query_typed_one(sql::NUMBER, &params)).await?;
         self.read(&row, 1)
     }
 
     /// The number of an acquisition, if the server process `pid` holds the lock `number`.
-    pub(super) async fn counts(&self, number: i64, pid: i32) -> Result<Option<i64>, Failure> {
+    pub(super) async fn count_if_held(
+        &self,
+        number: i64,
+        pid: i32,
+    ) -> Result<Option<i64>, Failure> {
         let statement = format!("select pg_backend_pid(), case when {HAS} then {} end", sql::COUNT);
         let params: [(&(dyn ToSql + Sync), Type); 2] = [(&number, Type::INT8), (&pid, Type::INT4)];
-        let row = self.ask(self.client.query_typed_one(&statement, &params)).await?;
+        let row = self.within_timeout(self.client.query_typed_one(&statement, &params)).await?;
         self.read(&row, 1)
     }
 
     /// Runs statements without parameters, in one round trip.
     pub(super) async fn run(&self, statement: &str) -> Result<(), Failure> {
-        self.ask(self.client.batch_execute(statement)).await
+        self.within_timeout(self.client.batch_execute(statement)).await
     }
 
     /// The answer to a request. Closes the session if the error ends it.
-    pub(super) async fn ask<T>(
+    pub(super) async fn within_timeout<T>(
         &self,
-        asked: impl Future<Output = Result<T, tokio_postgres::Error>>,
+        request: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Result<T, Failure> {
-        let answer = answered(&self.config, asked).await;
-        match &answer {
+        let outcome = within_response_timeout(&self.config, request).await;
+        match &outcome {
             Ok(_) => self.answered.store(true, Ordering::Relaxed),
-            Err(failure) if failure.ends_connection => self.leave(),
+            Err(failure) if failure.ends_connection => self.close(),
             Err(_) => {}
         }
-        answer
+        outcome
     }
 
     /// Reads a column of an answer, which must come from the process that holds the locks.
@@ -129,7 +143,7 @@ impl Session {
     {
         let failed = |error| failure_of(&self.config.address, error);
         if row.try_get::<_, i32>(0).map_err(failed)? != self.pid {
-            self.leave();
+            self.close();
             return Err(pooler::refused(&self.config.address).into());
         }
         row.try_get(column).map_err(failed)

@@ -20,15 +20,15 @@ impl Inner {
     ) -> Vec<Result<RenewOutcome, StoreError>> {
         let names: Vec<_> =
             renewals.iter().flat_map(|it| it.claim.keys()).map(LockKey::name).collect();
-        let (held, contended) = match on.look(&names).await {
-            Ok(answer) => answer,
+        let (held, contended) = match on.held_and_contended(&names).await {
+            Ok(outcome) => outcome,
             Err(Failure { error, .. }) => return vec![Err(error); renewals.len()],
         };
-        let mut answers = held.into_iter().zip(contended);
+        let mut outcomes = held.into_iter().zip(contended);
         let mut renewed = |renewal: &RenewRequest| {
             let mut all = true;
             for key in renewal.claim.keys() {
-                let (held, contended) = answers.next().unwrap_or_default();
+                let (held, contended) = outcomes.next().unwrap_or_default();
                 all &= held;
                 if contended && held {
                     self.contended(renewal.claim.token(), key.name());
@@ -51,21 +51,21 @@ impl Inner {
         let mut by_session = HashMap::<u64, (Arc<Session>, Vec<usize>)>::new();
         for (index, renewal) in renewals.iter().enumerate() {
             match self.claims.state(renewal.claim.token()) {
-                Some(State::Held(held)) if !held.stays && !held.on.is_over() => {
+                Some(State::Held(held)) if !held.released_at_end && !held.on.is_over() => {
                     by_session.entry(held.on.id).or_insert_with(|| (held.on, vec![])).1.push(index);
                 }
                 _ => {}
             }
         }
-        let asked = by_session.into_values().map(|(on, those)| async move {
+        let batches = by_session.into_values().map(|(on, those)| async move {
             let batch: Vec<_> = those.iter().map(|&index| &renewals[index]).collect();
-            let answers = self.renew_on(&on, &batch).await;
-            those.into_iter().zip(answers).collect::<Vec<_>>()
+            let outcomes = self.renew_on(&on, &batch).await;
+            those.into_iter().zip(outcomes).collect::<Vec<_>>()
         });
-        let mut answers = vec![Ok(RenewOutcome::NotHeld); renewals.len()];
-        for (index, answer) in join_all(asked).await.into_iter().flatten() {
-            answers[index] = answer;
+        let mut outcomes = vec![Ok(RenewOutcome::NotHeld); renewals.len()];
+        for (index, outcome) in join_all(batches).await.into_iter().flatten() {
+            outcomes[index] = outcome;
         }
-        answers
+        outcomes
     }
 }

@@ -32,7 +32,7 @@ pub(super) struct Session {
     /// Whether it was opened for one claim that had to wait.
     pub(super) own: bool,
     /// Whether it waits in the server's queue, and cannot answer.
-    pub(super) waits: AtomicBool,
+    pub(super) is_waiting: AtomicBool,
     pub(super) client: Client,
     pub(super) statements: Statements,
     pub(super) config: Arc<Config>,
@@ -47,11 +47,11 @@ pub(super) struct Session {
 }
 
 pub(super) struct Statements {
-    pub(super) take: Statement,
+    pub(super) try_lock: Statement,
     pub(super) lock: Statement,
     pub(super) unlock: Statement,
-    pub(super) look: Statement,
-    pub(super) stands: Statement,
+    pub(super) held_and_contended: Statement,
+    pub(super) queue_status: Statement,
     pub(super) holder: Statement,
 }
 
@@ -65,27 +65,28 @@ impl Session {
     async fn establish(inner: &Arc<Inner>, own: bool) -> Result<Arc<Self>, StoreError> {
         static LAST: AtomicU64 = AtomicU64::new(0);
         let runtime = runtime::Handle::try_current()
-            .map_err(|_| StoreError::new("it can only be asked inside a tokio runtime"))?;
+            .map_err(|_| StoreError::new("this store can only be used inside a tokio runtime"))?;
         let config = &inner.config;
         let failed = |error| failure_of(&config.address, error).error;
         let id = LAST.fetch_add(1, Ordering::Relaxed);
         let (client, connection) = config.server.connect(NoTls).await.map_err(failed)?;
         let driver = Driver::start(drive(connection, id, Arc::downgrade(inner)));
-        let begin = begin(config, &inner.left());
-        let (set, who, take, lock, unlock, look, stands, holder) = tokio::try_join!(
-            client.batch_execute(&begin),
-            client.simple_query(pooler::SERVER_PROCESS),
-            client.prepare(sql::TRY),
-            client.prepare(sql::LOCK),
-            client.prepare(sql::UNLOCK),
-            client.prepare(sql::HELD_AND_CONTENDED),
-            client.prepare(sql::QUEUE_STATUS),
-            client.prepare(sql::HOLDER),
-        )
-        .map_err(failed)?;
+        let settings = settings(config, &inner.left());
+        let (set, process, try_lock, lock, unlock, held_and_contended, queue_status, holder) =
+            tokio::try_join!(
+                client.batch_execute(&settings),
+                client.simple_query(pooler::SERVER_PROCESS),
+                client.prepare(sql::TRY),
+                client.prepare(sql::LOCK),
+                client.prepare(sql::UNLOCK),
+                client.prepare(sql::HELD_AND_CONTENDED),
+                client.prepare(sql::QUEUE_STATUS),
+                client.prepare(sql::HOLDER),
+            )
+            .map_err(failed)?;
         let () = set;
-        let (pid, began) = pooler::server_process(&who).ok_or_else(|| {
-            StoreError::new(format!("{}: no answer to who it is", config.address))
+        let (pid, began) = pooler::server_process(&process).ok_or_else(|| {
+            StoreError::new(format!("{}: the server did not report its process", config.address))
         })?;
         client.batch_execute(&format!("listen {}{pid}", sql::CHANNEL)).await.map_err(failed)?;
         let session = Arc::new(Self {
@@ -94,9 +95,16 @@ impl Session {
             began,
             runtime: runtime.id(),
             own,
-            waits: AtomicBool::new(false),
+            is_waiting: AtomicBool::new(false),
             client,
-            statements: Statements { take, lock, unlock, look, stands, holder },
+            statements: Statements {
+                try_lock,
+                lock,
+                unlock,
+                held_and_contended,
+                queue_status,
+                holder,
+            },
             config: config.clone(),
             longest: AtomicU64::new(0),
             labelled: OnceLock::new(),
@@ -116,7 +124,7 @@ impl Session {
 
     /// Closes the session. The outcome of pending requests stays unknown. The server releases the
     /// locks once it notices.
-    pub(super) fn leave(&self) {
+    pub(super) fn close(&self) {
         self.driver.abort();
     }
 
@@ -162,19 +170,19 @@ impl Session {
 
 /// Overrides settings of the database, its owner or the user's role. Also ends the sessions that
 /// were abandoned without an answer, which keep their locks while the server considers them alive.
-fn begin(config: &Config, left: &[(i32, String)]) -> String {
+fn settings(config: &Config, left: &[(i32, String)]) -> String {
     let beat = config.timing.heartbeat.as_millis().max(1);
     let left: String = left.iter().map(|(pid, began)| end_of(*pid, began)).collect();
     format!(
         "select set_config(name, value, false) from (values
-            -- It waits in line for as long as that takes.
+            -- A claim waits in the queue without a limit.
             ('statement_timeout', '0'), ('lock_timeout', '0'), ('transaction_timeout', '0'),
             ('default_transaction_isolation', 'read committed'),
             ('idle_session_timeout', '0'), ('client_min_messages', 'error'),
-            -- One that waits in line is looked after too.
+            -- The server must also notice when the client of a waiting claim is gone.
             ('client_connection_check_interval', '{beat}')
         ) as ours (name, value) join pg_settings using (name);
-        -- A fencing number is on the disk before it is told.
+        -- A fencing token is on disk before the client gets it.
         select set_config('synchronous_commit', 'on', false)
         where current_setting('synchronous_commit') = 'off';
         {left}"
@@ -191,21 +199,21 @@ fn end_of(pid: i32, began: &str) -> String {
 
 /// Reads and writes for a connection until it ends, also with its runtime; then reports the end.
 async fn drive(connection: Connection<Socket, NoTlsStream>, id: u64, inner: Weak<Inner>) {
-    let ended = Ended { id, inner };
-    driver::drive(connection, |told| {
+    let ended = NotifyOnDrop { id, inner };
+    driver::drive(connection, |notification| {
         if let Some(inner) = ended.inner.upgrade() {
-            inner.note_contended(told.channel(), told.payload());
+            inner.note_contended(notification.channel(), notification.payload());
         }
     })
     .await;
 }
 
-struct Ended {
+struct NotifyOnDrop {
     id: u64,
     inner: Weak<Inner>,
 }
 
-impl Drop for Ended {
+impl Drop for NotifyOnDrop {
     fn drop(&mut self) {
         if let Some(inner) = self.inner.upgrade() {
             inner.lost(self.id);

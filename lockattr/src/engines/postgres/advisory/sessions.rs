@@ -11,11 +11,11 @@ use crate::store::StoreError;
 use crate::store::slots::{Attempt, Slots, current_runtime};
 
 /// A runtime, and the number of one of its connections.
-type Place = (runtime::Id, usize);
+type SlotKey = (runtime::Id, usize);
 
 /// The sessions of one store.
 pub(super) struct Sessions {
-    shared: Slots<Place, Arc<Session>>,
+    shared: Slots<SlotKey, Arc<Session>>,
     /// Idle sessions of those made for one claim.
     idle: Mutex<Vec<Arc<Session>>>,
     most_idle: usize,
@@ -30,18 +30,18 @@ impl Sessions {
     pub(super) async fn shared(
         &self,
         inner: &Arc<Inner>,
-        place: usize,
+        connection: usize,
     ) -> Result<Arc<Session>, StoreError> {
-        let place = (current_runtime()?.id(), place);
-        match self.shared.live(place) {
+        let key = (current_runtime()?.id(), connection);
+        match self.shared.live(key) {
             Some((_, session)) if !session.is_over() => return Ok(session),
             Some((over, _)) => drop(self.shared.forget(over)),
             None => {}
         }
         let connect = |attempt| {
-            tokio::spawn(connect(inner.clone(), place, attempt));
+            tokio::spawn(connect(inner.clone(), key, attempt));
         };
-        self.shared.get(place, connect).await
+        self.shared.get(key, connect).await
     }
 
     /// Returns a session for one claim.
@@ -51,7 +51,7 @@ impl Sessions {
             let mut idle = lock(&self.idle);
             idle.retain(|session| !session.is_over());
             let fits = idle.iter().rposition(|session| session.runtime == runtime);
-            fits.map(|place| idle.swap_remove(place))
+            fits.map(|index| idle.swap_remove(index))
         };
         match idle {
             Some(session) => Ok(session),
@@ -62,17 +62,17 @@ impl Sessions {
     /// Keeps an idle session that was made for one claim for the next, unless there are enough.
     pub(super) fn recycle(&self, session: &Arc<Session>) {
         let mut idle = lock(&self.idle);
-        let of_it = idle.iter().filter(|other| other.runtime == session.runtime).count();
-        if session.own && !session.is_over() && of_it < self.most_idle {
+        let of_runtime = idle.iter().filter(|other| other.runtime == session.runtime).count();
+        if session.own && !session.is_over() && of_runtime < self.most_idle {
             idle.push(session.clone());
         }
     }
 }
 
 /// Connects, for all callers that wait for it.
-async fn connect(inner: Arc<Inner>, place: Place, attempt: Attempt<Arc<Session>>) {
+async fn connect(inner: Arc<Inner>, key: SlotKey, attempt: Attempt<Arc<Session>>) {
     let opened = Session::open(&inner, false).await;
-    inner.sessions.shared.settle(place, attempt.id, &opened);
+    inner.sessions.shared.settle(key, attempt.id, &opened);
     attempt.finish(opened);
 }
 

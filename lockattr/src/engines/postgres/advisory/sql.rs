@@ -7,31 +7,31 @@ pub(super) const TRY: &str = "
             when pg_backend_pid() <> $3 then false
             when $2 then pg_try_advisory_lock_shared(hashtextextended(name, 0))
             else pg_try_advisory_lock(hashtextextended(name, 0))
-        end from unnest($1::text[]) with ordinality as asked (name, nth) order by nth
+        end from unnest($1::text[]) with ordinality as requested (name, nth) order by nth
     ) as taken)
     select pg_backend_pid(), taken, case when true = all (taken) then
-        -- Something for the log, so that the number is on disk before it is told: a server that
-        -- crashes would give the same numbers again.
+        -- A message in the log, so that the token is on disk before the client gets it: a server that
+        -- crashes would give the same tokens again.
         case when pg_logical_emit_message(true, 'lockattr', '') is not null
             then pg_current_xact_id()::text::bigint end
     end from tried";
 
 /// Waits for all locks in the order of their numbers, and takes the fencing number at the end.
 pub(super) const LOCK: &str = "
-    with asked as materialized (
+    with requested as materialized (
         select hashtextextended(name, 0) as number from unnest($1::text[]) as name order by number
     ), locked as materialized (
         select count(*) filter (where case
             when pg_backend_pid() <> $3 then false
             when $2 then pg_advisory_lock_shared(number) is not null
             else pg_advisory_lock(number) is not null
-        end) as locks from (select number from asked offset 0) as in_order
+        end) as locks from (select number from requested offset 0) as in_order
     )
     select pg_backend_pid(), (extract(epoch from clock_timestamp()) * 1000000)::bigint,
         case when pg_logical_emit_message(true, 'lockattr', '') is not null
             then pg_current_xact_id()::text::bigint end,
         exists (
-            select from pg_locks join asked on number = classid::bigint << 32 | objid::bigint
+            select from pg_locks join requested on number = classid::bigint << 32 | objid::bigint
             where locktype = 'advisory' and objsubid = 1 and not granted
                 and database = (select oid from pg_database where datname = current_database())
         )
@@ -44,7 +44,7 @@ pub(super) const UNLOCK: &str = "
             when pg_backend_pid() <> $3 then false
             when $2 then pg_advisory_unlock_shared(hashtextextended(name, 0))
             else pg_advisory_unlock(hashtextextended(name, 0))
-        end from unnest($1::text[]) with ordinality as asked (name, nth) order by nth
+        end from unnest($1::text[]) with ordinality as requested (name, nth) order by nth
     )";
 
 /// For each lock, whether this session holds it, and whether others wait for it.
@@ -62,27 +62,27 @@ pub(super) const HELD_AND_CONTENDED: &str = "
     ), array_agg(
         exists (select from locks where number = hashtextextended(name, 0) and not granted)
         order by nth
-    ) from unnest($1::text[]) with ordinality as asked (name, nth)";
+    ) from unnest($1::text[]) with ordinality as requested (name, nth)";
 
 /// Whether the session with process $2 waits for the locks, the server's clock, and a holder of one
 /// of them. If it waits, notifies the holders.
 pub(super) const QUEUE_STATUS: &str = "
-    with asked as materialized (
+    with requested as materialized (
         select name, hashtextextended(name, 0) as number from unnest($1::text[]) as name
     ), locks as materialized (
         select pid, granted, classid::bigint << 32 | objid::bigint as number from pg_locks
         where locktype = 'advisory' and objsubid = 1
             and database = (select oid from pg_database where datname = current_database())
-    ), stands as materialized (
+    ), queue_status as materialized (
         select exists (select from locks where pid = $2 and not granted) as now
-    ), told as materialized (
+    ), notified as materialized (
         select count(pg_notify('lockattr_session_' || pid, name))
-        from locks join asked using (number), stands
-        where granted and pid <> $2 and stands.now
+        from locks join requested using (number), queue_status
+        where granted and pid <> $2 and queue_status.now
     )
-    select pg_backend_pid(), (extract(epoch from clock_timestamp()) * 1000000)::bigint, stands.now,
-        (select pid from locks join asked using (number) where granted and pid <> $2 limit 1)
-    from stands, told";
+    select pg_backend_pid(), (extract(epoch from clock_timestamp()) * 1000000)::bigint, queue_status.now,
+        (select pid from locks join requested using (number) where granted and pid <> $2 limit 1)
+    from queue_status, notified";
 
 /// The holder of a lock: its process, and the name and address of its client.
 pub(super) const HOLDER: &str = "

@@ -10,14 +10,14 @@ use tokio_postgres::error::SqlState;
 
 use super::super::failure::failure_of;
 use super::Inner;
-use super::acquire::token_numbered;
+use super::acquire::token_from;
 use super::claims::{Held, deadline_after};
 use super::inspect::QueueStatus;
 use super::session::Session;
 use crate::store::{AcquireOutcome, AcquireRequest, MAX_RECHECK, StoreError};
 
 pub(super) struct Waiter {
-    gives_up: Notify,
+    cancelled: Notify,
     over: watch::Sender<bool>,
     /// The server process that waits for the claim, once there is one.
     pub(super) pid: AtomicI32,
@@ -26,11 +26,11 @@ pub(super) struct Waiter {
 impl Waiter {
     pub(super) fn new() -> Arc<Self> {
         let over = watch::Sender::new(false);
-        Arc::new(Self { gives_up: Notify::new(), over, pid: AtomicI32::new(0) })
+        Arc::new(Self { cancelled: Notify::new(), over, pid: AtomicI32::new(0) })
     }
 
-    pub(super) fn give_up(&self) {
-        self.gives_up.notify_one();
+    pub(super) fn cancel(&self) {
+        self.cancelled.notify_one();
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -54,77 +54,77 @@ impl Drop for FinishOnDrop<'_> {
     }
 }
 
-type Reply = oneshot::Sender<Result<AcquireOutcome, StoreError>>;
+type OutcomeSender = oneshot::Sender<Result<AcquireOutcome, StoreError>>;
 
 enum Outcome {
-    Answered(Result<(i64, i64, bool), tokio_postgres::Error>),
-    GaveUp,
+    Replied(Result<(i64, i64, bool), tokio_postgres::Error>),
+    Cancelled,
     /// It is unknown whether the claim is queued. The caller gets the error, and does not retry.
     Unknown(StoreError),
 }
 
-/// Waits until the lock is granted or the claim gives up. `told` reports that it is queued.
+/// Waits until the lock is granted or the claim gives up. `sender` reports that it is queued.
 pub(super) async fn wait(
     inner: Arc<Inner>,
-    asked: AcquireRequest,
-    waits: Arc<Waiter>,
-    told: Reply,
+    request: AcquireRequest,
+    waiter: Arc<Waiter>,
+    sender: OutcomeSender,
 ) {
-    let _over = FinishOnDrop(&waits);
+    let _over = FinishOnDrop(&waiter);
     let session = tokio::select! {
         biased;
-        () = waits.gives_up.notified() => return,
+        () = waiter.cancelled.notified() => return,
         session = inner.sessions.own(&inner) => session,
     };
     let session = match session {
         Ok(session) => session,
         Err(error) => {
-            inner.claims.remove(asked.claim.token());
-            let _gone = told.send(Err(error));
+            inner.claims.remove(request.claim.token());
+            let _gone = sender.send(Err(error));
             return;
         }
     };
-    waits.pid.store(session.pid, Ordering::Release);
-    session.waits.store(true, Ordering::Release);
-    let mut told = Some(told);
-    let mut locked = pin!(session.lock(&asked.claim, asked.ttl));
+    waiter.pid.store(session.pid, Ordering::Release);
+    session.is_waiting.store(true, Ordering::Release);
+    let mut sender = Some(sender);
+    let mut locked = pin!(session.lock(&request.claim, request.ttl));
     let outcome = {
-        let mut queued = pin!(wait_until_queued(&inner, &asked, session.pid));
+        let mut queued = pin!(wait_until_queued(&inner, &request, session.pid));
         loop {
             tokio::select! {
                 biased;
-                () = waits.gives_up.notified() => break Outcome::GaveUp,
-                answer = &mut locked => break Outcome::Answered(answer),
-                stood = &mut queued, if told.is_some() => match stood {
-                    Ok(stood) => drop(told.take().map(|told| told.send(Ok(stood)))),
+                () = waiter.cancelled.notified() => break Outcome::Cancelled,
+                reply = &mut locked => break Outcome::Replied(reply),
+                status = &mut queued, if sender.is_some() => match status {
+                    Ok(status) => drop(sender.take().map(|sender| sender.send(Ok(status)))),
                     Err(error) => break Outcome::Unknown(error),
                 }
             }
         }
     };
     match outcome {
-        Outcome::Answered(Ok((clock, number, contended))) => {
-            session.waits.store(false, Ordering::Release);
-            granted(&inner, &asked, &session, (clock, number, contended), told).await;
+        Outcome::Replied(Ok((clock, counter, contended))) => {
+            session.is_waiting.store(false, Ordering::Release);
+            granted(&inner, &request, &session, (clock, counter, contended), sender).await;
         }
-        Outcome::Answered(Err(error)) => {
+        Outcome::Replied(Err(error)) => {
             // Some of several locks may be held: they end with the session.
-            session.leave();
-            let was_there = inner.claims.remove(asked.claim.token()).is_some();
+            session.close();
+            let was_there = inner.claims.remove(request.claim.token()).is_some();
             let error = failure_of(&inner.config.address, error).error;
-            match told {
-                Some(told) => drop(told.send(Err(error))),
-                None if was_there => inner.ask_again(asked.claim.token()),
+            match sender {
+                Some(sender) => drop(sender.send(Err(error))),
+                None if was_there => inner.ask_again(request.claim.token()),
                 None => {}
             }
         }
-        Outcome::GaveUp => leave_queue(&inner, &asked, &session, locked).await,
+        Outcome::Cancelled => leave_queue(&inner, &request, &session, locked).await,
         Outcome::Unknown(error) => {
-            inner.claims.remove(asked.claim.token());
+            inner.claims.remove(request.claim.token());
             // The statement may not have reached the server yet: then there is none to cancel.
-            session.leave();
-            let _in_vain = inner.end(&asked.claim, &session).await;
-            drop(told.map(|told| told.send(Err(error))));
+            session.close();
+            let _in_vain = inner.end(&request.claim, &session).await;
+            drop(sender.map(|sender| sender.send(Err(error))));
         }
     }
 }
@@ -132,34 +132,34 @@ pub(super) async fn wait(
 /// Removes a session from the server's queue, in which it waits with `locked`.
 async fn leave_queue<T>(
     inner: &Arc<Inner>,
-    asked: &AcquireRequest,
+    request: &AcquireRequest,
     session: &Arc<Session>,
     locked: impl Future<Output = Result<T, tokio_postgres::Error>>,
 ) {
-    let answer = async {
-        inner.cancel(&asked.claim, session.pid).await.ok()?;
+    let reply = async {
+        inner.cancel(&request.claim, session.pid).await.ok()?;
         timeout(inner.config.timing.response_timeout, locked).await.ok()
     };
-    let ended = matches!(answer.await, Some(Err(error))
+    let ended = matches!(reply.await, Some(Err(error))
         if error.code() == Some(&SqlState::QUERY_CANCELED));
     // The lock may have been granted at the same time. If the cancellation did not end the
     // statement, it may still arrive, and cancel another one.
     if ended && session.run("select pg_advisory_unlock_all()").await.is_ok() {
-        session.waits.store(false, Ordering::Release);
+        session.is_waiting.store(false, Ordering::Release);
         inner.sessions.recycle(session);
     } else {
-        session.leave();
+        session.close();
     }
 }
 
 /// Asks until the server reports the claim as queued. Until then, a later one might overtake it.
 async fn wait_until_queued(
     inner: &Arc<Inner>,
-    asked: &AcquireRequest,
+    request: &AcquireRequest,
     pid: i32,
 ) -> Result<AcquireOutcome, StoreError> {
     loop {
-        let QueueStatus { now, holder } = inner.queue_status(&asked.claim, pid).await?;
+        let QueueStatus { now, holder } = inner.queue_status(&request.claim, pid).await?;
         if now {
             return Ok(AcquireOutcome::Held { holder, queued: Some(MAX_RECHECK) });
         }
@@ -168,14 +168,19 @@ async fn wait_until_queued(
 
 async fn granted(
     inner: &Arc<Inner>,
-    asked: &AcquireRequest,
+    request: &AcquireRequest,
     session: &Arc<Session>,
-    (clock, number, contended): (i64, i64, bool),
-    told: Option<Reply>,
+    (clock, counter, contended): (i64, i64, bool),
+    sender: Option<OutcomeSender>,
 ) {
-    let claim = &asked.claim;
-    let fencing = token_numbered(number);
-    let held = Held { on: session.clone(), fencing, ends: deadline_after(asked.ttl), stays: false };
+    let claim = &request.claim;
+    let fencing = token_from(counter);
+    let held = Held {
+        on: session.clone(),
+        fencing,
+        ends: deadline_after(request.ttl),
+        released_at_end: false,
+    };
     if !inner.claims.hold(claim, held) {
         // The claim gave up at the same moment.
         if session.unlock(claim).await.is_ok() {
@@ -186,22 +191,22 @@ async fn granted(
     // Checked after `hold`. Otherwise the session could end in between without a notification.
     if session.is_over() {
         inner.claims.remove(claim.token());
-        match told {
-            Some(told) => {
-                let error = StoreError::new("the connection has ended that had it");
-                let _gone = told.send(Err(error));
+        match sender {
+            Some(sender) => {
+                let error = StoreError::new("the connection that held the lock has ended");
+                let _gone = sender.send(Err(error));
             }
             None => inner.ask_again(claim.token()),
         }
         return;
     }
-    match told {
-        Some(told) => {
-            let _gone = told.send(Ok(AcquireOutcome::Acquired { fencing, contended }));
+    match sender {
+        Some(sender) => {
+            let _gone = sender.send(Ok(AcquireOutcome::Acquired { fencing, contended }));
         }
         None => {
             let (token, contended) = (claim.token(), u8::from(contended));
-            let message = format!("granted {token} {number} {clock} {contended}");
+            let message = format!("granted {token} {counter} {clock} {contended}");
             inner.notifications.deliver(token.subscriber(), &message);
         }
     }

@@ -60,7 +60,7 @@ mod tests {
             range(0, 99, vec![master, node(host("10.0.0.2"), 7001)]),
             range(100, 16_383, vec![node(Value::Nil, 7002)]),
         ]);
-        let shares = read(reply).expect("it makes sense");
+        let shares = read(reply).expect("a valid map");
         let shares: Vec<_> =
             shares.iter().map(|share| (share.slots.clone(), share.address.as_str())).collect();
         assert_eq!(shares, [(0..=99, "10.0.0.1:7000"), (100..=16_383, ":7002")]);
@@ -68,9 +68,9 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_no_map() {
-        let nobody = range(0, 99, Vec::new());
+        let no_node = range(0, 99, Vec::new());
         let beyond = range(0, 16_384, vec![node(Value::Nil, 7002)]);
-        for reply in [Value::Nil, Value::Array(vec![nobody]), Value::Array(vec![beyond])] {
+        for reply in [Value::Nil, Value::Array(vec![no_node]), Value::Array(vec![beyond])] {
             assert_eq!(read(reply), None);
         }
     }

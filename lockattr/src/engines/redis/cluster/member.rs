@@ -12,7 +12,7 @@ use crate::engines::redis::config::Config;
 use crate::engines::redis::connection_slot::{ConnectionSlot, LiveConnection};
 use crate::engines::redis::node::{Effect, Node, Sent};
 use crate::engines::redis::notifications::RedisNotifications;
-use crate::engines::redis::replicas::Answer;
+use crate::engines::redis::replicas::ReplicatedReply;
 use crate::engines::redis::scripts::Scripts;
 use crate::store::{Claim, StoreError, Subscribers};
 
@@ -64,22 +64,27 @@ impl Member {
         effect: Effect,
         asking: bool,
         script: &Call<'_>,
-    ) -> Result<(Answer<T>, Arc<LiveConnection>), Refused> {
+    ) -> Result<(ReplicatedReply<T>, Arc<LiveConnection>), Refused> {
         let sent = self.node.send(slot.into(), effect, asking, script).await;
         let Sent { connection_slot, live, outcome } = sent.map_err(Refused::Away)?;
-        let answer = self.noted(&connection_slot, &live, outcome)?;
-        Ok((answer, live))
+        let reply = self.note(&connection_slot, &live, outcome)?;
+        Ok((reply, live))
     }
 
     /// Ensures that the claim receives the notifications of this slot.
-    pub(super) async fn hear(&self, slot: u16, claim: &Arc<Claim>) -> Result<(), Refused> {
+    pub(super) async fn ensure_subscribed(
+        &self,
+        slot: u16,
+        claim: &Arc<Claim>,
+    ) -> Result<(), Refused> {
         let Some(subscriptions) = self.notifications.shard_channels() else { return Ok(()) };
         let live = self.subscriptions.get().await.map_err(Refused::Away)?;
-        if subscriptions.need(claim, slot, live.id) {
+        if subscriptions.add(claim, slot, live.id) {
             return Ok(());
         }
         if live.listener.is_some() {
-            let sentence = format!("{} does not push (RESP3): use Redis 7 or later", self.address);
+            let sentence =
+                format!("{} cannot push messages (RESP3): use Redis 7 or later", self.address);
             return Err(Refused::Other(StoreError::new(sentence).not_sent()));
         }
         let subscriber = claim.token().subscriber();
@@ -89,12 +94,12 @@ impl Member {
             .arg(&channel)
             .query_async::<Value>(&mut live.connection())
             .await;
-        match self.noted(&self.subscriptions, &live, outcome)? {
+        match self.note(&self.subscriptions, &live, outcome)? {
             Value::Push { kind: PushKind::SSubscribe, data }
                 if data.first() == Some(&Value::BulkString(channel.into())) => {}
             _ => {
                 self.subscriptions.forget(live.id);
-                let sentence = format!("{} answered out of step", self.address);
+                let sentence = format!("{} replied to another command", self.address);
                 return Err(Refused::Other(StoreError::new(sentence).not_sent()));
             }
         }
@@ -105,14 +110,17 @@ impl Member {
                 .arg(&channel)
                 .query_async::<Value>(&mut live.connection())
                 .await;
-            self.noted(&self.subscriptions, &live, outcome)?;
+            self.note(&self.subscriptions, &live, outcome)?;
         }
         Ok(())
     }
 
     /// Runs a command without keys.
-    pub(super) async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
-        self.node.ask(command).await
+    pub(super) async fn send_command<T: FromRedisValue>(
+        &self,
+        command: &Cmd,
+    ) -> Result<T, StoreError> {
+        self.node.send_command(command).await
     }
 
     /// Returns the names of all keys under `prefix`.
@@ -131,11 +139,11 @@ impl Member {
     }
 
     /// Makes the claims here ask again: the node owns no slot any more.
-    pub(super) fn is_left(&self) {
+    pub(super) fn note_removed(&self) {
         self.notifications.interrupted();
     }
 
-    fn noted<T>(
+    fn note<T>(
         &self,
         connection_slot: &ConnectionSlot,
         live: &LiveConnection,
@@ -151,7 +159,7 @@ impl Member {
                     let Some((address, _slot)) = error.redirect_node() else {
                         return connection_slot.note(live, outcome).map_err(Refused::Other);
                     };
-                    live.heartbeat.replied();
+                    live.heartbeat.note_reply();
                     let address = self.complete(address);
                     return Err(match kind {
                         ServerErrorKind::Ask => Refused::Ask(address),

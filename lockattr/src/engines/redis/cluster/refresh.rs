@@ -27,25 +27,25 @@ impl Cluster {
     /// Requests the map, unless another caller receives it while this one waits.
     pub(super) async fn refresh(&self) -> Result<(), StoreError> {
         let seen = self.version.load(Ordering::Acquire);
-        let _alone = self.asking.lock().await;
+        let _guard = self.refresh_lock.lock().await;
         if self.version.load(Ordering::Acquire) != seen {
             return Ok(());
         }
-        let shares = self.ask_around().await?;
-        self.take_over(&shares);
+        let shares = self.query_members().await?;
+        self.apply(&shares);
         Ok(())
     }
 
     /// Starts a task that requests the map, unless one is running.
     pub(in crate::engines::redis) fn refresh_soon(&self) {
         let Ok(runtime) = Handle::try_current() else { return };
-        if let Some(alone) = Alone::the_first(&self.me) {
+        if let Some(guard) = RefreshGuard::try_begin(&self.me) {
             let since = self.known().since;
             runtime.spawn(async move {
                 if let Some(since) = since {
                     sleep_until(since + REFRESH_PAUSE).await;
                 }
-                if let Some(cluster) = alone.0.upgrade() {
+                if let Some(cluster) = guard.0.upgrade() {
                     // After a failure, the next refused request starts a task again.
                     let _failed = cluster.refresh().await;
                 }
@@ -55,7 +55,7 @@ impl Cluster {
 
     /// Returns the first map that a node sends. Asks the known nodes, beginning with a random one,
     /// and then those of the URL.
-    async fn ask_around(&self) -> Result<Vec<Share>, StoreError> {
+    async fn query_members(&self) -> Result<Vec<Share>, StoreError> {
         let mut members: Vec<Arc<Member>> = self.known().members.values().cloned().collect();
         let start = rand::random_range(0..members.len().max(1));
         members.rotate_left(start);
@@ -65,13 +65,13 @@ impl Cluster {
                 members.push(seed);
             }
         }
-        let (mut asked, mut rest) = (FuturesUnordered::new(), members.into_iter());
+        let (mut queries, mut rest) = (FuturesUnordered::new(), members.into_iter());
         let mut failed = StoreError::new("the cluster has no nodes").not_sent();
         loop {
-            let more = rest.next();
-            let limit = if more.is_some() { NEXT_NODE_AFTER } else { Duration::MAX };
-            asked.extend(more.map(shares));
-            match timeout(limit, asked.next()).await {
+            let next = rest.next();
+            let limit = if next.is_some() { NEXT_NODE_AFTER } else { Duration::MAX };
+            queries.extend(next.map(shares));
+            match timeout(limit, queries.next()).await {
                 Ok(Some(Ok(shares))) => return Ok(shares),
                 Ok(Some(Err(error))) => failed = error,
                 Ok(None) => return Err(failed),
@@ -82,7 +82,7 @@ impl Cluster {
 
     /// Replaces the map. A node that lost a slot has not notified the slot's waiters, so they ask
     /// again.
-    fn take_over(&self, shares: &[Share]) {
+    fn apply(&self, shares: &[Share]) {
         let mut owners = vec![None; usize::from(SLOTS)];
         let mut lost = Vec::new();
         let mut known = self.known();
@@ -92,7 +92,8 @@ impl Cluster {
                 Some(member) => member.clone(),
                 // No node is at an address that cannot be parsed.
                 None => {
-                    match members.get(address).cloned().map_or_else(|| self.meet(address), Ok) {
+                    match members.get(address).cloned().map_or_else(|| self.new_member(address), Ok)
+                    {
                         Ok(member) => member,
                         Err(_) => continue,
                     }
@@ -122,19 +123,19 @@ impl Cluster {
         self.version.fetch_add(1, Ordering::AcqRel);
         if !lost.is_empty() {
             // A slot's new master may have been a replica that lagged behind.
-            members.iter().for_each(|member| member.node.lower());
+            members.iter().for_each(|member| member.node.clear_raised());
         }
         lost.iter().for_each(|(slot, member)| member.notifications.missed_in(*slot));
-        left.iter().for_each(|(_, member)| member.is_left());
+        left.iter().for_each(|(_, member)| member.note_removed());
     }
 }
 
 async fn shares(member: Arc<Member>) -> Result<Vec<Share>, StoreError> {
-    let reply = member.ask::<Value>(redis::cmd("CLUSTER").arg("SLOTS")).await?;
-    let nonsense = || StoreError::new(format!("the map of {} makes no sense", member.address));
-    let mut shares = map::read(reply).ok_or_else(nonsense)?;
+    let reply = member.send_command::<Value>(redis::cmd("CLUSTER").arg("SLOTS")).await?;
+    let invalid = || StoreError::new(format!("{} sent an invalid slot map", member.address));
+    let mut shares = map::read(reply).ok_or_else(invalid)?;
     if shares.is_empty() {
-        return Err(StoreError::new(format!("{} knows of no slots", member.address)).not_sent());
+        return Err(StoreError::new(format!("{} reports no slots", member.address)).not_sent());
     }
     for share in &mut shares {
         share.address = member.complete(&share.address);
@@ -143,16 +144,16 @@ async fn shares(member: Arc<Member>) -> Result<Vec<Share>, StoreError> {
 }
 
 /// The right to run the refresh task, of which there is one. Released even if its runtime ends.
-struct Alone(Weak<Cluster>);
+struct RefreshGuard(Weak<Cluster>);
 
-impl Alone {
-    fn the_first(cluster: &Weak<Cluster>) -> Option<Self> {
+impl RefreshGuard {
+    fn try_begin(cluster: &Weak<Cluster>) -> Option<Self> {
         let first = !cluster.upgrade()?.refreshing.swap(true, Ordering::AcqRel);
         first.then(|| Self(cluster.clone()))
     }
 }
 
-impl Drop for Alone {
+impl Drop for RefreshGuard {
     fn drop(&mut self) {
         if let Some(cluster) = self.0.upgrade() {
             cluster.refreshing.store(false, Ordering::Release);

@@ -21,7 +21,7 @@ pub(in crate::engines::redis) struct ShardChannels(Mutex<State>);
 struct State {
     channels: HashMap<Address, ShardChannel>,
     /// The number of channels above which unneeded ones are searched.
-    most: usize,
+    cleanup_threshold: usize,
     /// Channels whose subscription this process is ending itself.
     leaving: HashSet<String>,
 }
@@ -38,7 +38,7 @@ struct ShardChannel {
 impl ShardChannels {
     /// Records that the claim needs the notifications of this slot. Returns whether the connection
     /// with the id `live` already receives them.
-    pub(super) fn need(&self, claim: &Arc<Claim>, slot: u16, live: u64) -> bool {
+    pub(super) fn add(&self, claim: &Arc<Claim>, slot: u16, live: u64) -> bool {
         let mut state = self.state();
         let channel = state.channels.entry((claim.token().subscriber(), slot)).or_default();
         // A claim that asks again is known already. Dropped claims are removed before the list
@@ -60,7 +60,7 @@ impl ShardChannels {
     /// Removes and returns the channels that no claim needs, if there are many.
     pub(super) fn take_unneeded(&self) -> Vec<String> {
         let mut state = self.state();
-        if state.channels.len() <= state.most.max(MAX_UNNEEDED) {
+        if state.channels.len() <= state.cleanup_threshold.max(MAX_UNNEEDED) {
             return Vec::new();
         }
         let mut unneeded = Vec::new();
@@ -72,7 +72,7 @@ impl ShardChannels {
             needed
         });
         // Search again at twice as many, so that a search costs little for each channel.
-        state.most = 2 * state.channels.len();
+        state.cleanup_threshold = 2 * state.channels.len();
         state.leaving.extend(unneeded.iter().cloned());
         unneeded
     }

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use super::super::connection_slot::{ConnectionSlot, LiveConnection};
 use super::super::node::until_demoted;
 use super::deletions::{Deletion, Deletions};
-use super::{Answer, Counter};
+use super::{CombinedReply, Counter};
 use crate::store::StoreError;
 
 /// The commands and deletions that callers have queued.
@@ -23,7 +23,7 @@ pub(super) struct Entries {
 pub(super) struct Entry {
     pub(super) command: Cmd,
     pub(super) counter: Option<Counter>,
-    pub(super) caller: oneshot::Sender<Result<Answer, StoreError>>,
+    pub(super) caller: oneshot::Sender<Result<CombinedReply, StoreError>>,
 }
 
 /// A pipeline. First the deletions, because a released lock may be acquired again; then the
@@ -38,9 +38,9 @@ pub(super) struct Combined {
 }
 
 struct Caller {
-    answer: oneshot::Sender<Result<Answer, StoreError>>,
+    sender: oneshot::Sender<Result<CombinedReply, StoreError>>,
     /// The index of its acquisition's counter, and its position among that counter's acquisitions.
-    number: Option<(usize, i64)>,
+    counter: Option<(usize, i64)>,
 }
 
 /// A counter, and how many acquisitions it counts.
@@ -66,29 +66,29 @@ impl Combined {
     ) -> Self {
         let mut combined = Self { deletions: Deletions::of(entries.deletions), ..Self::default() };
         combined.deletions.add_to(&mut combined.pipeline, &connection_slot.scripts);
-        for Entry { command, counter, caller: answer } in entries.commands {
-            if answer.is_closed() {
+        for Entry { command, counter, caller: sender } in entries.commands {
+            if sender.is_closed() {
                 continue;
             }
-            let number = match counter {
+            let counter = match counter {
                 Some((_, slot)) if !live.raised.is_raised(slot) => {
-                    answer.send(Ok(Answer { reply: Value::Nil, number: Value::Nil })).ok();
+                    sender.send(Ok(CombinedReply { reply: Value::Nil, counter: Value::Nil })).ok();
                     continue;
                 }
-                Some(counter) => Some(combined.number(counter)),
+                Some(counter) => Some(combined.add_acquisition(counter)),
                 None => None,
             };
             combined.pipeline.add_command(command);
-            combined.callers.push(Caller { answer, number });
+            combined.callers.push(Caller { sender, counter });
         }
         for Counted { name, count, .. } in &combined.counters {
-            combined.pipeline.add_command(count_by(name, *count));
+            combined.pipeline.add_command(increment_by(name, *count));
         }
         combined
     }
 
     /// Returns the index of the counter, and the position of one more acquisition in it.
-    fn number(&mut self, (name, slot): Counter) -> (usize, i64) {
+    fn add_acquisition(&mut self, (name, slot): Counter) -> (usize, i64) {
         // A pipeline has few counters: comparing them all is faster than a hash.
         let which = self.counters.iter().position(|counted| counted.slot == slot);
         let which = which.unwrap_or_else(|| {
@@ -104,47 +104,51 @@ impl Combined {
     }
 
     /// Sends the pipeline, and gives each caller its reply.
-    pub(super) async fn ask(self, connection_slot: Arc<ConnectionSlot>, live: Arc<LiveConnection>) {
+    pub(super) async fn send(
+        self,
+        connection_slot: Arc<ConnectionSlot>,
+        live: Arc<LiveConnection>,
+    ) {
         let mut connection = live.connection();
         let replies = connection.send_packed_commands(&self.pipeline, 0, self.pipeline.len());
         let replies = until_demoted(&connection_slot, &live.demotion, replies).await;
-        self.answer_all(connection_slot.note(&live, replies));
+        self.reply_all(connection_slot.note(&live, replies));
     }
 
-    fn answer_all(self, replies: Result<Vec<Value>, StoreError>) {
+    fn reply_all(self, replies: Result<Vec<Value>, StoreError>) {
         let Self { deletions, callers, counters, .. } = self;
         let mut replies = match replies {
             Ok(replies) => replies.into_iter(),
             Err(error) => {
                 deletions.fail(&error);
                 for caller in callers {
-                    caller.answer.send(Err(error.clone())).ok();
+                    caller.sender.send(Err(error.clone())).ok();
                 }
                 return;
             }
         };
-        deletions.answer_all(&mut replies);
+        deletions.reply_all(&mut replies);
         let last = replies.as_slice().get(callers.len()..).unwrap_or_default().to_vec();
         for (caller, reply) in callers.into_iter().zip(replies) {
-            let number = caller.number.map_or(Value::Nil, |(which, nth)| {
-                numbered(last.get(which).unwrap_or(&Value::Nil), counters[which].count - nth)
+            let counter = caller.counter.map_or(Value::Nil, |(which, nth)| {
+                counter_before(last.get(which).unwrap_or(&Value::Nil), counters[which].count - nth)
             });
             // A caller that gave up undoes its request.
-            caller.answer.send(Ok(Answer { reply, number })).ok();
+            caller.sender.send(Ok(CombinedReply { reply, counter })).ok();
         }
     }
 }
 
 /// Returns the value `before` steps before the last one, `Nil` if there is none, and an error
 /// unchanged.
-fn numbered(last: &Value, before: i64) -> Value {
+fn counter_before(last: &Value, before: i64) -> Value {
     match last {
         Value::Int(last) => last.checked_sub(before).map_or(Value::Nil, Value::Int),
         other => other.clone(),
     }
 }
 
-fn count_by(name: &str, count: i64) -> Cmd {
+fn increment_by(name: &str, count: i64) -> Cmd {
     let mut command = Cmd::with_capacity(3, name.len() + 16);
     command.arg("INCRBY").arg(name).arg(count);
     command
@@ -154,24 +158,24 @@ fn count_by(name: &str, count: i64) -> Cmd {
 mod tests {
     use super::*;
 
-    type ReplyReceiver = oneshot::Receiver<Result<Answer, StoreError>>;
+    type ReplyReceiver = oneshot::Receiver<Result<CombinedReply, StoreError>>;
 
     /// Returns callers whose counters belong to these slots.
     fn combined(of: &[Option<usize>]) -> (Combined, Vec<ReplyReceiver>) {
         let mut combined = Combined::default();
         let receiver = of.iter().map(|slot| {
-            let (answer, receiver) = oneshot::channel();
-            let number = slot.map(|slot| combined.number(("counter".into(), slot)));
-            combined.callers.push(Caller { answer, number });
+            let (sender, receiver) = oneshot::channel();
+            let counter = slot.map(|slot| combined.add_acquisition(("counter".into(), slot)));
+            combined.callers.push(Caller { sender, counter });
             receiver
         });
         let receiver = receiver.collect();
         (combined, receiver)
     }
 
-    fn answers(receiver: Vec<ReplyReceiver>) -> Vec<(Value, Value)> {
-        let answer = |mut receiver: ReplyReceiver| receiver.try_recv().unwrap().ok().unwrap();
-        receiver.into_iter().map(answer).map(|answer| (answer.reply, answer.number)).collect()
+    fn replies(receiver: Vec<ReplyReceiver>) -> Vec<(Value, Value)> {
+        let reply = |mut receiver: ReplyReceiver| receiver.try_recv().unwrap().ok().unwrap();
+        receiver.into_iter().map(reply).map(|reply| (reply.reply, reply.counter)).collect()
     }
 
     /// Red without: the difference from the last value, or the counter of each caller.
@@ -179,20 +183,20 @@ mod tests {
     fn each_acquisition_has_its_own_number_of_its_own_counter() {
         let (combined, receiver) = combined(&[Some(7), Some(3), None, Some(7)]);
         let sets = [Value::Okay, Value::Nil, Value::Int(1), Value::Okay];
-        let counts = [Value::Int(102), Value::Int(7)];
-        combined.answer_all(Ok(sets.iter().chain(&counts).cloned().collect()));
-        let numbers = [Value::Int(101), Value::Int(7), Value::Nil, Value::Int(102)];
-        assert_eq!(answers(receiver), sets.into_iter().zip(numbers).collect::<Vec<_>>());
+        let increments = [Value::Int(102), Value::Int(7)];
+        combined.reply_all(Ok(sets.iter().chain(&increments).cloned().collect()));
+        let counters = [Value::Int(101), Value::Int(7), Value::Nil, Value::Int(102)];
+        assert_eq!(replies(receiver), sets.into_iter().zip(counters).collect::<Vec<_>>());
     }
 
     /// Red without: the second `unwrap_or`, or the `unwrap_or_default` behind `get`.
     #[test]
     fn too_few_replies_are_no_acquisition() {
         let (combined, receiver) = combined(&[Some(0)]);
-        combined.answer_all(Ok(vec![Value::Okay]));
-        assert_eq!(answers(receiver), [(Value::Okay, Value::Nil)]);
+        combined.reply_all(Ok(vec![Value::Okay]));
+        assert_eq!(replies(receiver), [(Value::Okay, Value::Nil)]);
         let (none, mut receiver) = self::combined(&[Some(0)]);
-        none.answer_all(Ok(Vec::new()));
+        none.reply_all(Ok(Vec::new()));
         assert!(receiver.remove(0).try_recv().is_err());
     }
 
@@ -200,8 +204,8 @@ mod tests {
     #[test]
     fn a_number_that_leaves_no_room_for_the_others_is_no_number() {
         let (combined, receiver) = combined(&[Some(0), Some(0)]);
-        combined.answer_all(Ok(vec![Value::Okay, Value::Okay, Value::Int(i64::MIN)]));
-        let numbers = [Value::Nil, Value::Int(i64::MIN)];
-        assert_eq!(answers(receiver), numbers.map(|number| (Value::Okay, number)));
+        combined.reply_all(Ok(vec![Value::Okay, Value::Okay, Value::Int(i64::MIN)]));
+        let counters = [Value::Nil, Value::Int(i64::MIN)];
+        assert_eq!(replies(receiver), counters.map(|counter| (Value::Okay, counter)));
     }
 }

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::super::request;
 use super::super::scripts::Scripts;
-use super::Answer;
+use super::CombinedReply;
 use crate::store::{Claim, StoreError};
 
 /// A lock to delete, and the caller that waits for the reply.
@@ -18,7 +18,7 @@ pub(super) struct Deletion {
     pub(super) claim: Arc<Claim>,
     /// The slot of the lock. A cluster runs a script for the keys of one slot only.
     pub(super) slot: usize,
-    pub(super) caller: oneshot::Sender<Result<Answer, StoreError>>,
+    pub(super) caller: oneshot::Sender<Result<CombinedReply, StoreError>>,
 }
 
 /// The deletions of a pipeline, one run of the script for each slot.
@@ -49,12 +49,12 @@ impl Deletions {
     }
 
     /// Gives each caller its reply. Takes one reply for each run, and leaves those behind them.
-    pub(super) fn answer_all(self, replies: &mut impl Iterator<Item = Value>) {
+    pub(super) fn reply_all(self, replies: &mut impl Iterator<Item = Value>) {
         for (run, reply) in self.0.into_iter().zip(replies) {
             let mut deleted = each(run.len(), reply);
             for deletion in run {
                 let reply = deleted.next().unwrap_or(Value::Nil);
-                deletion.caller.send(Ok(Answer { reply, number: Value::Nil })).ok();
+                deletion.caller.send(Ok(CombinedReply { reply, counter: Value::Nil })).ok();
             }
         }
     }

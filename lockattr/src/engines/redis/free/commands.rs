@@ -6,89 +6,90 @@ use std::pin::pin;
 use redis::{Cmd, Pipeline, RedisResult, Value};
 
 use super::super::call::is_unknown;
-use super::super::combiner::{Answer as Combined, Caller};
+use super::super::combiner::{Caller, CombinedReply};
 use super::super::connection_slot::{ConnectionSlot, LiveConnection};
 use super::super::counters::Counters;
 use super::super::native::{Deleted, deletion, is_sent_on};
 use super::super::node::{Effect, Node, until_demoted};
-use super::super::replicas::{Answer, Replicas};
+use super::super::replicas::{Replicas, ReplicatedReply};
 use super::super::request::{self, millis};
-use super::number;
+use super::fencing_token;
 use crate::FencingToken;
 use crate::store::{AcquireRequest, ReleaseRequest, StoreError};
 
 /// The outcome of a pair of commands.
-pub(super) enum Taken {
+pub(super) enum PairOutcome {
     /// The claim holds the lock, with this fencing token, once enough replicas have it.
-    Granted(Answer<FencingToken>),
+    Granted(ReplicatedReply<FencingToken>),
     /// The script must decide. If the pair may have set the lock, an error of the script leaves it
     /// to be undone.
-    AskTheScript { may_have_set: bool },
+    NeedsScript { may_have_set: bool },
 }
 
 impl Node {
     /// Acquires a free lock with two commands. The counter `fence` gives the token.
-    pub(super) async fn take(
+    pub(super) async fn acquire(
         &self,
-        place: usize,
+        index: usize,
         (counters, slot): (&Counters, usize),
-        asked: &AcquireRequest,
+        request: &AcquireRequest,
         fence: Cow<'static, str>,
-    ) -> Result<Taken, StoreError> {
-        let connection_slot = self.connection_slot(place, Effect::Take);
+    ) -> Result<PairOutcome, StoreError> {
+        let connection_slot = self.connection_slot(index, Effect::Acquire);
         let live = connection_slot.get().await?;
         if !live.raised.is_raised(slot) {
-            return Ok(Taken::AskTheScript { may_have_set: false });
+            return Ok(PairOutcome::NeedsScript { may_have_set: false });
         }
-        let (seen, caller) = (counters.seen(slot), Caller::of(connection_slot, &live));
-        let [set, incremented, waited] = if caller.is_in_a_crowd() && !self.replicas.are_needed() {
-            let Combined { reply, number } = caller.ask(set(asked), Some((fence, slot))).await?;
-            [reply, number, Value::Nil]
+        let (seen, caller) = (counters.last_seen(slot), Caller::of(connection_slot, &live));
+        let [set, incremented, waited] = if caller.should_combine() && !self.replicas.are_needed() {
+            let CombinedReply { reply, counter } =
+                caller.send_combined(set(request), Some((fence, slot))).await?;
+            [reply, counter, Value::Nil]
         } else {
             // Boxed, like those below: otherwise every combined caller's future would include the
             // client's.
-            Box::pin(pair_alone(connection_slot, &live, &pair(asked, &fence, self.replicas)))
+            Box::pin(pair_alone(connection_slot, &live, &pair(request, &fence, self.replicas)))
                 .await?
         };
-        let Some(fencing) = number(&set, &incremented, seen) else {
+        let Some(fencing) = fencing_token(&set, &incremented, seen) else {
             let may_have_set = !matches!(set, Value::Nil | Value::ServerError(_));
             for reply in [set, incremented] {
-                live.raised.doubts(&reply);
+                live.raised.note_error(&reply);
             }
-            return Ok(Taken::AskTheScript { may_have_set });
+            return Ok(PairOutcome::NeedsScript { may_have_set });
         };
-        counters.saw(slot, fencing.counter());
+        counters.record(slot, fencing.counter());
         let waited = waited.extract_error().map(Some);
-        let answer = waited.and_then(|waited| self.replicas.answer(fencing, waited));
-        connection_slot.note(&live, answer).map(Taken::Granted)
+        let reply = waited.and_then(|waited| self.replicas.reply(fencing, waited));
+        connection_slot.note(&live, reply).map(PairOutcome::Granted)
     }
 
     /// Increments the counter `fence`; `None` if a script must raise it first.
     pub(super) async fn increment(
         &self,
-        place: usize,
+        index: usize,
         (counters, slot): (&Counters, usize),
         fence: &str,
     ) -> Result<Option<FencingToken>, StoreError> {
-        let connection_slot = self.connection_slot(place, Effect::Take);
+        let connection_slot = self.connection_slot(index, Effect::Acquire);
         let live = connection_slot.get().await?;
         if !live.raised.is_raised(slot) {
             return Ok(None);
         }
-        let (seen, caller) = (counters.seen(slot), Caller::of(connection_slot, &live));
+        let (seen, caller) = (counters.last_seen(slot), Caller::of(connection_slot, &live));
         let increment = increment(fence);
-        let incremented = if caller.is_in_a_crowd() {
-            caller.ask(increment, None).await?.reply
+        let incremented = if caller.should_combine() {
+            caller.send_combined(increment, None).await?.reply
         } else {
             let mut connection = live.connection();
             let incremented = Box::pin(connection.send_packed_command(&increment));
             connection_slot
                 .note(&live, until_demoted(connection_slot, &live.demotion, incremented).await)?
         };
-        let fencing = number(&Value::Okay, &incremented, seen);
+        let fencing = fencing_token(&Value::Okay, &incremented, seen);
         match fencing {
-            Some(fencing) => counters.saw(slot, fencing.counter()),
-            None => live.raised.doubts(&incremented),
+            Some(fencing) => counters.record(slot, fencing.counter()),
+            None => live.raised.note_error(&incremented),
         }
         Ok(fencing)
     }
@@ -97,28 +98,28 @@ impl Node {
     /// script.
     pub(super) async fn delete(
         &self,
-        (place, slot): (usize, usize),
-        releasing: &ReleaseRequest,
+        (index, slot): (usize, usize),
+        release: &ReleaseRequest,
     ) -> Result<Deleted, StoreError> {
-        let connection_slot = self.connection_slot(place, Effect::Free);
+        let connection_slot = self.connection_slot(index, Effect::Release);
         let live = connection_slot.get().await?;
         let caller = Caller::of(connection_slot, &live);
         if let Some(native) = &live.native
-            && let Some(command) = native.command(releasing)
+            && let Some(command) = native.command(release)
         {
             let deleted = native.read(caller.send(command).await?);
             if let Some(deleted) = connection_slot.note(&live, deleted)? {
                 return Ok(deleted);
             }
         }
-        if caller.is_in_a_crowd() {
-            let deleted = caller.delete(releasing.claim.clone(), slot).await?;
+        if caller.should_combine() {
+            let deleted = caller.delete(release.claim.clone(), slot).await?;
             // An error may be about the lock of another caller.
             if let Ok(deleted) = deleted {
                 return connection_slot.note(&live, Ok(deletion(&deleted)));
             }
         }
-        let script = || request::delete(&connection_slot.scripts, &[&releasing.claim]);
+        let script = || request::delete(&connection_slot.scripts, &[&release.claim]);
         let deleted = match caller.send(script().into_command()).await? {
             Err(error) if is_unknown(&error) => Box::pin(caller.load_and_send(script())).await?,
             deleted => deleted,
@@ -143,12 +144,12 @@ async fn pair_alone(
 }
 
 /// Returns the command that acquires a free lock.
-fn set(asked: &AcquireRequest) -> Cmd {
-    let claim = &asked.claim;
+fn set(request: &AcquireRequest) -> Cmd {
+    let claim = &request.claim;
     let (name, value) = (claim.key().name(), claim.value());
     // With capacity for all arguments.
     let mut set = Cmd::with_capacity(6, name.len() + value.len() + 32);
-    set.arg("SET").arg(name).arg(value).arg("NX").arg("PX").arg(millis(asked.ttl));
+    set.arg("SET").arg(name).arg(value).arg("NX").arg("PX").arg(millis(request.ttl));
     set
 }
 
@@ -160,9 +161,9 @@ fn increment(fence: &str) -> Cmd {
 }
 
 /// Returns the commands that acquire a lock: `SET`, `INCR`, and `WAIT` if replicas are needed.
-fn pair(asked: &AcquireRequest, fence: &str, replicas: Replicas) -> Pipeline {
+fn pair(request: &AcquireRequest, fence: &str, replicas: Replicas) -> Pipeline {
     let mut pair = redis::pipe();
-    pair.add_command(set(asked)).add_command(increment(fence));
+    pair.add_command(set(request)).add_command(increment(fence));
     replicas.wait(&mut pair);
     pair
 }
@@ -170,7 +171,7 @@ fn pair(asked: &AcquireRequest, fence: &str, replicas: Replicas) -> Pipeline {
 /// Reads the reply of `delete.lua`.
 fn read(deleted: RedisResult<Value>) -> RedisResult<Deleted> {
     match deleted {
-        Err(error) if is_sent_on(&error) => Ok(Deleted::AskTheScript),
+        Err(error) if is_sent_on(&error) => Ok(Deleted::NeedsScript),
         deleted => deleted.map(|deleted| deletion(&deleted)),
     }
 }

@@ -30,7 +30,7 @@ impl Sentinels {
                 name: self.name.clone(),
                 limit: self.limit,
                 heartbeat: self.heartbeat,
-                heard: Notify::new(),
+                changed: Notify::new(),
             };
             runtime.spawn(follower.run(self.clients.clone())).abort_handle()
         });
@@ -50,7 +50,7 @@ struct Follower {
     name: String,
     limit: Duration,
     heartbeat: Duration,
-    heard: Notify,
+    changed: Notify,
 }
 
 impl Follower {
@@ -58,7 +58,7 @@ impl Follower {
         let listeners = join_all(clients.iter().map(|client| self.listen(client)));
         tokio::select! {
             _ = listeners => {}
-            () = self.look() => {}
+            () = self.poll() => {}
         }
     }
 
@@ -72,13 +72,13 @@ impl Follower {
             };
             if let Ok(Ok(listener)) = timeout(self.limit, connecting).await {
                 // Earlier messages are unknown.
-                self.heard.notify_one();
+                self.changed.notify_one();
                 let mut messages = listener.into_on_message();
                 while let Some(message) = messages.next().await {
                     let text: String = message.get_payload().unwrap_or_default();
                     // The name is the first word; there may be other masters.
                     if text.strip_prefix(&self.name).is_some_and(|rest| rest.starts_with(' ')) {
-                        self.heard.notify_one();
+                        self.changed.notify_one();
                     }
                 }
             }
@@ -88,12 +88,12 @@ impl Follower {
 
     /// Queries all sentinels when one has sent a message: that one alone may have learnt late of a
     /// failover before the last. Also queries them regularly, in case a message was lost.
-    async fn look(&self) {
+    async fn poll(&self) {
         loop {
-            let _heard_or_not = timeout(self.heartbeat, self.heard.notified()).await;
+            let _changed_or_not = timeout(self.heartbeat, self.changed.notified()).await;
             let Some(sentinels) = self.sentinels.upgrade() else { return };
-            if let Err(error) = sentinels.ask().await {
-                tracing::debug!(%error, "the sentinels do not say which server is the master");
+            if let Err(error) = sentinels.query().await {
+                tracing::debug!(%error, "the sentinels do not report the master");
             }
         }
     }

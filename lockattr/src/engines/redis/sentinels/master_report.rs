@@ -8,7 +8,7 @@ pub(super) struct MasterReport {
     pub(super) host: String,
     pub(super) port: u16,
     /// The number of the query.
-    pub(super) asked: u64,
+    pub(super) query: u64,
 }
 
 impl MasterReport {
@@ -19,20 +19,20 @@ impl MasterReport {
 
     /// Returns the true one of several replies to one query: every failover has a higher epoch than
     /// all before, and needs a majority of the sentinels.
-    pub(super) fn newest(answers: impl IntoIterator<Item = Self>) -> Option<Self> {
-        answers.into_iter().max_by_key(|told| told.epoch)
+    pub(super) fn newest(reports: impl IntoIterator<Item = Self>) -> Option<Self> {
+        reports.into_iter().max_by_key(|report| report.epoch)
     }
 
     /// Returns what is known after `report`, or `None` if the report is out of date. A minority
     /// that knows less than before is cut off from the others; a majority that does was set up
     /// anew.
-    pub(super) fn after(known: Option<&Self>, report: Self, most: bool) -> Option<Self> {
+    pub(super) fn after(known: Option<&Self>, report: Self, is_majority: bool) -> Option<Self> {
         let Some(known) = known else { return Some(report) };
-        if report.epoch < known.epoch && !most {
+        if report.epoch < known.epoch && !is_majority {
             return None;
         }
         // Replies to an earlier query may come later; they count if they know more.
-        let later = report.epoch > known.epoch || report.asked > known.asked;
+        let later = report.epoch > known.epoch || report.query > known.query;
         Some(if later { report } else { known.clone() })
     }
 }
@@ -41,14 +41,14 @@ impl MasterReport {
 mod tests {
     use super::MasterReport;
 
-    fn report(epoch: u64, asked: u64) -> MasterReport {
-        MasterReport { epoch, host: format!("epoch-{epoch}"), port: 6379, asked }
+    fn report(epoch: u64, query: u64) -> MasterReport {
+        MasterReport { epoch, host: format!("epoch-{epoch}"), port: 6379, query }
     }
 
     #[test]
     fn the_last_failover_is_believed_however_many_have_not_heard_of_it() {
-        let answers = [report(3, 1), report(4, 1), report(3, 1)];
-        assert_eq!(MasterReport::newest(answers), Some(report(4, 1)));
+        let reports = [report(3, 1), report(4, 1), report(3, 1)];
+        assert_eq!(MasterReport::newest(reports), Some(report(4, 1)));
         assert_eq!(MasterReport::newest([]), None);
     }
 
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn an_address_of_version_six_is_written_in_brackets() {
-        let told = MasterReport { host: "::1".into(), ..report(1, 1) };
-        assert_eq!(told.address(), "[::1]:6379");
+        let report = MasterReport { host: "::1".into(), ..report(1, 1) };
+        assert_eq!(report.address(), "[::1]:6379");
     }
 }

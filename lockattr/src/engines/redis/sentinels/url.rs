@@ -11,7 +11,7 @@ use url::Url;
 
 use super::Sentinels;
 use crate::Error;
-use crate::engines::redis::config::{client, makes_no_sense};
+use crate::engines::redis::config::{client, invalid_url};
 use crate::engines::redis::tls::Tls;
 use crate::lock::settings::ServerSettings;
 
@@ -29,7 +29,7 @@ impl Sentinels {
         tls: Tls,
     ) -> Result<Arc<Self>, Error> {
         let setting =
-            |contended| own.iter().find(|(name, _)| *name == contended).map(|(_, value)| *value);
+            |option| own.iter().find(|(name, _)| *name == option).map(|(_, value)| *value);
         let name = master_name(&urls[0])?;
         let database: u32 = setting("db").unwrap_or("0").parse().map_err(|_| {
             refused("`db` in the URL is not a whole number in range: leave it out for 0")
@@ -55,7 +55,7 @@ impl Sentinels {
                 .and_then(|()| sentinel.set_port(Some(url.port().unwrap_or(PORT))));
             set.map_err(|()| refused("a host of the URL cannot be read"))?;
             let client = client(sentinel, ProtocolVersion::RESP2, &tls);
-            clients.push(client.map_err(|error| makes_no_sense(address, &error))?);
+            clients.push(client.map_err(|error| invalid_url(address, &error))?);
         }
         Ok(Arc::new(Self {
             clients,
@@ -66,7 +66,7 @@ impl Sentinels {
             // The other half is for the connection to the master.
             limit: timing.connect_timeout / 2,
             heartbeat: timing.heartbeat,
-            asked: AtomicU64::new(0),
+            queries: AtomicU64::new(0),
             master_report: watch::Sender::new(None),
             followers: HashMap::new().into(),
         }))
@@ -85,7 +85,7 @@ fn master_name(url: &Url) -> Result<String, Error> {
     let path = url.path().strip_prefix('/').unwrap_or_default();
     if path.is_empty() || path.contains('/') {
         return Err(refused(
-            "behind the sentinels' hosts there must be the master's name, and only that: write it \
+            "after the sentinels' hosts, the URL names the master and nothing else: write it \
              like `redis+sentinel://h1,h2,h3/master-name`",
         ));
     }

@@ -9,17 +9,17 @@ use crate::store::{AnyStore, MemoryStore, RedlockStore};
 async fn a_number_beyond_its_own_is_not_promised() {
     let here = Fixture::new();
     let claim = here.claim(&["a"]);
-    let answer = here.asks(&claim).await.unwrap();
-    let AcquireOutcome::Acquired { fencing, .. } = answer else { panic!("{answer:?}") };
+    let outcome = here.acquire(&claim).await.unwrap();
+    let AcquireOutcome::Acquired { fencing, .. } = outcome else { panic!("{outcome:?}") };
     let renew = async |fence| {
         let renewal = RenewRequest::new(claim.clone(), TTL).fenced(fence);
         here.store.renew(&[renewal]).await.remove(0)
     };
     assert_eq!(renew(fencing).await.unwrap(), RenewOutcome::Renewed);
     renew(FencingToken::from_counter(fencing.counter() + 1)).await.unwrap_err();
-    assert_eq!(here.renews(&claim).await.unwrap(), RenewOutcome::Renewed);
-    assert_eq!(here.releases(&claim).await.unwrap(), ReleaseOutcome::Released);
-    here.nothing_is_left();
+    assert_eq!(here.renew(&claim).await.unwrap(), RenewOutcome::Renewed);
+    assert_eq!(here.release(&claim).await.unwrap(), ReleaseOutcome::Released);
+    here.assert_nothing_left();
 }
 
 #[tokio::test(start_paused = true)]

@@ -23,7 +23,7 @@ pub(super) enum Fate {
     /// It is executed when notified.
     Late(Arc<Notify>),
     /// It is executed, and answered when notified.
-    AnsweredLate(Arc<Notify>),
+    RepliedLate(Arc<Notify>),
 }
 
 /// The state of the servers; cheap to clone.
@@ -44,7 +44,7 @@ struct State {
 struct StoredEntry {
     entry: Entry,
     value: String,
-    number: u64,
+    counter: u64,
 }
 
 impl Servers {
@@ -63,28 +63,28 @@ impl Servers {
     }
 
     /// Sets the fate of the next request of this name.
-    pub(super) fn next(&self, question: &'static str, fate: Fate) {
-        self.state().fates.entry(question).or_default().push_back(fate);
+    pub(super) fn next(&self, operation: &'static str, fate: Fate) {
+        self.state().fates.entry(operation).or_default().push_back(fate);
     }
 
     /// Delays the next request of this name until the result is notified.
-    pub(super) fn late(&self, question: &'static str) -> Arc<Notify> {
-        let told = Arc::<Notify>::default();
-        self.next(question, Fate::Late(told.clone()));
-        told
+    pub(super) fn late(&self, operation: &'static str) -> Arc<Notify> {
+        let gate = Arc::<Notify>::default();
+        self.next(operation, Fate::Late(gate.clone()));
+        gate
     }
 
     /// The same, but delays only the reply.
-    pub(super) fn answered_late(&self, question: &'static str) -> Arc<Notify> {
-        let told = Arc::<Notify>::default();
-        self.next(question, Fate::AnsweredLate(told.clone()));
-        told
+    pub(super) fn reply_late(&self, operation: &'static str) -> Arc<Notify> {
+        let gate = Arc::<Notify>::default();
+        self.next(operation, Fate::RepliedLate(gate.clone()));
+        gate
     }
 
     /// The tokens of the entries in this queue.
     pub(super) fn queue(&self, name: &str) -> Vec<OwnerToken> {
-        let kept = self.entries(name);
-        kept.iter().map(|entry| entry.token).collect()
+        let stored = self.entries(name);
+        stored.iter().map(|entry| entry.token).collect()
     }
 
     /// Removes an entry by hand.
@@ -105,8 +105,8 @@ impl Servers {
 
     fn entries(&self, name: &str) -> Vec<Entry> {
         let state = self.state();
-        let kept = state.queues.get(name).into_iter().flatten();
-        kept.map(|kept| kept.entry.clone()).collect()
+        let stored = state.queues.get(name).into_iter().flatten();
+        stored.map(|stored| stored.entry.clone()).collect()
     }
 
     fn session(&self) -> u64 {
@@ -118,32 +118,32 @@ impl Servers {
     }
 
     /// Executes a request with the fate that the test set.
-    async fn asked<T>(
+    async fn request<T>(
         &self,
-        question: &'static str,
-        done: impl FnOnce(&mut State) -> T,
+        operation: &'static str,
+        apply: impl FnOnce(&mut State) -> T,
     ) -> Result<T, StoreError> {
-        let fate = self.state().fates.get_mut(question).and_then(VecDeque::pop_front);
-        let done = || {
-            let answer = done(&mut self.state());
+        let fate = self.state().fates.get_mut(operation).and_then(VecDeque::pop_front);
+        let apply = || {
+            let outcome = apply(&mut self.state());
             self.changed.send_replace(());
-            answer
+            outcome
         };
         match fate {
-            None => Ok(done()),
+            None => Ok(apply()),
             Some(Fate::Lost) => {
-                done();
-                Err(StoreError::new("no answer"))
+                apply();
+                Err(StoreError::new("no reply"))
             }
             Some(Fate::NotSent) => Err(StoreError::new("no connection").not_sent()),
-            Some(Fate::Late(told)) => {
-                told.notified().await;
-                Ok(done())
+            Some(Fate::Late(gate)) => {
+                gate.notified().await;
+                Ok(apply())
             }
-            Some(Fate::AnsweredLate(told)) => {
-                let answer = done();
-                told.notified().await;
-                Ok(answer)
+            Some(Fate::RepliedLate(gate)) => {
+                let outcome = apply();
+                gate.notified().await;
+                Ok(outcome)
             }
         }
     }
@@ -165,7 +165,7 @@ pub(super) struct FakeRecipe {
 
 impl fmt::Debug for FakeRecipe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Fake")
+        f.write_str("FakeRecipe")
     }
 }
 
@@ -176,32 +176,37 @@ impl State {
 
     /// Whether this entry is in the queue.
     fn is_there(&mut self, key: &LockKey, entry: &Entry) -> bool {
-        self.queue(key).iter().any(|kept| kept.entry == *entry)
+        self.queue(key).iter().any(|stored| stored.entry == *entry)
     }
 
     fn enter(&mut self, entry: &NewEntry<'_>) -> Entered {
         self.last += 1;
-        let (number, session) = (self.last, self.session);
+        let (counter, session) = (self.last, self.session);
         let NewEntry { keys, token, sharing, value } = *entry;
         for key in keys {
-            let (several, id) = (keys.len() > 1, number.to_string().into());
-            let entry = Entry { sequence: number, token, sharing, several, id };
-            self.queue(key).push(StoredEntry { entry, value: value.into(), number });
+            let (several, id) = (keys.len() > 1, counter.to_string().into());
+            let entry = Entry { sequence: counter, token, sharing, several, id };
+            self.queue(key).push(StoredEntry { entry, value: value.into(), counter });
         }
-        Entered { session, number, queues: self.queues_of(keys) }
+        Entered { session, counter, queues: self.queues_of(keys) }
     }
 
     /// Returns what the claim already has, if that is an entry in each of its queues.
     fn adopt(&mut self, entry: &NewEntry<'_>) -> Option<Entered> {
-        let mut number = None;
+        let mut counter = None;
         for key in entry.keys {
-            number = Some(self.queue(key).iter().find(|it| it.entry.token == entry.token)?.number);
+            counter =
+                Some(self.queue(key).iter().find(|it| it.entry.token == entry.token)?.counter);
         }
-        Some(Entered { session: self.session, number: number?, queues: self.queues_of(entry.keys) })
+        Some(Entered {
+            session: self.session,
+            counter: counter?,
+            queues: self.queues_of(entry.keys),
+        })
     }
 
     fn queues_of(&mut self, keys: &[LockKey]) -> Vec<Vec<Entry>> {
-        let queue = |key| self.queue(key).iter().map(|kept| kept.entry.clone()).collect();
+        let queue = |key| self.queue(key).iter().map(|stored| stored.entry.clone()).collect();
         keys.iter().map(queue).collect()
     }
 
@@ -210,9 +215,9 @@ impl State {
         for (nth, key) in held.keys.iter().enumerate() {
             let queue = self.queue(key);
             let before = queue.len();
-            queue.retain(|kept| match held.entries.get(nth) {
-                Some(entry) => kept.entry != *entry,
-                None => kept.entry.token != held.token,
+            queue.retain(|stored| match held.entries.get(nth) {
+                Some(entry) => stored.entry != *entry,
+                None => stored.entry.token != held.token,
             });
             all &= queue.len() < before;
         }
@@ -226,12 +231,12 @@ impl LockRecipe for FakeRecipe {
             Some(found) => found,
             None => state.enter(entry),
         };
-        self.servers.asked("enter", enter).await
+        self.servers.request("enter", enter).await
     }
 
     async fn queue(&self, key: &LockKey) -> Result<Vec<Entry>, StoreError> {
         let queue = |state: &mut State| state.queues_of(std::slice::from_ref(key)).remove(0);
-        self.servers.asked("line", queue).await
+        self.servers.request("queue", queue).await
     }
 
     async fn latest_queue(&self, key: &LockKey) -> Result<Vec<Entry>, StoreError> {
@@ -239,22 +244,22 @@ impl LockRecipe for FakeRecipe {
     }
 
     async fn queues(&self, _prefix: &str) -> Result<Vec<LockQueue>, StoreError> {
-        Err(StoreError::new("nobody asks for them"))
+        Err(StoreError::new("these tests list no locks"))
     }
 
     async fn value(&self, key: &LockKey, entry: &Entry) -> Result<Option<EntryValue>, StoreError> {
         let value = |state: &mut State| {
-            let kept = state.queue(key).iter().find(|kept| kept.entry == *entry)?;
-            Some(EntryValue { value: kept.value.clone(), number: kept.number })
+            let stored = state.queue(key).iter().find(|stored| stored.entry == *entry)?;
+            Some(EntryValue { value: stored.value.clone(), counter: stored.counter })
         };
-        self.servers.asked("value", value).await
+        self.servers.request("value", value).await
     }
 
-    async fn gone(&self, key: &LockKey, entry: &Entry) {
+    async fn wait_until_gone(&self, key: &LockKey, entry: &Entry) {
         self.servers.until(|| !self.servers.state().is_there(key, entry)).await;
     }
 
-    async fn grown(&self, key: &LockKey, seen: &[Entry]) {
+    async fn wait_until_grown(&self, key: &LockKey, seen: &[Entry]) {
         let grown = || self.servers.entries(key.name()).iter().any(|entry| !seen.contains(entry));
         self.servers.until(grown).await;
     }
@@ -267,7 +272,7 @@ impl LockRecipe for FakeRecipe {
             };
             held.iter().map(&mut there).collect::<Vec<_>>()
         };
-        match self.servers.asked("confirm", confirm).await {
+        match self.servers.request("confirm", confirm).await {
             Ok(there) => there.into_iter().map(Ok).collect(),
             Err(error) => vec![Err(error); held.len()],
         }
@@ -275,13 +280,13 @@ impl LockRecipe for FakeRecipe {
 
     async fn leave(&self, held: &[ClaimEntries<'_>]) -> Vec<Result<bool, StoreError>> {
         let leave = |state: &mut State| held.iter().map(|it| state.leave(it)).collect::<Vec<_>>();
-        match self.servers.asked("leave", leave).await {
+        match self.servers.request("leave", leave).await {
             Ok(left) => left.into_iter().map(Ok).collect(),
             Err(error) => vec![Err(error); held.len()],
         }
     }
 
-    async fn ended(&self, session: u64) {
+    async fn wait_until_ended(&self, session: u64) {
         self.servers.until(|| self.servers.session() != session).await;
     }
 
@@ -289,7 +294,7 @@ impl LockRecipe for FakeRecipe {
         false
     }
 
-    fn keeps_for(&self) -> Duration {
+    fn max_ttl(&self) -> Duration {
         Duration::from_secs(3600)
     }
 

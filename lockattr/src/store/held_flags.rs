@@ -2,11 +2,11 @@
 
 /// Whether each claim still has its locks. Only `0` means a lost lock; any other character is an
 /// error.
-pub(crate) fn held_each(answers: &[u8]) -> Option<Vec<bool>> {
-    let held = |answer: &u8| match answer {
+pub(crate) fn held_each(flags: &[u8]) -> Option<Vec<bool>> {
+    let held = |flag: &u8| match flag {
         b'1' => Some(true),
         b'0' => Some(false),
         _ => None,
     };
-    answers.iter().map(held).collect()
+    flags.iter().map(held).collect()
 }
