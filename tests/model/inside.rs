@@ -1,6 +1,6 @@
 //! Counts the tasks that are inside at the same time, and fails if they exclude each other.
 
-use crate::sync::{Mutex, PoisonError};
+use crate::sync::Mutex;
 
 /// The tasks that are inside something: one alone, or several together.
 pub(crate) struct Inside(Mutex<Now>);
@@ -33,11 +33,11 @@ impl Inside {
 
     /// The greatest number of tasks that were inside together.
     pub(crate) fn most_together(&self) -> u32 {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).most_together
+        self.0.lock().most_together
     }
 
     fn change(&self, change: impl FnOnce(&mut Now)) {
-        let mut now = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut now = self.0.lock();
         change(&mut now);
         now.most_together = now.most_together.max(now.together);
         assert!(now.alone == 0 || now.alone + now.together == 1, "two owners");

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::explore::{Ends, Waits};
 use crate::inside::Inside;
-use crate::sync::{Arc, Instant, Mutex, PoisonError, oneshot};
+use crate::sync::{Arc, Instant, Mutex, oneshot};
 use crate::wait_queue::{self, Joined, Limits, Next, Received};
 
 pub(crate) const NAME: &str = "the one lock";
@@ -144,7 +144,7 @@ impl World {
     /// Asks the store until it grants the lock.
     pub(crate) fn ask(self: &Arc<Self>, ahead: Head, contended: bool) -> Lock {
         let told = {
-            let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut store = self.store.lock();
             if mem::replace(&mut store.taken, true) {
                 let (sender, told) = oneshot::channel();
                 store.waiting.push_back(sender);
@@ -207,7 +207,7 @@ impl World {
 
     fn give_back(&self) {
         let told = {
-            let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut store = self.store.lock();
             assert!(store.taken, "given back twice");
             self.log(|log| log.returns += 1);
             let told = store.waiting.pop_front();
@@ -220,11 +220,11 @@ impl World {
     }
 
     fn contended<R>(&self, note: impl FnOnce(&mut Wanted) -> R) -> R {
-        note(&mut self.contended.lock().unwrap_or_else(PoisonError::into_inner))
+        note(&mut self.contended.lock())
     }
 
     fn log<R>(&self, note: impl FnOnce(&mut Log) -> R) -> R {
-        note(&mut self.log.lock().unwrap_or_else(PoisonError::into_inner))
+        note(&mut self.log.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 }
 
@@ -316,7 +316,7 @@ impl Drop for World {
             self.give_back();
         }
         self.log(|log| assert_eq!(log.grants, log.returns, "granted as often as given back"));
-        let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        let store = self.store.lock();
         assert!(!store.taken && store.waiting.is_empty(), "the lock is lost");
         assert!(self.lines.try_join(NAME).is_some(), "a line is left that nobody stands in");
         let mut had_it: Vec<char> =

@@ -6,8 +6,8 @@ mod semaphore;
 
 use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::ops::Add;
-pub(crate) use std::sync::{Arc, MutexGuard, PoisonError};
-use std::sync::{LockResult, TryLockError};
+use std::sync::TryLockError;
+pub(crate) use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 pub(crate) use semaphore::Semaphore;
@@ -33,16 +33,16 @@ impl<T> Mutex<T> {
         Self { at: Object::new(), value: std::sync::Mutex::new(value) }
     }
 
-    pub(crate) fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         step_at(self.at);
         self.lock_in_the_same_step()
     }
 
     /// For use inside the section of another mutex.
-    fn lock_in_the_same_step(&self) -> LockResult<MutexGuard<'_, T>> {
+    fn lock_in_the_same_step(&self) -> MutexGuard<'_, T> {
         match self.value.try_lock() {
-            Ok(guard) => Ok(guard),
-            Err(TryLockError::Poisoned(poisoned)) => Err(poisoned),
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => panic!("locked again by who has locked it"),
         }
     }

@@ -2,10 +2,11 @@
 
 mod locks;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use tokio::time::Instant;
 
+use crate::platform::sync::Mutex;
 use crate::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, Notification, OwnerToken, ReleaseOutcome,
     ReleaseRequest, RenewOutcome, RenewRequest, Store, StoreError, Subscriber, Subscribers,
@@ -56,7 +57,7 @@ impl MemoryStore {
         let mut notifier = Notifier { store: self, now: Instant::now(), messages: Vec::new() };
         let changed = {
             // No panic can leave this half-changed, so a poisoned mutex is safe to use.
-            let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut locks = self.locks.lock();
             change(&mut locks, &mut notifier)
         };
         for message in notifier.messages {

@@ -3,12 +3,13 @@
 //! plus one, and needs no request to the store.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use tokio::time::Instant;
 
 use crate::FencingToken;
 use crate::lease::LeaseState;
+use crate::platform::sync::{Mutex, MutexGuard};
 use crate::store::Sharing;
 
 /// With more permits than this, the process does not check whether it has all, and requests each
@@ -71,7 +72,7 @@ impl Permits {
 
     fn locks(&self) -> MutexGuard<'_, HashMap<Box<str>, KeyPermits>> {
         // No code inside can panic half-way, so a poisoned lock is still valid.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 use std::ops::Deref;
-use std::sync::{PoisonError, RwLock};
 
 use once_cell::sync::{Lazy, OnceCell};
 
 use tokio::task::futures::TaskLocalFuture;
 
+use crate::platform::sync::RwLock;
 use crate::{Error, LockManager};
 
 static DEFAULT: OnceCell<Installed> = OnceCell::new();
@@ -68,7 +68,7 @@ pub(crate) fn install(manager: LockManager) -> Result<(), Error> {
 }
 
 pub(crate) fn install_as(name: &str, manager: LockManager) -> Result<(), Error> {
-    let mut named = NAMED.write().unwrap_or_else(PoisonError::into_inner);
+    let mut named = NAMED.write();
     if named.get(name).is_some_and(LockManager::is_of_this_process) {
         let message = format!("a manager is already installed as `{name}`: choose another name");
         return Err(Error::InvalidOptions(message));
@@ -107,7 +107,7 @@ pub(crate) fn named_manager(name: &str) -> Result<LockManager, Error> {
     if let Some(scope) = scoped().filter(|scope| scope.has_all_names) {
         return Ok(scope.manager);
     }
-    let named = NAMED.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+    let named = NAMED.read().get(name).cloned();
     // After the lock on `NAMED` is released: a subscriber of this event may install a manager.
     named.ok_or_else(|| {
         tracing::error!(name, "no lock manager is installed under this name");

@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use tokio::time::Instant;
 
@@ -15,6 +15,7 @@ use super::LockManager;
 use crate::hold::chain;
 use crate::lock::options::ResolvedOptions;
 use crate::lock::site::Site;
+use crate::platform::sync::{Mutex, MutexGuard};
 
 /// Two lock orders that may end in a deadlock, with their code locations.
 ///
@@ -134,7 +135,7 @@ impl LockOrder {
 
     fn observed(&self) -> MutexGuard<'_, ObservedOrders> {
         // No code inside can panic half-way.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

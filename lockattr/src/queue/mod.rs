@@ -20,9 +20,7 @@ use std::collections::hash_map::{Entry, HashMap};
 use std::hash::BuildHasher;
 use std::time::Duration;
 
-use crate::platform::sync::{
-    Arc, Instant, Mutex, MutexGuard, NameHasher, PoisonError, SHARDS, oneshot,
-};
+use crate::platform::sync::{Arc, Instant, Mutex, MutexGuard, NameHasher, SHARDS, oneshot};
 use handoff::PendingHandoff;
 pub(crate) use handoff::{PICK_UP_TIMEOUT, SelectedWaiter, Unclaimed};
 pub(crate) use head::{Head, Next, SharedHead};
@@ -482,7 +480,7 @@ impl<W, T, K> WaitQueues<W, T, K> {
 
 fn locked<W, T, K>(shard: &Shard<W, T, K>) -> MutexGuard<'_, ByName<W, T, K>> {
     // No panic can leave this half-changed, so a poisoned mutex is safe to use.
-    shard.lock().unwrap_or_else(PoisonError::into_inner)
+    shard.lock()
 }
 
 fn take_cached<W, T, K>(

@@ -1,10 +1,11 @@
 //! What a claim notes that asks several servers of which each decides for itself (Redlock): it asks each time as
 //! another owner, and knows which servers have answered its release.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Claim;
+use crate::platform::sync::{Mutex, MutexGuard};
 
 /// The attempts of a claim.
 #[derive(Default)]
@@ -29,7 +30,7 @@ struct State {
 impl Attempts {
     fn state(&self) -> MutexGuard<'_, State> {
         // Nothing in there can panic half-way, so a poisoned lock is still good.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -7,13 +7,14 @@
 //! wanted NAME                                 other claims wait for this lock
 //! ```
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::{Grant, MAX_RECHECK, OwnerToken, Subscriber, Subscribers};
 use crate::FencingToken;
+use crate::platform::sync::{Mutex, MutexGuard};
 
 /// The subscribers, and what is known of the clock of the server that notifies them.
 #[derive(Debug, Default)]
@@ -121,7 +122,7 @@ impl Notifications {
     }
 
     fn clock(&self) -> MutexGuard<'_, Option<ServerClock>> {
-        self.clock.lock().unwrap_or_else(PoisonError::into_inner)
+        self.clock.lock()
     }
 }
 

@@ -7,7 +7,6 @@
 #![cfg_attr(not(feature = "redis"), allow(dead_code))]
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -17,6 +16,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::StoreError;
+use crate::platform::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// How long a failure to connect is returned to later callers.
 pub(crate) const FAILURE_CACHED_FOR: Duration = Duration::from_millis(50);
@@ -153,11 +153,11 @@ impl<K: Copy + PartialEq, C: Clone> Slots<K, C> {
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Vec<(K, Slot<C>)>> {
-        self.slots.write().unwrap_or_else(PoisonError::into_inner)
+        self.slots.write()
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Vec<(K, Slot<C>)>> {
-        self.slots.read().unwrap_or_else(PoisonError::into_inner)
+        self.slots.read()
     }
 }
 

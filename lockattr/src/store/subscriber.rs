@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use crate::FencingToken;
 use crate::lock::token::OwnerToken;
 use crate::platform::entropy::random_bits;
+use crate::platform::sync::{Mutex, MutexGuard};
 use crate::platform::sync::{NameHasher, SHARDS};
 
 /// Receives the notifications of a manager's claims.
@@ -250,7 +251,7 @@ impl Subscriber {
 
 fn locked(shard: &Shard) -> MutexGuard<'_, HashMap<OwnerToken, Arc<Slot>, NameHasher>> {
     // No panic can leave this half-changed, so a poisoned mutex is safe to use.
-    shard.lock().unwrap_or_else(PoisonError::into_inner)
+    shard.lock()
 }
 
 impl fmt::Debug for Subscriber {
@@ -266,7 +267,7 @@ impl Slot {
     }
 
     fn last(&self) -> MutexGuard<'_, Option<Notification>> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+        self.last.lock()
     }
 }
 

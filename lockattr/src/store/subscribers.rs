@@ -1,9 +1,10 @@
 //! The subscribers that a store notifies, each for as long as its manager keeps it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use super::Subscriber;
+use crate::platform::sync::{Mutex, MutexGuard};
 
 #[derive(Debug, Default)]
 pub(crate) struct Subscribers(Mutex<HashMap<u64, Weak<Subscriber>>>);
@@ -27,6 +28,6 @@ impl Subscribers {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Weak<Subscriber>>> {
         // No panic can leave this half-changed, so a poisoned mutex is safe to use.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

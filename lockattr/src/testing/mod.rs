@@ -76,13 +76,14 @@ mod store;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 pub use acquisition::{Acquisition, Outcome};
 pub use script::Other;
 
 use crate::manager::default_manager;
 use crate::observe::Recorder;
+use crate::platform::sync::Mutex;
 use crate::store::LockKey;
 use crate::watchdog::Watchdog;
 use crate::{Error, LockManager, LockManagerBuilder};
@@ -223,14 +224,14 @@ impl Shared {
         let manager = settings
             .recorder(Recorder(Some(ServiceObserver::new(&self.record, service))))
             .build()?;
-        let mut watchdogs = self.watchdogs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watchdogs = self.watchdogs.lock();
         watchdogs.retain(|watchdog| watchdog.strong_count() > 0);
         watchdogs.push(Arc::downgrade(manager.watchdog()));
         Ok(manager)
     }
 
     fn watchdogs(&self) -> Vec<Arc<Watchdog>> {
-        let watchdogs = self.watchdogs.lock().unwrap_or_else(PoisonError::into_inner);
+        let watchdogs = self.watchdogs.lock();
         watchdogs.iter().filter_map(Weak::upgrade).collect()
     }
 }

@@ -1,12 +1,12 @@
 //! The network between managers and the scripted store: whether requests and answers arrive.
 
 use std::pin::pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
+use crate::platform::sync::{Mutex, MutexGuard};
 use crate::store::StoreError;
 
 /// How long a request waits for an answer: the default `response_timeout` of stores with a server.
@@ -113,7 +113,7 @@ impl Network {
 
     fn state(&self) -> MutexGuard<'_, State> {
         // No code inside can panic half-way, so a poisoned lock is still valid.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

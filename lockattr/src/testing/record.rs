@@ -1,12 +1,13 @@
 //! All acquisitions of a test, in order.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::{Acquisition, Outcome};
 use crate::FencingToken;
+use crate::platform::sync::{Mutex, MutexGuard};
 
 #[derive(Debug, Default)]
 pub(super) struct Record {
@@ -88,7 +89,7 @@ impl Record {
 
     fn log(&self) -> MutexGuard<'_, Log> {
         // No code inside can panic half-way, so a poisoned lock is still valid.
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+        self.log.lock()
     }
 }
 

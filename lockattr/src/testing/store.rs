@@ -1,11 +1,12 @@
 //! The store of a test: locks in memory, behind a scripted network.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use futures_util::FutureExt;
 use tokio::sync::Notify;
 
 use super::network::{Fault, Network};
+use crate::platform::sync::{Mutex, MutexGuard};
 use crate::store::{
     AcquireOutcome, AcquireRequest, LockKey, MemoryStore, OwnerToken, ReleaseOutcome,
     ReleaseRequest, RenewOutcome, RenewRequest, Store, StoreError, Subscriber,
@@ -68,7 +69,7 @@ impl ScriptedStore {
 
     fn wires(&self) -> MutexGuard<'_, Vec<Wire>> {
         // No code inside can panic half-way, so a poisoned lock is still valid.
-        self.subscribers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.subscribers.lock()
     }
 
     /// Runs a request on the memory store, which completes at once.

@@ -3,11 +3,11 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::platform::sync::{Mutex, MutexGuard};
 use crate::store::OwnerToken;
 
 /// How long a loss is remembered at least. A caller that reads its grant later learns of the loss
@@ -55,7 +55,7 @@ impl EarlyLosses {
 
     fn lost_at(&self) -> MutexGuard<'_, HashMap<OwnerToken, Instant>> {
         // No panic can leave this half-changed, so a poisoned mutex is safe to use.
-        self.lost_at.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lost_at.lock()
     }
 }
 

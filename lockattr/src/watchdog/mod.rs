@@ -25,7 +25,7 @@ mod task;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -35,6 +35,7 @@ use tokio::time::Instant;
 use crate::lease::LeaseState;
 use crate::platform::process::Process;
 use crate::platform::sync::SHARDS;
+use crate::platform::sync::{Mutex, MutexGuard};
 use crate::store::AnyStore;
 use crate::{Error, LostReason};
 use early_losses::EarlyLosses;
@@ -258,7 +259,7 @@ impl Watchdog {
     /// Locks the queue, without the leases that no task has seen yet.
     fn queue(&self) -> MutexGuard<'_, Queue> {
         // No panic can leave the queue half-changed, so a poisoned mutex is safe to use.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 }
 

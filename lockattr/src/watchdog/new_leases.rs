@@ -5,14 +5,15 @@
 //! first.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use crate::LostReason;
 use crate::lease::LeaseState;
+use crate::platform::sync::{Mutex, MutexGuard};
 use crate::platform::sync::{NameHasher, SHARDS};
 
 /// Leases that were watched since the last check, and until when the tasks sleep.
@@ -157,7 +158,7 @@ impl NewLeases {
 
     fn shard(&self, shard_index: usize) -> MutexGuard<'_, Shard> {
         // No panic can leave this half-changed, so a poisoned mutex is safe to use.
-        self.shards[shard_index].lock().unwrap_or_else(PoisonError::into_inner)
+        self.shards[shard_index].lock()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use super::{Arc, Mutex, PoisonError};
+use super::{Arc, Mutex};
 
 pub(crate) fn channel<T>() -> (Sender<T>, Receiver<T>) {
     let state = State { value: None, sent_or_gone: false, closed: false, waker: None };
@@ -25,7 +25,7 @@ impl<T> Sender<T> {
     pub(crate) fn send(mut self, value: T) -> Result<(), T> {
         let Some(channel) = self.0.take() else { return Err(value) };
         let waker = {
-            let mut state = channel.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = channel.lock();
             state.sent_or_gone = true;
             if state.closed {
                 return Err(value);
@@ -43,8 +43,7 @@ impl<T> Drop for Sender<T> {
         let Some(channel) = self.0.take() else { return };
         let waker = {
             // `Waiter::drop` drops its own sender while the queues are locked.
-            let state = channel.lock_in_the_same_step();
-            let mut state = state.unwrap_or_else(PoisonError::into_inner);
+            let mut state = channel.lock_in_the_same_step();
             state.sent_or_gone = true;
             state.waker.take()
         };
@@ -67,7 +66,7 @@ impl<T> Future for Receiver<T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let polled = {
-            let mut state = self.channel.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = self.channel.lock();
             match state.value.take() {
                 Some(value) => Poll::Ready(Ok(value)),
                 None if state.sent_or_gone || state.closed => Poll::Ready(Err(Nothing)),
@@ -85,12 +84,11 @@ impl<T> Future for Receiver<T> {
 impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
         // A closed channel may still hold a value, which is dropped with it.
-        let state = match self.over {
-            true => self.channel.lock_in_the_same_step(),
-            false => self.channel.lock(),
-        };
         let value = {
-            let mut state = state.unwrap_or_else(PoisonError::into_inner);
+            let mut state = match self.over {
+                true => self.channel.lock_in_the_same_step(),
+                false => self.channel.lock(),
+            };
             state.closed = true;
             state.value.take()
         };

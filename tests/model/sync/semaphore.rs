@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use super::{Mutex, MutexGuard, PoisonError};
+use super::{Mutex, MutexGuard};
 
 #[derive(Debug)]
 pub(crate) struct Semaphore(Mutex<State>);
@@ -56,7 +56,7 @@ impl Semaphore {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Enters and leaves queues, on the store's own thread.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use futures_util::future::join_all;
 use tokio::time::Instant;
@@ -15,6 +15,7 @@ use super::request_order::{OrderedRequest, RequestOrder};
 use super::requests::{self, EnterRequest, MAX_OPERATIONS};
 use super::session::{LeaseTiming, Session};
 use crate::engines::sequenced::{Entered, Entry};
+use crate::platform::sync::Mutex;
 use crate::store::StoreError;
 
 /// How often a request is sent at most: again if the session has ended, or has rewritten its key

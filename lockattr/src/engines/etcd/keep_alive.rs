@@ -1,7 +1,7 @@
 //! Keeps the session alive: opens it when first needed, proves it regularly, and revokes it at the
 //! end.
 
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
@@ -23,7 +23,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(50);
 impl Core {
     /// Returns the current session, if it is not over.
     pub(super) fn session(&self) -> Option<Arc<Session>> {
-        let session = self.current.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let session = self.current.lock().clone();
         session.filter(|session| !session.is_over())
     }
 
@@ -56,7 +56,7 @@ impl Core {
         let session = Session::new(granted.id, revision, since + self.lease_timing().lifetime());
         let session = Arc::new(session);
         let opened = session.clone();
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened);
+        *self.current.lock() = Some(opened);
         tokio::spawn(keep_alive(Arc::downgrade(self), session.clone()));
         Ok(session)
     }

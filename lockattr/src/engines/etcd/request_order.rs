@@ -2,10 +2,11 @@
 //! may execute concurrent requests in any order.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use crate::platform::sync::{Mutex, MutexGuard};
 use crate::store::OwnerToken;
 
 /// The requests without a reply. Cheap to clone.
@@ -61,7 +62,7 @@ impl RequestOrder {
 
     fn lock(&self) -> MutexGuard<'_, Underway> {
         // No panic can leave this half-changed, so a poisoned mutex is safe to use.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,13 +1,13 @@
 //! The lease that all entries of a store belong to, and how long it certainly lives.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::names;
+use crate::platform::sync::Mutex;
 
 /// A lease, and the session's key, which belongs to it.
 ///
@@ -70,11 +70,11 @@ impl Session {
 
     /// The session does not end before this.
     pub(super) fn alive_until(&self) -> Instant {
-        *self.alive_until.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.alive_until.lock()
     }
 
     pub(super) fn proved(&self, until: Instant) {
-        let mut alive_until = self.alive_until.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut alive_until = self.alive_until.lock();
         *alive_until = until.max(*alive_until);
     }
 

@@ -2,7 +2,7 @@
 //! it is dropped.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use futures_util::stream::poll_fn;
 use tokio::sync::{mpsc, oneshot};
@@ -14,6 +14,7 @@ use super::call::{WATCH, stream};
 use super::messages::{
     WatchCancelRequest, WatchCommand, WatchCreateRequest, WatchFilter, WatchRequest, WatchResponse,
 };
+use crate::platform::sync::{Mutex, MutexGuard};
 
 /// The watches of one connection.
 pub(super) struct Watches {
@@ -134,7 +135,7 @@ impl Watches {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

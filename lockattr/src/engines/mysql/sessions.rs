@@ -1,7 +1,7 @@
 //! Locks that belong to connections (`GET_LOCK`): each has its own connection, and ends with it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
@@ -15,6 +15,7 @@ use super::config::Config;
 use super::connect::{Live, error_from};
 use super::session::{Command, Session};
 use crate::Holder;
+use crate::platform::sync::{Mutex, MutexGuard};
 use crate::store::{
     AcquireOutcome, AcquireRequest, LockKey, OwnerToken, ReleaseOutcome, ReleaseRequest,
     RenewOutcome, RenewRequest, StoreError, Subscriber, Subscribers,
@@ -225,10 +226,10 @@ impl Sessions {
     }
 
     fn tokens(&self) -> MutexGuard<'_, HashMap<OwnerToken, SessionHandle>> {
-        self.by_token.lock().unwrap_or_else(PoisonError::into_inner)
+        self.by_token.lock()
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<(runtime::Id, SessionHandle)>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+        self.idle.lock()
     }
 }

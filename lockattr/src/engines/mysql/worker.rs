@@ -3,7 +3,7 @@
 //! A caller may give up at any point. A query that was sent still runs to its end, so that the next
 //! one finds an idle connection.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Error, Params, Row};
@@ -14,6 +14,7 @@ use tokio::time::{Instant, timeout};
 
 use super::config::Config;
 use super::connect::{AbandonedSession, Live, ends_connection, error_from};
+use crate::platform::sync::Mutex;
 use crate::store::StoreError;
 use crate::store::slots::FAILURE_CACHED_FOR;
 
@@ -81,7 +82,7 @@ impl ConnectionSlot {
         let runtime = Handle::try_current().map_err(|_| {
             StoreError::new("this store can only be used inside a tokio runtime").not_sent()
         })?;
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = self.tasks.lock();
         // A closed task ended with its runtime.
         tasks.retain(|(_, task)| !task.is_closed());
         let known = tasks.iter().find(|(of, _)| *of == runtime.id());

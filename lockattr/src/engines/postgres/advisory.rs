@@ -16,7 +16,7 @@ mod sql;
 mod wait;
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use futures_util::future::join_all;
 use url::Url;
@@ -24,6 +24,7 @@ use url::Url;
 use super::config::Config;
 use super::lock_kind::LockKind;
 use crate::lock::settings::ServerSettings;
+use crate::platform::sync::Mutex;
 use crate::store::url::StoreUrl;
 use crate::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, Notifications, ReleaseOutcome, ReleaseRequest,

@@ -1,7 +1,7 @@
 //! The connection that listens, for all subscribers of a store on one runtime.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use tokio_postgres::{Client, Error, Notification};
 
@@ -9,6 +9,7 @@ use super::connection_slot::{ConnectionSlot, LiveConnection, Role};
 use super::failure::Failure;
 use super::transaction::ENDED;
 use super::transaction_waiters::TransactionWaiters;
+use crate::platform::sync::Mutex;
 use crate::store::{Notifications, StoreError};
 
 /// The channel of a subscriber is this and its number; the functions find the number in the token.
@@ -89,8 +90,8 @@ async fn listen_on(live: &LiveConnection<Listener>, subscriber: u64) -> Result<(
 }
 
 impl ListenerSession {
-    fn listens(&self) -> std::sync::MutexGuard<'_, HashSet<u64>> {
-        self.listens.lock().unwrap_or_else(PoisonError::into_inner)
+    fn listens(&self) -> crate::platform::sync::MutexGuard<'_, HashSet<u64>> {
+        self.listens.lock()
     }
 }
 

@@ -1,10 +1,11 @@
 //! The queued claims of this process, by lock. They ask again when its transaction commits.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use tokio::time::Instant;
 
+use crate::platform::sync::Mutex;
 use crate::store::{Claim, Subscribers};
 
 #[derive(Default)]
@@ -19,7 +20,7 @@ struct Names {
 
 impl TransactionWaiters {
     pub(super) fn add(&self, claim: &Arc<Claim>) {
-        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = self.0.lock();
         for key in claim.keys() {
             let claims = names.claims.entry(key.name().to_owned()).or_default();
             claims.retain(is_waiting);
@@ -35,7 +36,7 @@ impl TransactionWaiters {
 
     /// Notifies the waiters of this lock to ask again now.
     pub(super) fn ask_again(&self, subscribers: &Subscribers, name: &str) {
-        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = self.0.lock();
         let Some(claims) = names.claims.get_mut(name) else { return };
         claims.retain(is_waiting);
         let now = Instant::now();

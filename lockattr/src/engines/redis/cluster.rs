@@ -10,7 +10,7 @@ mod slot;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -26,6 +26,7 @@ use super::servers::RoutedReply;
 use super::tls;
 use crate::Error;
 use crate::lock::settings::ServerSettings;
+use crate::platform::sync::{Mutex, MutexGuard};
 use crate::store::{Claim, StoreError, Subscriber, Subscribers};
 pub(super) use member::Member;
 use member::Refused;
@@ -307,7 +308,7 @@ impl Cluster {
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 }
 

@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use std::mem::{replace, take};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Waker};
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -29,6 +29,7 @@ use tokio::task::yield_now;
 use super::call::Call;
 use super::connection_slot::{ConnectionSlot, LiveConnection};
 use super::node::until_demoted;
+use crate::platform::sync::{Mutex, MutexGuard};
 use crate::store::{Claim, StoreError};
 use combined::{Combined, Entries, Entry};
 use deletions::Deletion;
@@ -176,11 +177,11 @@ impl Combiner {
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
         // No panic can leave it half changed, so a poisoned lock is still usable.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 
     fn send_order(&self) -> MutexGuard<'_, ()> {
-        self.send_order.lock().unwrap_or_else(PoisonError::into_inner)
+        self.send_order.lock()
     }
 }
 

@@ -2,7 +2,7 @@
 //! replying.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use redis::aio::MultiplexedConnection;
 use redis::{ErrorKind, RedisError, ServerErrorKind};
@@ -18,6 +18,7 @@ use super::native::Native;
 use super::notifications::{RedisNotifications, channel};
 use super::restart::GrantsFrom;
 use super::scripts::Scripts;
+use crate::platform::sync::Mutex;
 use crate::store::StoreError;
 use crate::store::heartbeat::Heartbeat;
 use crate::store::last_reply::LastReply;
@@ -212,12 +213,12 @@ impl LiveConnection {
     }
 
     fn is_subscribed(&self, subscriber: u64) -> bool {
-        self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).contains(&subscriber)
+        self.subscribed.lock().contains(&subscriber)
     }
 
     /// Records that it receives the messages of this subscriber.
     pub(super) fn subscribed(&self, subscriber: u64) {
-        self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).insert(subscriber);
+        self.subscribed.lock().insert(subscriber);
     }
 }
 

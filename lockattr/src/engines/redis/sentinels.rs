@@ -9,8 +9,8 @@ mod master_report;
 mod url;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ::url::Url;
@@ -25,6 +25,7 @@ use tokio::time::{Instant, timeout_at};
 use self::master_report::MasterReport;
 use super::config::Clients;
 use super::tls::Tls;
+use crate::platform::sync::Mutex;
 use crate::store::StoreError;
 
 /// How long to wait for the last sentinels once most have replied. One that hangs must not delay a

@@ -1,6 +1,7 @@
 //! Detects a server that the URL names twice, under two names: it would have two votes.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use crate::platform::sync::Mutex;
+use std::sync::Arc;
 
 /// The server found behind each name of a quorum.
 #[derive(Debug)]
@@ -34,7 +35,7 @@ impl Members {
 
     /// Whether two names are known to lead to the same server.
     pub(super) fn has_one_twice(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&Seen::Twice)
+        self.0.lock().contains(&Seen::Twice)
     }
 }
 
@@ -42,7 +43,7 @@ impl Member {
     /// Notes that the name leads to the server with this `run_id`, or to one that does not report
     /// any. Returns `false` if another name leads there already.
     pub(in crate::engines) fn leads_to(&self, run_id: Option<&str>) -> bool {
-        let mut seen = self.members.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.members.0.lock();
         let run = run_id.map(str::to_owned).map_or(Seen::Nothing, Seen::Run);
         let others = seen.iter().enumerate().filter(|(nth, _)| *nth != self.nth);
         let is_twice = run != Seen::Nothing && others.into_iter().any(|(_, other)| *other == run);

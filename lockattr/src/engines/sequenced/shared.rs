@@ -1,6 +1,6 @@
 //! The state that a store and its tasks share.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{join, join_all};
@@ -13,6 +13,7 @@ use super::queue_order::{position_of, served};
 use super::recipe::{Entry, LockRecipe};
 use super::{RETRY_REMOVAL_AFTER, value};
 use crate::Holder;
+use crate::platform::sync::{Mutex, MutexGuard};
 use crate::store::{Claim, LockKey, MAX_RECHECK, OwnerToken, StoreError, Subscriber, Subscribers};
 
 #[derive(Debug)]
@@ -42,7 +43,7 @@ impl<E: LockRecipe> Shared<E> {
 
     pub(super) fn claims(&self) -> MutexGuard<'_, Claims> {
         // No panic can leave this half-changed, so a poisoned mutex is safe to use.
-        self.claims.lock().unwrap_or_else(PoisonError::into_inner)
+        self.claims.lock()
     }
 
     pub(super) fn subscriber(&self, claim: &Claim) -> Option<Arc<Subscriber>> {
@@ -90,7 +91,7 @@ impl<E: LockRecipe> Shared<E> {
     ) -> Result<(Option<ClaimQueues>, Instant), StoreError> {
         let now = Instant::now();
         let ttl = self.claims().get(claim.token()).map_or(Duration::ZERO, |record| record.ttl);
-        let proved = *self.proved.lock().unwrap_or_else(PoisonError::into_inner);
+        let proved = *self.proved.lock();
         match proved.filter(|(session, at)| *session == made.session && now < *at + ttl / 4) {
             Some((_, at)) => Ok((Some(self.queues(claim).await?), at)),
             None => Ok((self.confirm_and_read(claim, made).await?, now)),
@@ -99,7 +100,7 @@ impl<E: LockRecipe> Shared<E> {
 
     /// Notes that a majority confirmed this session after `sent_at`.
     pub(super) fn note_proof(&self, session: u64, sent_at: Instant) {
-        let mut proved = self.proved.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut proved = self.proved.lock();
         if proved.is_none_or(|(last, at)| last != session || at < sent_at) {
             *proved = Some((session, sent_at));
         }
@@ -253,7 +254,7 @@ impl<E: LockRecipe> Shared<E> {
 
     /// Notifies the claims of this session when it is over.
     pub(super) fn watch_session(self: &Arc<Self>, session: u64) -> Result<(), StoreError> {
-        let mut watched = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watched = self.session.lock();
         if watched.as_ref().is_some_and(|(known, _)| *known == session) {
             return Ok(());
         }
@@ -289,11 +290,11 @@ impl<E: LockRecipe> Shared<E> {
     /// Stops all tasks. The session ends when nothing needs it any more.
     pub(super) fn stop(&self) {
         self.claims().clear();
-        drop(self.session.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.session.lock().take());
         drop(self.timer().take());
     }
 
     fn timer(&self) -> MutexGuard<'_, Option<Task>> {
-        self.timer.lock().unwrap_or_else(PoisonError::into_inner)
+        self.timer.lock()
     }
 }

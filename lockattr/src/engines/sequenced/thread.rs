@@ -2,11 +2,11 @@
 
 use std::convert::Infallible;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
 
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::mpsc;
 
+use crate::platform::sync::Mutex;
 use crate::store::StoreError;
 
 /// A thread with a runtime, started when first needed. It ends when this and all its
@@ -44,7 +44,7 @@ impl StoreThread {
 
     fn get(&self) -> Result<(Handle, ThreadGuard), StoreError> {
         // No panic can leave this half-changed, so a poisoned mutex is safe to use.
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.running.lock();
         if let Some(running) = &*running {
             return Ok(running.clone());
         }

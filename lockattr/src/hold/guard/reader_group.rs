@@ -10,8 +10,8 @@
 //! time](MAX_EXCLUSIVE). Then it becomes [shared](ReaderGroup::share): no other caller gets in
 //! under it, and the writer waits in the store's queue.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -28,6 +28,7 @@ use crate::hold::last_known::{Head, LastKnown, SharedHead};
 use crate::lease::{LeaseState, validity};
 use crate::lock::fencing::TokenSequence;
 use crate::lock::options::ResolvedOptions;
+use crate::platform::sync::Mutex;
 use crate::queue::Next;
 use crate::store::Sharing;
 
@@ -77,7 +78,7 @@ impl ReaderGroup {
         let claim = held.claim().clone();
         head.share(LastKnown::Readers(claim, Arc::downgrade(&readers)));
         held.destination = Destination::NextWaiter(head);
-        *readers.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(held);
+        *readers.held.lock() = Some(held);
         (readers, guard)
     }
 
@@ -140,7 +141,7 @@ impl ReaderGroup {
 
     /// Makes the lease a shared one. The caller must be inside. Later callers acquire from the store.
     fn share(&self) {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.held.lock();
         let destination = held.as_mut().map(|held| std::mem::take(&mut held.destination));
         drop(held);
         if let Some(Destination::NextWaiter(head)) = destination {
@@ -174,7 +175,7 @@ impl ReaderGroup {
         if self.inside.fetch_sub(1, Ordering::AcqRel) > 1 {
             return None;
         }
-        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let held = self.held.lock().take();
         held.map(|mut held| {
             held.last_token = self.tokens.last_token();
             held

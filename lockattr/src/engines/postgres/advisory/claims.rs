@@ -2,7 +2,7 @@
 //! ends without a renewal. No I/O.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::session::Session;
 use super::wait::Waiter;
 use crate::FencingToken;
+use crate::platform::sync::{Mutex, MutexGuard};
 use crate::store::{Claim, OwnerToken};
 
 #[derive(Default)]
@@ -172,7 +173,7 @@ impl Claims {
 
     fn entries(&self) -> MutexGuard<'_, Entries> {
         // No code panics half-way through a change, so a poisoned lock is still consistent.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

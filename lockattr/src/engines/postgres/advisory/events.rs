@@ -1,7 +1,6 @@
 //! Events of the sessions, and their effects on claims.
 
 use std::collections::HashMap;
-use std::sync::PoisonError;
 
 use tokio::time::Instant;
 
@@ -41,8 +40,8 @@ impl Inner {
         self.processes().open.insert(session.id, (session.pid, session.began.clone()));
     }
 
-    pub(super) fn processes(&self) -> std::sync::MutexGuard<'_, Processes> {
-        self.processes.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn processes(&self) -> crate::platform::sync::MutexGuard<'_, Processes> {
+        self.processes.lock()
     }
 
     /// Handles a notification that others wait for a lock of a session.

@@ -1,7 +1,7 @@
 //! The task of a session: releases expired locks, and checks that the server still answers.
 
+use std::sync::Weak;
 use std::sync::atomic::Ordering;
-use std::sync::{PoisonError, Weak};
 
 use tokio::time::{Instant, timeout_at};
 
@@ -32,7 +32,7 @@ pub(super) async fn keep(session: Weak<Session>, inner: Weak<Inner>) {
                 }
             }
             // `wake_keeper` announces later entries.
-            *session.next.lock().unwrap_or_else(PoisonError::into_inner) = next;
+            *session.next.lock() = next;
             next.map_or(beat, |next| next.min(beat))
         };
         let Some(wake_keeper) = session.upgrade().map(|session| session.wake_keeper.clone()) else {

@@ -1,7 +1,7 @@
 //! A connection whose server process holds locks.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use tokio::runtime;
@@ -17,6 +17,7 @@ use super::super::failure::{connected, failure_of};
 use super::super::pooler;
 use super::keeper::keep;
 use super::{Inner, sql};
+use crate::platform::sync::Mutex;
 use crate::store::{Claim, StoreError};
 
 /// A connection and its server process.
@@ -160,7 +161,7 @@ impl Session {
 
     /// Makes the keeper wake at `ends` at the latest.
     pub(super) fn wake_keeper_by(&self, ends: Instant) {
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = self.next.lock();
         if next.is_none_or(|next| ends < next) {
             *next = Some(ends);
             self.wake_keeper.notify_one();

@@ -1,12 +1,13 @@
 //! The sessions of a store: a few that many claims share, and those made for one claim that had to
 //! wait. By runtime, because a connection dies with the runtime that made it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use tokio::runtime;
 
 use super::Inner;
 use super::session::Session;
+use crate::platform::sync::{Mutex, MutexGuard};
 use crate::store::StoreError;
 use crate::store::slots::{Attempt, Slots, current_runtime};
 
@@ -78,5 +79,5 @@ async fn connect(inner: Arc<Inner>, key: SlotKey, attempt: Attempt<Arc<Session>>
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // No panic can leave this half-changed, so a poisoned mutex is safe to use.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }

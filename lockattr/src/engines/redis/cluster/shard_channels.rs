@@ -1,10 +1,11 @@
 //! The shard channels of one node to which this process subscribes, and the claims that need them.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use super::slot::tag_of;
 use crate::engines::redis::notifications::channel;
+use crate::platform::sync::{Mutex, MutexGuard};
 use crate::store::{Claim, Subscribers};
 
 /// The number of channels of one node that are kept even if no claim needs them.
@@ -103,7 +104,7 @@ impl ShardChannels {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,7 +1,7 @@
 //! The task that is subscribed to the sentinels: the store leaves a replaced master at once, even
 //! if that still replies.
 
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -21,7 +21,7 @@ impl Sentinels {
     /// Subscribes to them on this runtime, unless one of its tasks has.
     pub(super) fn follow(self: &Arc<Self>) {
         let runtime = Handle::current();
-        let mut followers = self.followers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut followers = self.followers.lock();
         // Remove those of runtimes that have ended.
         followers.retain(|_, follower| !follower.is_finished());
         followers.entry(runtime.id()).or_insert_with(|| {
@@ -39,7 +39,7 @@ impl Sentinels {
 
 impl Drop for Sentinels {
     fn drop(&mut self) {
-        let followers = self.followers.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let followers = self.followers.get_mut();
         followers.values().for_each(AbortHandle::abort);
     }
 }

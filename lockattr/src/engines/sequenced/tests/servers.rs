@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use crate::engines::sequenced::{
     ClaimEntries, Entered, Entry, EntryValue, LockQueue, LockRecipe, NewEntry, StoreThread,
 };
+use crate::platform::sync::{Mutex, MutexGuard};
 use crate::store::{LockKey, OwnerToken, StoreError};
 
 /// The fate of one request.
@@ -114,7 +115,7 @@ impl Servers {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap()
+        self.state.lock()
     }
 
     /// Executes a request with the fate that the test set.
