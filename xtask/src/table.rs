@@ -19,7 +19,7 @@ pub(crate) fn run() -> Result<(), String> {
     servers::ensure_all()?;
     // With the usual features, or everything would be built again.
     let mut tests = child::cargo(&["test", "--workspace", "--all-features", "--test", "it"]);
-    test::in_parallel(&mut tests);
+    test::in_parallel(&mut tests, test::FOR_EACH_CORE);
     let output = tests.current_dir(child::root()).output();
     let output = output.map_err(|error| format!("cargo could not be started: {error}"))?;
     let said = String::from_utf8_lossy(&output.stdout);

@@ -17,7 +17,10 @@ const FEW_WORLDS: &str = "60";
 
 /// How many tests of `it` run at a time for each core. They wait for most of their time: 1,400 s in all, of which 160 s
 /// are of a core.
-const FOR_EACH_CORE: usize = 6;
+pub(crate) const FOR_EACH_CORE: usize = 6;
+
+/// How many of the long tests run at a time for each core. Some of them have ten thousand callers.
+const LONG_FOR_EACH_CORE: usize = 3;
 
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
     servers::ensure_all()?;
@@ -78,6 +81,7 @@ pub(crate) fn deep() -> Result<(), String> {
     let newest = newest::obtain();
     let mut steps = Steps::default();
     let mut long = tests(&newest);
+    in_parallel(&mut long, LONG_FOR_EACH_CORE);
     long.args(["--test", "it", "--", "--exact"]).args(long::TESTS);
     let rare = steps.time("long tests of it", || again::run(&mut long, || tests(&newest)))?;
     report(&rare);
@@ -103,15 +107,15 @@ fn tests(newest: &[Result<Newest, String>]) -> Command {
     let mut tests = child::cargo(&["test", "--workspace", "--all-features"]);
     // Some tests need features of the newest servers.
     tests.envs(newest.iter().flatten().map(Newest::named));
-    in_parallel(&mut tests);
+    in_parallel(&mut tests, FOR_EACH_CORE);
     tests
 }
 
 /// Most tests wait for servers, not for a core, so one test for each core would leave half of the time unused.
-pub(crate) fn in_parallel(tests: &mut Command) {
+pub(crate) fn in_parallel(tests: &mut Command, for_each_core: usize) {
     if std::env::var_os("RUST_TEST_THREADS").is_none() {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        tests.env("RUST_TEST_THREADS", (FOR_EACH_CORE * cores).to_string());
+        tests.env("RUST_TEST_THREADS", (for_each_core * cores).to_string());
     }
 }
 
