@@ -2,9 +2,9 @@
 //! stopped and cut-off processes cost other processes, what a crowd of callers learns, and a lock
 //! that is taken away by hand.
 //!
-//! `redis::wait_queue` has the same tests on one Redis server, and those that only work there. In
-//! ZooKeeper and etcd the entries of a process end with its session, so a dead process costs that
-//! long there. Not covered here:
+//! `redis::wait_queue` has the tests that only work on one Redis server. In ZooKeeper and etcd the
+//! entries of a process end with its session, so a dead process costs that long there. Not covered
+//! here:
 //!
 //! * in memory: processes that die or are cut off, since everything is in one process, and a lock
 //!   that is taken away, which the `force` tests cover;
@@ -71,6 +71,7 @@ macro_rules! queue_promises {
 }
 
 queue_promises! {
+    redis: lockattr_tests::RedisServer,
     cluster: lockattr_tests::Cluster,
     sentinel: lockattr_tests::Sentinels,
     replicas: lockattr_tests::Replicated,

@@ -138,6 +138,8 @@ pub(super) async fn readers_enter_together(
     queued.await;
     writer.release().await.unwrap();
     let inside = timeout(LIMIT / 3, readers.join_all()).await.expect("all of them get in");
+    let tokens: BTreeSet<_> = inside.iter().map(|guard| guard.fencing_token()).collect();
+    assert_eq!(tokens.len(), inside.len(), "each has a token of its own");
     for guard in inside {
         guard.ensure_held().unwrap();
         guard.release().await.unwrap();

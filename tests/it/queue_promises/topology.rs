@@ -23,6 +23,16 @@ async fn delete(master: &RedisServer, key: &str) {
     assert_eq!(gone, 1, "it was not held");
 }
 
+impl Topology for RedisServer {
+    async fn shared() -> &'static Self {
+        engine_faults::redis::SHARED.get_or_init(<Self as Engine>::start).await
+    }
+
+    async fn take_away(&self, key: &str, _: &[String]) {
+        delete(self, key).await;
+    }
+}
+
 impl Topology for Cluster {
     async fn shared() -> &'static Self {
         Self::shared().await

@@ -40,33 +40,6 @@ async fn ten_thousand_callers_whose_wait_ends_together_are_all_contended() {
     }
 }
 
-/// Readers of one process that wait for a writer get in together, though only one of them is
-/// queued.
-#[tokio::test]
-async fn readers_of_one_process_enter_together_when_the_writer_has_gone() {
-    let server = RedisServer::start().await;
-    let (first, next) = (manager(&server, LONG).await, manager(&server, LONG).await);
-    let holder = acquire(&first).await;
-    let mut readers = JoinSet::new();
-    for _ in 0..50 {
-        let (next, shared) = (next.clone(), LockOptions::new().mode(Mode::Shared));
-        readers.spawn(async move { next.acquire("a", shared).await.unwrap() });
-    }
-    let cli = server.cli().await;
-    eventually(LIMIT, "they wait", async || queued(&cli, "a").await > 0).await;
-    holder.release().await.unwrap();
-    let inside = timeout(SOON, readers.join_all()).await.expect("all of them get in");
-    let mut tokens: Vec<_> = inside.iter().map(|guard| guard.fencing_token()).collect();
-    tokens.sort_unstable();
-    tokens.dedup();
-    assert_eq!(tokens.len(), 50, "each has a token of its own");
-    for guard in inside {
-        guard.release().await.unwrap();
-    }
-    drop((first, next));
-    assert_no_trace(&server).await;
-}
-
 /// A writer of another process waits behind forty readers of one process. The readers share a place
 /// in the queue and get in together, before the writer.
 #[tokio::test]
@@ -102,26 +75,6 @@ async fn readers_of_one_process_share_its_place_before_a_writer_that_came_later(
         drop((first, next));
         assert_no_trace(&server).await;
     }
-}
-
-/// `wait = "0s"` asks once, as `retry = 0` does: it does not limit the time for the answer.
-#[tokio::test]
-async fn a_call_that_does_not_wait_gets_its_answer_from_a_slow_server() {
-    let server = RedisServer::start().await;
-    let proxy = Proxy::start(server.addr()).await;
-    let url = format!("{}?connections=1", server.url_through(&proxy));
-    let manager = LockManager::connect(&url).await.unwrap();
-    proxy.delay(Duration::from_millis(400));
-    let once = LockOptions::new().wait(Duration::ZERO);
-    manager.acquire("a", once.clone()).await.unwrap().release().await.unwrap();
-    // A completely silent server is an outage all the same.
-    proxy.pass();
-    proxy.always("acquire", Fault::SwallowReply);
-    let error = manager.acquire("a", once).await.unwrap_err();
-    assert!(matches!(error, Error::Store { .. }), "{error}");
-    proxy.pass();
-    drop(manager);
-    assert_no_trace(&server).await;
 }
 
 /// The wait ends before the answer comes, while the server answers others: it is busy, not away.
