@@ -23,7 +23,7 @@ fn find(test: &str) -> Option<(String, &str)> {
 /// A test that runs on every engine, or on every store with a queue, is checked on the first of
 /// them.
 fn as_run(test: &str) -> String {
-    for (suite, first) in [("engine_faults", "redis"), ("queue_promises", "cluster")] {
+    for (suite, first) in [("engine_faults", "redis"), ("queue_promises", "redis")] {
         let of_suite = test.strip_prefix(suite).and_then(|test| test.strip_prefix("::"));
         if let Some((_, name)) = of_suite.and_then(|test| test.split_once("::")) {
             return format!("it::{suite}::{first}::{name}");

@@ -59,14 +59,6 @@ async fn holder(url: String) -> Node {
     node
 }
 
-#[tokio::test]
-async fn the_lock_of_a_killed_process_is_free_after_its_ttl_and_not_before() {
-    let server = RedisServer::start().await;
-    let mut node = holder(server.url_with("ttl=2s")).await;
-    node.kill();
-    free_after_its_ttl_and_not_before(&server).await;
-}
-
 /// A leaked guard is held, and renewed, for as long as its process lives.
 #[tokio::test]
 async fn a_forgotten_guard_is_renewed_until_its_process_is_killed() {

@@ -2,7 +2,7 @@
 //! over a silent one.
 
 use lockattr::{Error, Mode};
-use lockattr_tests::{Fault, Proxy, RedisServer};
+use lockattr_tests::{Proxy, RedisServer};
 
 use super::*;
 
