@@ -12,6 +12,7 @@ use std::time::Duration;
 use lockattr::{Error, LockGuard, LockManager, LockOptions, LostReason};
 use lockattr_tests::{Cli, Fault, Proxy, RedisServer, assert_nothing_left, eventually};
 use tempfile::TempDir;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::RIGHTS;
@@ -110,55 +111,50 @@ async fn a_lock_that_is_not_ours_any_more_is_left_alone() {
     }
 }
 
-/// The holder has not been notified of the waiter, so its plain release fails.
+/// The holder's plain release fails if it has not been notified of the waiter. If it has, it sends
+/// the script at once: a hand-off costs one round trip, as it does without such a command.
 ///
-/// Red without: the script behind a deletion that failed (`Deleted::NeedsScript`).
+/// Red without: the script behind a deletion that failed (`Deleted::NeedsScript`); the record that
+/// the notification leaves (`Contended`).
 #[tokio::test]
-async fn the_next_in_the_queue_gets_it_at_once_though_no_process_told_that_it_waits() {
-    for newer in newer() {
+async fn the_next_in_the_queue_gets_it_at_once_whether_or_not_its_holder_knows_that_it_waits() {
+    for (newer, unknown) in newer().iter().flat_map(|newer| [(newer, true), (newer, false)]) {
+        let world = World::new(newer, unknown).await;
+        world.held.release().await.unwrap();
+        // By the server's command, if at all, and by the script.
+        assert_eq!(world.proxy.seen("release"), 1 + usize::from(unknown), "unknown: {unknown}");
+        let granted = timeout(SOON, world.waiter).await.expect("granted at once");
+        granted.unwrap().release().await.unwrap();
+        assert_nothing_left(&world.server).await;
+    }
+}
+
+/// A holder behind a proxy, and another manager that waits in the queue.
+struct World {
+    server: RedisServer,
+    proxy: Proxy,
+    held: LockGuard,
+    waiter: JoinHandle<LockGuard>,
+    _managers: [LockManager; 2],
+}
+
+impl World {
+    /// Returns once the holder was sent the notification that another waits. It does not arrive if
+    /// the waiter is to stay `unknown`.
+    async fn new(newer: &Newer, unknown: bool) -> Self {
         let server = newer.server().await;
         let proxy = Proxy::start(server.addr()).await;
         let (one, other) =
             (connect(&server.url_through(&proxy)).await, connect(&server.url()).await);
         let held = acquire(&one).await;
-        proxy.swallow_messages(1);
-        let waiter = waits(&server, &other).await;
+        if unknown {
+            proxy.swallow_messages(1);
+        }
+        let waiting = other.clone();
+        let waiter = tokio::spawn(async move { acquire(&waiting).await });
         eventually(SOON, "it is told", async || proxy.seen("message") == 1).await;
-        held.release().await.unwrap();
-        // By the server's command, and then by the script.
-        assert_eq!(proxy.seen("release"), 2);
-        timeout(SOON, waiter).await.expect("granted at once").unwrap().release().await.unwrap();
-        assert_nothing_left(&server).await;
+        Self { server, proxy, held, waiter, _managers: [one, other] }
     }
-}
-
-/// A hand-off costs one round trip, as it does without such a command.
-///
-/// Red without: the record that the notification leaves (`Contended`).
-#[tokio::test]
-async fn a_process_that_was_told_that_somebody_waits_asks_the_script_at_once() {
-    for newer in newer() {
-        let server = newer.server().await;
-        let proxy = Proxy::start(server.addr()).await;
-        let (one, other) =
-            (connect(&server.url_through(&proxy)).await, connect(&server.url()).await);
-        let held = acquire(&one).await;
-        let waiter = waits(&server, &other).await;
-        eventually(SOON, "it is told", async || proxy.seen("message") == 1).await;
-        held.release().await.unwrap();
-        assert_eq!(proxy.seen("release"), 1);
-        timeout(SOON, waiter).await.expect("granted at once").unwrap().release().await.unwrap();
-        assert_nothing_left(&server).await;
-    }
-}
-
-/// Another manager that waits in the queue.
-async fn waits(server: &RedisServer, manager: &LockManager) -> tokio::task::JoinHandle<LockGuard> {
-    let (manager, cli) = (manager.clone(), server.cli().await);
-    let waiter = tokio::spawn(async move { acquire(&manager).await });
-    let line = "lockattr:line-of:{lock:a}";
-    eventually(SOON, "it is in line", async || cli.pttl(line).await > 0).await;
-    waiter
 }
 
 /// The lock is free, and the script that hands it off does not arrive.
@@ -167,21 +163,13 @@ async fn waits(server: &RedisServer, manager: &LockManager) -> tokio::task::Join
 #[tokio::test]
 async fn the_next_in_the_queue_gets_it_though_the_holder_is_cut_off_while_it_hands_off() {
     for newer in newer() {
-        let server = newer.server().await;
-        let proxy = Proxy::start(server.addr()).await;
-        let (one, other) =
-            (connect(&server.url_through(&proxy)).await, connect(&server.url()).await);
-        let held = acquire(&one).await;
-        proxy.swallow_messages(1);
-        let waiter = waits(&server, &other).await;
-        eventually(SOON, "it is told", async || proxy.seen("message") == 1).await;
-        proxy.next("release", Fault::Delay(Duration::ZERO));
-        proxy.next("release", Fault::CutBefore);
-        assert!(matches!(held.release().await, Err(Error::Store { .. })));
-        let granted = timeout(SOON, waiter).await.expect("granted by the next try").unwrap();
-        granted.release().await.unwrap();
-        drop((one, other));
-        assert_nothing_left(&server).await;
+        let world = World::new(&newer, true).await;
+        world.proxy.next("release", Fault::Delay(Duration::ZERO));
+        world.proxy.next("release", Fault::CutBefore);
+        assert!(matches!(world.held.release().await, Err(Error::Store { .. })));
+        let granted = timeout(SOON, world.waiter).await.expect("granted by the next try");
+        granted.unwrap().release().await.unwrap();
+        assert_nothing_left(&world.server).await;
     }
 }
 

@@ -3,82 +3,43 @@
 
 use std::time::Duration;
 
-use lockattr::{LockGuard, LockManager, LockOptions};
-use lockattr_tests::{Node, RedisServer, assert_nothing_left, eventually, node};
+use lockattr::{LockManager, LockOptions};
+use lockattr_tests::{RedisServer, assert_nothing_left, eventually, node};
 
 const LIMIT: Duration = Duration::from_secs(20);
 const LONG: Duration = Duration::from_secs(60);
 
-/// Waits for the lease on `key` to end, and acquires the lock as its successor.
-async fn succeed(server: &RedisServer, key: &str) -> LockGuard {
-    let (cli, name) = (server.cli().await, format!("lock:{key}"));
-    eventually(LIMIT, "the lease ends", async || cli.value(&name).await.is_none()).await;
-    let manager = LockManager::connect(&server.url()).await.unwrap();
-    manager.acquire(key, LockOptions::new().ttl(LONG)).await.unwrap()
-}
-
-/// A node inside the body of its annotated function, which has written once.
-async fn node_at_work(server: &RedisServer, on_lost: &str) -> Node {
+/// The body of an annotated function has written once when its process stops itself. When the
+/// process continues, both the deadline and what the body waits for have arrived.
+async fn the_body_writes_no_more(on_lost: &str) {
+    let server = RedisServer::start().await;
     let mut node = node!("job", url = server.url_with("ttl=500ms"), on_lost = on_lost);
     node.say("write").await;
     assert_eq!(node.line().await, "wrote");
-    node
-}
-
-/// When the process continues, both the deadline and what the body waits for have arrived.
-#[tokio::test]
-async fn no_line_of_an_annotated_body_runs_after_the_await_it_slept_in() {
-    let server = RedisServer::start().await;
-    let mut node = node_at_work(&server, "cancel").await;
     node.say("sleep").await;
     node.stands_still().await;
-    let successor = succeed(&server, "job").await;
+    // The next holder waits for the lease to end.
+    let cli = server.cli().await;
+    eventually(LIMIT, "the lease ends", async || cli.value("lock:job").await.is_none()).await;
+    let next = LockManager::connect(&server.url()).await.unwrap();
+    let successor = next.acquire("job", LockOptions::new().ttl(LONG)).await.unwrap();
     node.continue_signal();
     let answer = node.line().await;
     assert!(answer.starts_with("ended the lease on `job` was lost"), "the body said: {answer}");
-    successor.release().await.expect("it was never anybody else's meanwhile");
+    successor.release().await.expect("the late release did no harm");
     assert!(node.finish().await.success());
     assert_nothing_left(&server).await;
+}
+
+#[tokio::test]
+async fn no_line_of_an_annotated_body_runs_after_the_await_it_slept_in() {
+    the_body_writes_no_more("cancel").await;
 }
 
 /// With `on_lost = error` the body does go on; its own check uses the clock.
 #[tokio::test]
 async fn a_body_that_goes_on_and_asks_before_it_writes_is_refused() {
-    let server = RedisServer::start().await;
-    let mut node = node_at_work(&server, "error").await;
-    node.say("sleep").await;
-    node.stands_still().await;
-    let successor = succeed(&server, "job").await;
-    node.continue_signal();
-    let answer = node.line().await;
-    assert!(answer.starts_with("ended the lease on `job` was lost"), "the body said: {answer}");
-    successor.release().await.expect("the late release did no harm");
-    assert!(node.finish().await.success());
-    assert_nothing_left(&server).await;
-}
-
-/// Stopped at any point, with a guard: once continued, the process knows of the loss.
-#[tokio::test]
-async fn a_process_that_slept_past_its_lease_writes_no_more() {
-    let server = RedisServer::start().await;
-    let mut node = node!("lock", url = server.url_with("ttl=500ms"));
-    node.say("acquire a").await;
-    assert!(node.line().await.starts_with("held "));
-    node.say("write").await;
-    assert_eq!(node.line().await, "written");
-
-    node.stop_signal();
-    let successor = succeed(&server, "a").await;
-    // The order is already in its input when it is continued.
-    node.say("write").await;
-    node.continue_signal();
-    let answer = node.line().await;
-    assert!(answer.starts_with("refused the lease on `a` was lost"), "{answer}");
-    node.say("release").await;
-    let answer = node.line().await;
-    assert!(answer.starts_with("refused the lease on `a` was lost"), "{answer}");
-    successor.release().await.expect("the late release did no harm");
-    assert_nothing_left(&server).await;
+    the_body_writes_no_more("error").await;
 }
 
 /// Shorter than its lease: nothing is lost, and it is renewed again.
