@@ -18,11 +18,6 @@ const FREE: Scenario = Scenario::of("acquire: a free lock", |world| {
 })
 .ends("ok", 3, 119);
 
-#[test]
-fn an_acquire_of_a_free_lock_leaves_nothing() {
-    FREE.sweep();
-}
-
 const WAITS: Scenario = Scenario::of("acquire: waits until another lets go", |world| {
     Box::pin(async move {
         let other = world.other_holds("a").await;
@@ -33,11 +28,6 @@ const WAITS: Scenario = Scenario::of("acquire: waits until another lets go", |wo
 })
 .ends("ok", 4, 113);
 
-#[test]
-fn an_acquire_that_waits_for_another_leaves_nothing() {
-    WAITS.sweep();
-}
-
 const GIVES_UP: Scenario = Scenario::of("acquire: gives up after its retries", |world| {
     Box::pin(async move {
         let other = world.other_holds("a").await;
@@ -45,11 +35,6 @@ const GIVES_UP: Scenario = Scenario::of("acquire: gives up after its retries", |
     })
 })
 .ends("contended", 3, 116);
-
-#[test]
-fn an_acquire_that_gives_up_leaves_nothing() {
-    GIVES_UP.sweep();
-}
 
 const OUT_OF_TIME: Scenario = Scenario::of("acquire: gives up when its time is over", |world| {
     Box::pin(async move {
@@ -60,11 +45,6 @@ const OUT_OF_TIME: Scenario = Scenario::of("acquire: gives up when its time is o
 })
 .ends("contended", 3, 85);
 
-#[test]
-fn an_acquire_whose_time_is_over_leaves_nothing() {
-    OUT_OF_TIME.sweep();
-}
-
 const TRY: Scenario = Scenario::of("try_acquire: a free lock", |world| {
     Box::pin(async move {
         let options = LockOptions::new();
@@ -72,11 +52,6 @@ const TRY: Scenario = Scenario::of("try_acquire: a free lock", |world| {
     })
 })
 .ends("ok", 3, 89);
-
-#[test]
-fn a_try_acquire_leaves_nothing() {
-    TRY.sweep();
-}
 
 const TRY_BUSY: Scenario = Scenario::of("try_acquire: another holds", |world| {
     Box::pin(async move {
@@ -86,11 +61,6 @@ const TRY_BUSY: Scenario = Scenario::of("try_acquire: another holds", |world| {
 })
 .ends("ok", 2, 73);
 
-#[test]
-fn a_try_acquire_of_a_busy_lock_leaves_nothing() {
-    TRY_BUSY.sweep();
-}
-
 const ADOPTED: Scenario = Scenario::of("acquire: adopts a grant whose answer was lost", |world| {
     Box::pin(async move {
         world.store.first(&[Fate::Failed]);
@@ -98,11 +68,6 @@ const ADOPTED: Scenario = Scenario::of("acquire: adopts a grant whose answer was
     })
 })
 .ends("ok", 6, 243);
-
-#[test]
-fn an_acquire_whose_first_answer_was_lost_leaves_nothing() {
-    ADOPTED.sweep();
-}
 
 const LAPSED: Scenario = Scenario::of("acquire: takes a grant over that came too late", |world| {
     Box::pin(async move {
@@ -112,11 +77,6 @@ const LAPSED: Scenario = Scenario::of("acquire: takes a grant over that came too
 })
 .ends("ok", 6, 240);
 
-#[test]
-fn an_acquire_whose_first_grant_came_too_late_leaves_nothing() {
-    LAPSED.sweep();
-}
-
 const INSIDE_ANOTHER: Scenario = Scenario::of("acquire: a second key inside a hold", |world| {
     Box::pin(async move {
         let guard = world.held(LockOptions::new()).await;
@@ -125,11 +85,6 @@ const INSIDE_ANOTHER: Scenario = Scenario::of("acquire: a second key inside a ho
     })
 })
 .ends("ok", 2, 99);
-
-#[test]
-fn an_acquire_of_a_second_key_leaves_only_the_first() {
-    INSIDE_ANOTHER.sweep();
-}
 
 /// A nested call that waits while another nested call has its turn for the time `turn`.
 async fn waits_for_turn(world: World, turn: Duration, options: LockOptions) -> Case {
@@ -148,31 +103,21 @@ const TURN: Scenario = Scenario::of("acquire, nested: waits for its turn", |worl
 })
 .ends("ok", 1, 31);
 
-#[test]
-fn a_nested_acquire_that_waits_for_its_turn_leaves_the_hold_and_the_turn() {
-    TURN.sweep();
-}
-
 const NO_TURN: Scenario = Scenario::of("acquire, nested: gives up on its turn", |world| {
     Box::pin(waits_for_turn(world, LEASE, LockOptions::new().retry(2)))
 })
 .ends("contended", 1, 31);
 
-#[test]
-fn a_nested_acquire_that_gives_up_leaves_the_hold_and_the_turn() {
-    NO_TURN.sweep();
+sweeps! {
+    fn an_acquire_of_a_free_lock_leaves_nothing() = FREE;
+    fn an_acquire_that_waits_for_another_leaves_nothing() = WAITS;
+    fn an_acquire_that_gives_up_leaves_nothing() = GIVES_UP;
+    fn an_acquire_whose_time_is_over_leaves_nothing() = OUT_OF_TIME;
+    fn a_try_acquire_leaves_nothing() = TRY;
+    fn a_try_acquire_of_a_busy_lock_leaves_nothing() = TRY_BUSY;
+    fn an_acquire_whose_first_answer_was_lost_leaves_nothing() = ADOPTED;
+    fn an_acquire_whose_first_grant_came_too_late_leaves_nothing() = LAPSED;
+    fn an_acquire_of_a_second_key_leaves_only_the_first() = INSIDE_ANOTHER;
+    fn a_nested_acquire_that_waits_for_its_turn_leaves_the_hold_and_the_turn() = TURN;
+    fn a_nested_acquire_that_gives_up_leaves_the_hold_and_the_turn() = NO_TURN;
 }
-
-pub(super) const SCENARIOS: &[Scenario] = &[
-    FREE,
-    WAITS,
-    GIVES_UP,
-    OUT_OF_TIME,
-    TRY,
-    TRY_BUSY,
-    ADOPTED,
-    LAPSED,
-    INSIDE_ANOTHER,
-    TURN,
-    NO_TURN,
-];

@@ -24,11 +24,6 @@ const JOB: Scenario =
     Scenario::of("annotated", |world| Box::pin(async move { Case::of(world.ours.scope(job(ID))) }))
         .ends("ok", 7, 203);
 
-#[test]
-fn an_annotated_call_leaves_nothing() {
-    JOB.sweep();
-}
-
 const BUSY: Scenario = Scenario::of("annotated: waits until another lets go", |world| {
     Box::pin(async move {
         let other = world.other_holds(OTHER_KEY).await;
@@ -37,11 +32,6 @@ const BUSY: Scenario = Scenario::of("annotated: waits until another lets go", |w
     })
 })
 .ends("ok", 8, 219);
-
-#[test]
-fn an_annotated_call_that_waits_for_another_leaves_nothing() {
-    BUSY.sweep();
-}
 
 #[distributed_lock(key = "job:<id>", wait = "0s", on_busy = skip)]
 async fn once(id: u64) -> Result<Option<u64>, Error> {
@@ -58,11 +48,6 @@ const RUNS: Scenario = Scenario::of("annotated, on_busy = skip: runs", |world| {
 })
 .ends("ok", 7, 179);
 
-#[test]
-fn an_annotated_call_that_might_be_skipped_leaves_nothing() {
-    RUNS.sweep();
-}
-
 const SKIPPED: Scenario = Scenario::of("annotated, on_busy = skip: skipped", |world| {
     Box::pin(async move {
         let other = world.other_holds(OTHER_KEY).await;
@@ -71,11 +56,6 @@ const SKIPPED: Scenario = Scenario::of("annotated, on_busy = skip: skipped", |wo
     })
 })
 .ends("ok", 2, 73);
-
-#[test]
-fn an_annotated_call_that_is_skipped_leaves_nothing() {
-    SKIPPED.sweep();
-}
 
 #[distributed_lock(key = "job:<id>", release = background)]
 async fn outer(id: u64) -> Result<(), Error> {
@@ -90,11 +70,6 @@ const NESTED: Scenario = Scenario::of("annotated: nested, released in the backgr
 })
 .ends("ok", 8, 232);
 
-#[test]
-fn a_nested_annotated_call_leaves_nothing() {
-    NESTED.sweep();
-}
-
 /// Two independent calls: one waits for the other's release.
 const JOINED: Scenario = Scenario::of("annotated: two calls joined", |world| {
     Box::pin(async move {
@@ -103,11 +78,6 @@ const JOINED: Scenario = Scenario::of("annotated: two calls joined", |world| {
     })
 })
 .ends("ok", 10, 252);
-
-#[test]
-fn two_annotated_calls_joined_leave_nothing() {
-    JOINED.sweep();
-}
 
 #[distributed_lock(key = "job:<id>", on_lost = error)]
 async fn both(id: u64) -> Result<(), Error> {
@@ -118,11 +88,6 @@ const TURNS: Scenario = Scenario::of("annotated: two calls that take turns insid
     Box::pin(async move { Case::of(world.ours.scope(both(ID))) })
 })
 .ends("ok", 10, 285);
-
-#[test]
-fn two_annotated_calls_that_take_turns_leave_nothing() {
-    TURNS.sweep();
-}
 
 #[distributed_lock(key = "job:<id>", ttl = LEASE / 2, lease = lease)]
 fn extends(id: u64) -> Pin<Box<dyn Future<Output = Result<(), Error>> + Send>> {
@@ -138,11 +103,6 @@ const EXTENDS: Scenario =
         Box::pin(async move { Case::of(world.ours.scope(extends(ID))) })
     })
     .ends("ok", 8, 308);
-
-#[test]
-fn an_annotated_boxed_future_leaves_nothing() {
-    EXTENDS.sweep();
-}
 
 #[distributed_lock(key = "job:<id>", retry = 1, on_unavailable = run_unlocked)]
 async fn anyway(id: u64) -> Result<(), Error> {
@@ -160,10 +120,14 @@ const UNLOCKED: Scenario = Scenario::of("annotated, on_unavailable = run_unlocke
 })
 .ends("ok", 5, 207);
 
-#[test]
-fn an_annotated_call_that_runs_without_its_lock_leaves_nothing() {
-    UNLOCKED.sweep();
+sweeps! {
+    fn an_annotated_call_leaves_nothing() = JOB;
+    fn an_annotated_call_that_waits_for_another_leaves_nothing() = BUSY;
+    fn an_annotated_call_that_might_be_skipped_leaves_nothing() = RUNS;
+    fn an_annotated_call_that_is_skipped_leaves_nothing() = SKIPPED;
+    fn a_nested_annotated_call_leaves_nothing() = NESTED;
+    fn two_annotated_calls_joined_leave_nothing() = JOINED;
+    fn two_annotated_calls_that_take_turns_leave_nothing() = TURNS;
+    fn an_annotated_boxed_future_leaves_nothing() = EXTENDS;
+    fn an_annotated_call_that_runs_without_its_lock_leaves_nothing() = UNLOCKED;
 }
-
-pub(super) const SCENARIOS: &[Scenario] =
-    &[JOB, BUSY, RUNS, SKIPPED, NESTED, JOINED, TURNS, EXTENDS, UNLOCKED];

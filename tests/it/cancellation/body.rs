@@ -23,11 +23,6 @@ const AWAITED: Scenario = Scenario::of("with_lock", |world| {
 })
 .ends("ok", 8, 245);
 
-#[test]
-fn a_body_and_its_awaited_release_leave_nothing() {
-    AWAITED.sweep();
-}
-
 const BACKGROUND: Scenario = Scenario::of("with_lock: released in the background", |world| {
     Box::pin(async move {
         Case::of(async move {
@@ -37,11 +32,6 @@ const BACKGROUND: Scenario = Scenario::of("with_lock: released in the background
     })
 })
 .ends("ok", 7, 212);
-
-#[test]
-fn a_body_and_its_release_in_the_background_leave_nothing() {
-    BACKGROUND.sweep();
-}
 
 /// Polls often while a renewal is under way, at 20 and 40 ms, and sleeps in between.
 const RENEWED: Scenario = Scenario::of("with_lock: a body of several renewals", |world| {
@@ -61,11 +51,6 @@ const RENEWED: Scenario = Scenario::of("with_lock: a body of several renewals", 
 })
 .ends("ok", 19, 745);
 
-#[test]
-fn a_body_that_is_dropped_during_a_renewal_leaves_nothing() {
-    RENEWED.sweep();
-}
-
 /// Outlasts its lease.
 async fn overrun(_: &Lease) {
     sleep(SHORT - 10 * MS).await;
@@ -82,11 +67,6 @@ const CANCELLED: Scenario = Scenario::of("with_lock: lost, and cancelled", |worl
 })
 .ends("lost", 9, 278);
 
-#[test]
-fn a_body_that_is_cancelled_by_its_loss_leaves_nothing() {
-    CANCELLED.sweep();
-}
-
 /// Another process acquires the lock while the body still runs. The call must not release that
 /// lock.
 const ERROR: Scenario = Scenario::of("with_lock: lost to another, an error", |world| {
@@ -101,11 +81,6 @@ const ERROR: Scenario = Scenario::of("with_lock: lost to another, an error", |wo
 })
 .ends("lost", 11, 297);
 
-#[test]
-fn a_body_that_goes_on_after_its_loss_leaves_the_next_holder_alone() {
-    ERROR.sweep();
-}
-
 const IGNORED: Scenario = Scenario::of("with_lock: lost, and ignored", |world| {
     Box::pin(async move {
         Case::of(async move {
@@ -115,11 +90,6 @@ const IGNORED: Scenario = Scenario::of("with_lock: lost, and ignored", |world| {
     })
 })
 .ends("ok", 11, 305);
-
-#[test]
-fn a_body_that_ignores_its_loss_leaves_nothing() {
-    IGNORED.sweep();
-}
 
 const EXTENDED: Scenario = Scenario::of("with_lock: extended by its body", |world| {
     Box::pin(async move {
@@ -133,11 +103,6 @@ const EXTENDED: Scenario = Scenario::of("with_lock: extended by its body", |worl
     })
 })
 .ends("ok", 8, 308);
-
-#[test]
-fn a_body_that_extends_its_lease_leaves_nothing() {
-    EXTENDED.sweep();
-}
 
 const NESTED: Scenario = Scenario::of("with_lock: nested", |world| {
     Box::pin(async move {
@@ -154,11 +119,6 @@ const NESTED: Scenario = Scenario::of("with_lock: nested", |world| {
 })
 .ends("ok", 8, 245);
 
-#[test]
-fn a_nested_body_leaves_nothing() {
-    NESTED.sweep();
-}
-
 const TWO_KEYS: Scenario = Scenario::of("with_lock: a second key inside", |world| {
     Box::pin(async move {
         Case::of(async move {
@@ -172,11 +132,6 @@ const TWO_KEYS: Scenario = Scenario::of("with_lock: a second key inside", |world
     })
 })
 .ends("ok", 10, 433);
-
-#[test]
-fn a_body_that_holds_two_locks_leaves_neither() {
-    TWO_KEYS.sweep();
-}
 
 const TURNS: Scenario = Scenario::of("with_lock: two branches that take turns inside", |world| {
     Box::pin(async move {
@@ -195,11 +150,6 @@ const TURNS: Scenario = Scenario::of("with_lock: two branches that take turns in
 })
 .ends("ok", 8, 245);
 
-#[test]
-fn branches_that_take_turns_leave_nothing() {
-    TURNS.sweep();
-}
-
 /// The steps of `with_lock`, written by hand.
 const BY_HAND: Scenario = Scenario::of("acquire, scope, extend, release by hand", |world| {
     Box::pin(async move {
@@ -213,12 +163,16 @@ const BY_HAND: Scenario = Scenario::of("acquire, scope, extend, release by hand"
 })
 .ends("ok", 9, 293);
 
-#[test]
-fn a_lock_taken_by_hand_leaves_nothing() {
-    BY_HAND.sweep();
+sweeps! {
+    fn a_body_and_its_awaited_release_leave_nothing() = AWAITED;
+    fn a_body_and_its_release_in_the_background_leave_nothing() = BACKGROUND;
+    fn a_body_that_is_dropped_during_a_renewal_leaves_nothing() = RENEWED;
+    fn a_body_that_is_cancelled_by_its_loss_leaves_nothing() = CANCELLED;
+    fn a_body_that_goes_on_after_its_loss_leaves_the_next_holder_alone() = ERROR;
+    fn a_body_that_ignores_its_loss_leaves_nothing() = IGNORED;
+    fn a_body_that_extends_its_lease_leaves_nothing() = EXTENDED;
+    fn a_nested_body_leaves_nothing() = NESTED;
+    fn a_body_that_holds_two_locks_leaves_neither() = TWO_KEYS;
+    fn branches_that_take_turns_leave_nothing() = TURNS;
+    fn a_lock_taken_by_hand_leaves_nothing() = BY_HAND;
 }
-
-pub(super) const SCENARIOS: &[Scenario] = &[
-    AWAITED, BACKGROUND, RENEWED, CANCELLED, ERROR, IGNORED, EXTENDED, NESTED, TWO_KEYS, TURNS,
-    BY_HAND,
-];

@@ -19,11 +19,6 @@ const EXTEND: Scenario = Scenario::of("extend", |world| {
 })
 .ends("ok", 2, 73);
 
-#[test]
-fn an_extend_leaves_the_hold() {
-    EXTEND.sweep();
-}
-
 /// The future wakes at every deadline that a renewal has meanwhile moved.
 const LOST: Scenario = Scenario::of("lost: by `max_hold`", |world| {
     Box::pin(async move {
@@ -38,11 +33,6 @@ const LOST: Scenario = Scenario::of("lost: by `max_hold`", |world| {
     })
 })
 .ends("ok", 2, 67);
-
-#[test]
-fn waiting_for_a_loss_leaves_the_hold() {
-    LOST.sweep();
-}
 
 const LOST_BY_RELEASE: Scenario = Scenario::of("lost: by the guard's drop", |world| {
     Box::pin(async move {
@@ -62,11 +52,6 @@ const LOST_BY_RELEASE: Scenario = Scenario::of("lost: by the guard's drop", |wor
 })
 .ends("ok", 1, 31);
 
-#[test]
-fn waiting_for_a_release_leaves_nothing() {
-    LOST_BY_RELEASE.sweep();
-}
-
 const HOLDER: Scenario = Scenario::of("holder", |world| {
     Box::pin(async move {
         let guard = world.held(LockOptions::new()).await;
@@ -75,11 +60,6 @@ const HOLDER: Scenario = Scenario::of("holder", |world| {
     })
 })
 .ends("ok", 2, 73);
-
-#[test]
-fn a_look_at_the_holder_leaves_the_hold() {
-    HOLDER.sweep();
-}
 
 /// A critical section without `with_lock`.
 async fn works(manager: LockManager) -> Result<(), Error> {
@@ -97,11 +77,6 @@ const GUARD_SCOPE: Scenario = Scenario::of("LockGuard::scope", |world| {
 })
 .ends("ok", 2, 47);
 
-#[test]
-fn a_scope_of_a_guard_leaves_the_hold_and_the_turn() {
-    GUARD_SCOPE.sweep();
-}
-
 const INHERIT: Scenario = Scenario::of("inherit", |world| {
     Box::pin(async move {
         let guard = world.held(LockOptions::new()).await;
@@ -113,11 +88,6 @@ const INHERIT: Scenario = Scenario::of("inherit", |world| {
 })
 .ends("ok", 2, 47);
 
-#[test]
-fn an_heir_leaves_the_hold_and_the_turn() {
-    INHERIT.sweep();
-}
-
 const RELEASE: Scenario = Scenario::of("release", |world| {
     Box::pin(async move {
         let guard = world.held(LockOptions::new()).await;
@@ -125,11 +95,6 @@ const RELEASE: Scenario = Scenario::of("release", |world| {
     })
 })
 .ends("ok", 2, 73);
-
-#[test]
-fn a_release_leaves_nothing() {
-    RELEASE.sweep();
-}
 
 const LATE_RELEASE: Scenario = Scenario::of("release: another has it already", |world| {
     Box::pin(async move {
@@ -140,11 +105,6 @@ const LATE_RELEASE: Scenario = Scenario::of("release: another has it already", |
     })
 })
 .ends("lost", 2, 73);
-
-#[test]
-fn a_release_of_what_is_lost_leaves_the_other_holder_alone() {
-    LATE_RELEASE.sweep();
-}
 
 const DROP: Scenario = Scenario::of("drop of a guard while it is renewed", |world| {
     Box::pin(async move {
@@ -160,20 +120,10 @@ const DROP: Scenario = Scenario::of("drop of a guard while it is renewed", |worl
 })
 .ends("ok", 5, 137);
 
-#[test]
-fn a_guard_that_is_dropped_during_its_renewal_leaves_nothing() {
-    DROP.sweep();
-}
-
 const MANAGER_SCOPE: Scenario = Scenario::of("LockManager::scope", |world| {
     Box::pin(async move { Case::of(world.ours.scope(works(world.ours.clone()))) })
 })
 .ends("ok", 7, 221);
-
-#[test]
-fn a_scope_of_a_manager_leaves_nothing() {
-    MANAGER_SCOPE.sweep();
-}
 
 const CONNECT: Scenario = Scenario::of("connect", |world| {
     Box::pin(async move {
@@ -183,21 +133,16 @@ const CONNECT: Scenario = Scenario::of("connect", |world| {
 })
 .ends("ok", 2, 73);
 
-#[test]
-fn a_connect_leaves_nothing() {
-    CONNECT.sweep();
+sweeps! {
+    fn an_extend_leaves_the_hold() = EXTEND;
+    fn waiting_for_a_loss_leaves_the_hold() = LOST;
+    fn waiting_for_a_release_leaves_nothing() = LOST_BY_RELEASE;
+    fn a_look_at_the_holder_leaves_the_hold() = HOLDER;
+    fn a_scope_of_a_guard_leaves_the_hold_and_the_turn() = GUARD_SCOPE;
+    fn an_heir_leaves_the_hold_and_the_turn() = INHERIT;
+    fn a_release_leaves_nothing() = RELEASE;
+    fn a_release_of_what_is_lost_leaves_the_other_holder_alone() = LATE_RELEASE;
+    fn a_guard_that_is_dropped_during_its_renewal_leaves_nothing() = DROP;
+    fn a_scope_of_a_manager_leaves_nothing() = MANAGER_SCOPE;
+    fn a_connect_leaves_nothing() = CONNECT;
 }
-
-pub(super) const SCENARIOS: &[Scenario] = &[
-    EXTEND,
-    LOST,
-    LOST_BY_RELEASE,
-    HOLDER,
-    GUARD_SCOPE,
-    INHERIT,
-    RELEASE,
-    LATE_RELEASE,
-    DROP,
-    MANAGER_SCOPE,
-    CONNECT,
-];

@@ -27,11 +27,6 @@ const HELD: Scenario = Scenario::of("shutdown: a guard that stays", |world| {
 })
 .ends("ok", 2, 76);
 
-#[test]
-fn a_shutdown_with_a_guard_that_stays_has_told_it() {
-    HELD.sweep();
-}
-
 const RUNNING: Scenario = Scenario::of("shutdown: a body that stops", |world| {
     Box::pin(async move {
         let (mut calls, started) = (JoinSet::new(), Arc::<Notify>::default());
@@ -49,11 +44,6 @@ const RUNNING: Scenario = Scenario::of("shutdown: a body that stops", |world| {
 })
 .ends("ok", 1, 51);
 
-#[test]
-fn a_shutdown_has_told_the_bodies() {
-    RUNNING.sweep();
-}
-
 const ASKING: Scenario = Scenario::of("shutdown: an acquire on its way", |world| {
     Box::pin(async move {
         let (mut calls, manager) = (JoinSet::new(), world.ours.clone());
@@ -65,11 +55,6 @@ const ASKING: Scenario = Scenario::of("shutdown: an acquire on its way", |world|
 })
 .ends("ok", 2, 69);
 
-#[test]
-fn a_shutdown_has_told_those_who_still_ask() {
-    ASKING.sweep();
-}
-
 const RELEASING: Scenario = Scenario::of("shutdown: a release on its way", |world| {
     Box::pin(async move {
         drop(world.held(LockOptions::new()).await);
@@ -78,9 +63,9 @@ const RELEASING: Scenario = Scenario::of("shutdown: a release on its way", |worl
 })
 .ends("ok", 1, 40);
 
-#[test]
-fn a_shutdown_leaves_the_releases_under_way_alone() {
-    RELEASING.sweep();
+sweeps! {
+    fn a_shutdown_with_a_guard_that_stays_has_told_it() = HELD;
+    fn a_shutdown_has_told_the_bodies() = RUNNING;
+    fn a_shutdown_has_told_those_who_still_ask() = ASKING;
+    fn a_shutdown_leaves_the_releases_under_way_alone() = RELEASING;
 }
-
-pub(super) const SCENARIOS: &[Scenario] = &[HELD, RUNNING, ASKING, RELEASING];

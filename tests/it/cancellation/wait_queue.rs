@@ -41,12 +41,6 @@ const HANDED: Scenario = Scenario::of("acquire: handed over by another call of o
 })
 .ends("ok", 1, 31);
 
-/// Red without: accepting the notification of a queue place that is dropped.
-#[test]
-fn an_acquire_that_is_handed_the_lock_leaves_nothing() {
-    HANDED.sweep();
-}
-
 const HANDED_BODY: Scenario = Scenario::of("with_lock: handed over, a body, a release", |world| {
     Box::pin(async move {
         held_by_us(&world).await;
@@ -58,12 +52,6 @@ const HANDED_BODY: Scenario = Scenario::of("with_lock: handed over, a body, a re
 })
 .ends("ok", 6, 137);
 
-/// Red without: a guard that releases its lock when it is dropped.
-#[test]
-fn a_body_whose_lock_was_handed_off_leaves_nothing() {
-    HANDED_BODY.sweep();
-}
-
 /// The call wants another lease than the one that is handed off, so its turn is to ask the store.
 const TURN_TO_ASK: Scenario = Scenario::of("acquire: its turn in our line is to ask", |world| {
     Box::pin(async move {
@@ -72,12 +60,6 @@ const TURN_TO_ASK: Scenario = Scenario::of("acquire: its turn in our line is to 
     })
 })
 .ends("ok", 4, 153);
-
-/// Red without: queueing in the store behind a lock that is released later.
-#[test]
-fn an_acquire_whose_turn_is_to_ask_leaves_nothing() {
-    TURN_TO_ASK.sweep();
-}
 
 /// The caller is not notified: it asks again when the lease of the dead holder is over.
 const LAPSES: Scenario = Scenario::of("acquire: in line behind a lease that ends", |world| {
@@ -89,12 +71,6 @@ const LAPSES: Scenario = Scenario::of("acquire: in line behind a lease that ends
 })
 .ends("ok", 6, 175);
 
-/// Red without: a release that removes a claim from the queue.
-#[test]
-fn an_acquire_behind_a_lease_that_ends_by_itself_leaves_nothing() {
-    LAPSES.sweep();
-}
-
 const ALL: Scenario = Scenario::of("acquire_all: two keys, one of them busy", |world| {
     Box::pin(async move {
         let other = world.other_holds(OTHER_KEY).await;
@@ -105,12 +81,6 @@ const ALL: Scenario = Scenario::of("acquire_all: two keys, one of them busy", |w
     })
 })
 .ends("ok", 4, 113);
-
-/// Red without: a release of all keys of a claim.
-#[test]
-fn an_acquire_of_two_keys_of_which_one_is_busy_leaves_neither() {
-    ALL.sweep();
-}
 
 /// The manager lives on and keeps the lock for less than a round trip.
 const LINGERS: Scenario = Scenario::of("with_lock: twice, by a lock that lingers", |world| {
@@ -135,12 +105,6 @@ const LINGERS: Scenario = Scenario::of("with_lock: twice, by a lock that lingers
 })
 .ends("ok", 7, 199);
 
-/// Red without: releasing a lock that was kept long enough.
-#[test]
-fn a_lock_that_lingers_is_given_up_whatever_is_dropped() {
-    LINGERS.sweep();
-}
-
 const AT_LEAST: Scenario = Scenario::of("with_lock: held for a while at least", |world| {
     Box::pin(async move {
         Case::of(async move {
@@ -151,11 +115,19 @@ const AT_LEAST: Scenario = Scenario::of("with_lock: held for a while at least", 
 })
 .ends("ok", 6, 205);
 
-/// Red without: a guard that releases its lock when it is dropped.
-#[test]
-fn a_lock_that_is_held_at_least_for_a_while_is_free_after_that() {
-    AT_LEAST.sweep();
+sweeps! {
+    /// Red without: accepting the notification of a queue place that is dropped.
+    fn an_acquire_that_is_handed_the_lock_leaves_nothing() = HANDED;
+    /// Red without: a guard that releases its lock when it is dropped.
+    fn a_body_whose_lock_was_handed_off_leaves_nothing() = HANDED_BODY;
+    /// Red without: queueing in the store behind a lock that is released later.
+    fn an_acquire_whose_turn_is_to_ask_leaves_nothing() = TURN_TO_ASK;
+    /// Red without: a release that removes a claim from the queue.
+    fn an_acquire_behind_a_lease_that_ends_by_itself_leaves_nothing() = LAPSES;
+    /// Red without: a release of all keys of a claim.
+    fn an_acquire_of_two_keys_of_which_one_is_busy_leaves_neither() = ALL;
+    /// Red without: releasing a lock that was kept long enough.
+    fn a_lock_that_lingers_is_given_up_whatever_is_dropped() = LINGERS;
+    /// Red without: a guard that releases its lock when it is dropped.
+    fn a_lock_that_is_held_at_least_for_a_while_is_free_after_that() = AT_LEAST;
 }
-
-pub(super) const SCENARIOS: &[Scenario] =
-    &[HANDED, HANDED_BODY, TURN_TO_ASK, LAPSES, ALL, LINGERS, AT_LEAST];
