@@ -2,7 +2,10 @@
 
 use lockattr_tests::RedisServer;
 
-use super::stage::{OURS, Stage};
+use super::stage::{OURS, Stage, nothing_fails};
+
+/// What a holder and its watchdog do.
+const DURING: &[&str] = &["renew", "check", "renew", "check", "renew", "check"];
 
 pub(super) const REPORTED: &[&str] = &["renewed while another held"];
 
@@ -23,25 +26,9 @@ async fn paused_past_its_lease(algorithm: &str) -> Vec<String> {
     stage.reports(&server).await
 }
 
-async fn nothing_fails(algorithm: &str) -> Vec<String> {
-    let server = RedisServer::start().await;
-    let mut stage = Stage::new(algorithm, vec![server.addr()]);
-    let (first, second) = (stage.enters(), stage.enters());
-    stage.gets(first, "acquire").await;
-    for _ in 0..3 {
-        stage.gets(first, "renew").await;
-        assert_eq!(stage.order(second, "acquire").await, "no");
-        stage.gets(first, "check").await;
-    }
-    stage.gets(first, "release").await;
-    stage.gets(second, "acquire").await;
-    stage.gets(second, "release").await;
-    stage.reports(&server).await
-}
-
 #[tokio::test]
 async fn it_is_right_when_nothing_fails() {
-    assert_eq!(nothing_fails("blind-watchdog").await, [""; 0]);
+    assert_eq!(nothing_fails("blind-watchdog", DURING, &["release"]).await, [""; 0]);
 }
 
 #[tokio::test]
@@ -52,5 +39,5 @@ async fn a_process_that_was_paused_renews_the_lock_of_the_next_and_believes_to_h
 #[tokio::test]
 async fn ours_renews_its_own_lock_only() {
     assert_eq!(paused_past_its_lease(OURS).await, [""; 0]);
-    assert_eq!(nothing_fails(OURS).await, [""; 0]);
+    assert_eq!(nothing_fails(OURS, DURING, &["release"]).await, [""; 0]);
 }

@@ -181,6 +181,30 @@ impl<'a> Stage<'a> {
     }
 }
 
+/// Two processes hold the lock in turn, and nothing fails. The first carries out the orders `during`
+/// while it holds, and the second is refused after each of them. Then the second acquires the lock,
+/// and carries out `afterwards`.
+pub(super) async fn nothing_fails(
+    algorithm: &str,
+    during: &[&str],
+    afterwards: &[&str],
+) -> Vec<String> {
+    let server = RedisServer::start().await;
+    let mut stage = Stage::new(algorithm, vec![server.addr()]);
+    let (first, second) = (stage.enters(), stage.enters());
+    stage.gets(first, "acquire").await;
+    for order in during {
+        stage.gets(first, order).await;
+        assert_eq!(stage.order(second, "acquire").await, "no");
+    }
+    stage.gets(first, "release").await;
+    stage.gets(second, "acquire").await;
+    for order in afterwards {
+        stage.gets(second, order).await;
+    }
+    stage.reports(&server).await
+}
+
 /// Returns whether the lock still exists a whole lease after its last holder was killed.
 async fn is_left(server: &RedisServer) -> bool {
     let cli = server.cli().await;
