@@ -1,4 +1,4 @@
-//! The faults that may happen around the protocol.
+//! The faults that may happen around the protocol, here and in the model of the queue.
 
 /// Each occurrence counts against the faults of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -76,7 +76,8 @@ impl fmt::Display for Step {
     }
 }
 
-fn write_fault(f: &mut fmt::Formatter<'_>, fault: Fault, at: usize) -> fmt::Result {
+/// Prints a fault, here and in the model of the queue.
+pub(crate) fn write_fault(f: &mut fmt::Formatter<'_>, fault: Fault, at: usize) -> fmt::Result {
     let what = match fault {
         Fault::Kill => return write!(f, "process {} is killed", at + 1),
         Fault::Stop => return write!(f, "process {} stops", at + 1),

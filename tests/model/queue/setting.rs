@@ -1,6 +1,7 @@
 //! What a search tries: the claims, the circumstances, and the mistakes to be found.
 
 use crate::claims::Mode;
+pub(crate) use crate::free_path::fault::{Fault, OF_PROCESSES};
 
 /// What one process claims. Each claim belongs to a process of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,35 +13,7 @@ pub(crate) struct Wants {
     pub(crate) gives_up: bool,
 }
 
-/// What may go wrong around the protocol. Each occurrence counts against [`Setting::faults`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
-    /// A process ends, and its connection with it.
-    Kill,
-    /// A process stops, or loses the network without the store noticing: its connection still
-    /// counts.
-    Stop,
-    /// A request or its reply is lost, or arrives after the process has stopped waiting for it.
-    Timeout,
-    /// A grant's notification is lost.
-    LoseGrant,
-    /// The reply to a release is lost.
-    LoseUndone,
-    /// The connection of a process ends: what was on its way is lost, and grants do not reach it.
-    Cut,
-    /// An operator evicts the holders of a key.
-    Evict,
-    /// A program deletes a key by hand.
-    Delete,
-    /// The store loses everything.
-    Flush,
-}
-
-/// All faults that leave the store's data intact.
-pub(crate) const OF_PROCESSES: &[Fault] =
-    &[Fault::Kill, Fault::Stop, Fault::Timeout, Fault::LoseGrant, Fault::LoseUndone, Fault::Cut];
-
-/// All faults.
+/// All faults of this model, of those that both models have.
 pub(crate) const ALL: &[Fault] = &[
     Fault::Kill,
     Fault::Stop,

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::setting::Fault;
-use crate::claims::letter;
+use crate::free_path::step::write_fault;
 
 /// What happened, and to which claim or key.
 #[derive(Clone, Copy, Debug)]
@@ -35,17 +35,7 @@ impl fmt::Display for Step {
             Self::IsUndone(claim) => (claim, "has its release answered"),
             Self::Resumes(claim) => (claim, "runs again"),
             Self::Reconnects(claim) => (claim, "connects again"),
-            Self::Fails(fault, at) => match fault {
-                Fault::Kill => (at, "is killed"),
-                Fault::Stop => (at, "stops"),
-                Fault::Timeout => (at, "waits for no answer any more"),
-                Fault::LoseGrant => (at, "loses its grant's notification"),
-                Fault::LoseUndone => (at, "loses the answer to its release"),
-                Fault::Cut => (at, "loses its connection"),
-                Fault::Evict => return write!(f, "{} is evicted", letter(at)),
-                Fault::Delete => return write!(f, "{} is deleted", letter(at)),
-                Fault::Flush => return write!(f, "everything is forgotten"),
-            },
+            Self::Fails(fault, at) => return write_fault(f, fault, at),
             Self::Tick => return write!(f, "a tick passes"),
         };
         write!(f, "{} {what}", claim + 1)
