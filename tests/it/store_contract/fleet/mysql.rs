@@ -11,8 +11,18 @@ use super::{AnyStore, Fleet, TTL, keep_apart_by};
 const NO_SUCH_TABLE: u16 = 1146;
 
 pub(in crate::store_contract) struct OnMysql {
-    server: &'static MariaDb,
-    database: String,
+    pub(super) server: &'static MariaDb,
+    pub(super) database: String,
+}
+
+impl OnMysql {
+    /// Opens a store with these settings.
+    pub(super) fn node_with(&self, settings: &str) -> AnyStore {
+        let url = self.server.url_of(&self.database);
+        // Many other tests share two cores.
+        let url = format!("{url}?{settings}connect_timeout=10s&response_timeout=10s");
+        AnyStore::new(MysqlStore::open(&url).expect("a good URL"))
+    }
 }
 
 impl Fleet for OnMysql {
@@ -24,10 +34,7 @@ impl Fleet for OnMysql {
     }
 
     fn node(&self) -> AnyStore {
-        let url = self.server.url_of(&self.database);
-        // Many other tests share two cores.
-        let url = format!("{url}?connect_timeout=10s&response_timeout=10s");
-        AnyStore::new(MysqlStore::open(&url).expect("a good URL"))
+        self.node_with("")
     }
 
     async fn knows_it_is_gone(&self, subscriber: u64) {

@@ -1,34 +1,23 @@
 //! MariaDB where locks belong to connections.
 
-use lockattr::store::MysqlStore;
-use lockattr_tests::MariaDb;
+use super::{AnyStore, Fleet, OnMysql};
 
-use super::{AnyStore, Fleet, keep_apart_by};
-
-pub(in crate::store_contract) struct OnMysqlSessions {
-    server: &'static MariaDb,
-    database: String,
-}
+pub(in crate::store_contract) struct OnMysqlSessions(OnMysql);
 
 impl Fleet for OnMysqlSessions {
     async fn start() -> Self {
-        keep_apart_by("");
-        let server = MariaDb::shared().await;
-        let database = server.database().await;
-        Self { server, database }
+        Self(OnMysql::start().await)
     }
 
     fn node(&self) -> AnyStore {
-        let url = self.server.url_of(&self.database);
-        let url = format!("{url}?lock=session&connect_timeout=10s&response_timeout=10s");
-        AnyStore::new(MysqlStore::open(&url).expect("a good URL"))
+        self.0.node_with("lock=session&")
     }
 
     async fn knows_it_is_gone(&self, _inbox: u64) {}
 
     /// A session lock leaves no row. This checks that no table of the other lock form was used.
     async fn saw_nothing_wrong(&self) {
-        let left = self.server.left_in(&self.database).await;
+        let left = self.0.server.left_in(&self.0.database).await;
         assert!(left.is_empty(), "{left:?}");
     }
 }
