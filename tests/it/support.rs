@@ -9,7 +9,7 @@ use lockattr::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, MemoryStore, ReleaseOutcome, ReleaseRequest,
     RenewOutcome, RenewRequest, Store, StoreError, Subscriber,
 };
-use lockattr::{FencingToken, HeldLock, Holder, LockManager};
+use lockattr::{Error, FencingToken, HeldLock, Holder, LockManager};
 
 /// The fate of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -246,4 +246,19 @@ pub(crate) fn down() -> Arc<Scripted> {
 /// Returns a manager whose store replies with errors only.
 pub(crate) fn broken_manager() -> LockManager {
     down().manager()
+}
+
+/// Asserts that each URL is refused with an error that has the words beside it, and that no output
+/// shows the password `s3cret`.
+#[track_caller]
+pub(crate) fn assert_refused(urls: &[(&str, &str)]) {
+    for &(url, words) in urls {
+        let builder = LockManager::builder().url(url);
+        let shown = format!("{builder:?}");
+        let Err(error) = builder.build() else { panic!("{url} was accepted") };
+        assert!(matches!(error, Error::InvalidOptions(_)), "{url}: {error:?}");
+        let told = format!("{error} {error:?}");
+        assert!(told.contains(words), "{url}: {told}");
+        assert!(!told.contains("s3cret") && !shown.contains("s3cret"), "{url}: {told} {shown}");
+    }
 }
