@@ -238,28 +238,6 @@ async fn a_hanging_store_does_not_outlast_the_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_release_without_an_answer_is_an_event_and_made_up_for() {
-    for fate in [Fate::Refused, Fate::AnswerLost] {
-        let events = capture_events();
-        let store = Scripted::new();
-        let manager = store.manager();
-        store.releases(&[fate, fate, Fate::Answered]);
-        let body = async |_: &Lease| Err::<(), _>("the body's own error");
-        let result = manager.with_lock("a", lease(60 * SECOND), body).await;
-        assert_eq!(result.unwrap(), Err("the body's own error"), "hidden by the release's");
-        assert_eq!(events.count("the release got no answer"), 1);
-        sleep(10 * SECOND).await;
-        assert_eq!(manager.holder("a").await.unwrap(), None);
-
-        store.releases(&[fate, Fate::Answered]);
-        let guard = manager.acquire("a", lease(60 * SECOND)).await.unwrap();
-        assert!(matches!(guard.release().await, Err(Error::Store { .. })));
-        sleep(10 * SECOND).await;
-        assert_eq!(manager.holder("a").await.unwrap(), None);
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_release_is_not_tried_for_longer_than_the_lease_would_have_lasted() {
     let store = Scripted::new();
     let manager = store.manager();
