@@ -102,21 +102,6 @@ fn compute_until_told(told: &Arc<()>) {
     }
 }
 
-#[test]
-fn a_thread_that_is_kept_busy_does_not_stop_the_renewals_of_others() {
-    let beside = Beside::new();
-    let guard = beside.acquire("other");
-    let told = Arc::new(());
-    let busy = {
-        let told = told.clone();
-        beside.two_threads.spawn(async move { compute_until_told(&told) })
-    };
-    beside.is_renewed_on(&guard);
-    drop(told);
-    beside.two_threads.block_on(busy).unwrap();
-    beside.release(guard);
-}
-
 /// The body computes as soon as its lock is granted. What the grant started on that thread must
 /// move to another thread, and so must that thread's duties for the runtime.
 #[test]
