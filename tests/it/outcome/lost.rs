@@ -30,35 +30,22 @@ fn told_once(events: &Events) -> bool {
 /// A body that a test defines.
 type Body<'a> = std::pin::Pin<Box<dyn Future<Output = Result<u32, Failure>> + 'a>>;
 
-#[distributed_lock(key = "job", manager = manager, ttl = "1s", renew = false, on_lost = cancel)]
-async fn fixed_cancel(manager: &LockManager, body: Body<'_>) -> Result<u32, Failure> {
-    body.await
+/// A function under the lock, with these settings.
+macro_rules! locked {
+    ($name:ident, $($settings:tt)*) => {
+        #[distributed_lock(key = "job", manager = manager, ttl = "1s", $($settings)*)]
+        async fn $name(manager: &LockManager, body: Body<'_>) -> Result<u32, Failure> {
+            body.await
+        }
+    };
 }
 
-#[distributed_lock(key = "job", manager = manager, ttl = "1s", renew = false, on_lost = error)]
-async fn fixed_error(manager: &LockManager, body: Body<'_>) -> Result<u32, Failure> {
-    body.await
-}
-
-#[distributed_lock(key = "job", manager = manager, ttl = "1s", renew = false, on_lost = ignore)]
-async fn fixed_ignore(manager: &LockManager, body: Body<'_>) -> Result<u32, Failure> {
-    body.await
-}
-
-#[distributed_lock(key = "job", manager = manager, ttl = "1s", max_hold = "1500ms")]
-async fn capped_cancel(manager: &LockManager, body: Body<'_>) -> Result<u32, Failure> {
-    body.await
-}
-
-#[distributed_lock(key = "job", manager = manager, ttl = "1s", max_hold = "1500ms", on_lost = error)]
-async fn capped_error(manager: &LockManager, body: Body<'_>) -> Result<u32, Failure> {
-    body.await
-}
-
-#[distributed_lock(key = "job", manager = manager, ttl = "1s", max_hold = "1500ms", on_lost = ignore)]
-async fn capped_ignore(manager: &LockManager, body: Body<'_>) -> Result<u32, Failure> {
-    body.await
-}
+locked!(fixed_cancel, renew = false, on_lost = cancel);
+locked!(fixed_error, renew = false, on_lost = error);
+locked!(fixed_ignore, renew = false, on_lost = ignore);
+locked!(capped_cancel, max_hold = "1500ms");
+locked!(capped_error, max_hold = "1500ms", on_lost = error);
+locked!(capped_ignore, max_hold = "1500ms", on_lost = ignore);
 
 /// A body that outlasts every lease here and records that it ran to its end.
 fn long(ran: &Cell<bool>, end: End) -> Body<'_> {

@@ -9,8 +9,8 @@ use crate::support::assert_refused;
 #[test]
 fn a_url_that_makes_no_sense_is_refused_with_a_sentence() {
     assert_refused(&[
-        ("redlock://h1/", "a quorum of 1 is none"),
-        ("redlock://h1,h2/", "a quorum of 2 is none"),
+        ("redlock://h1/", "3 to 63 servers, not 1"),
+        ("redlock://h1,h2/", "3 to 63 servers, not 2"),
         ("redlock://:s3cret@h1,h2,h1/", "names a server twice"),
         ("redlock://:s3cret@h1,h2,h1:6379/", "names a server twice"),
         ("redlock://:s3cret@h1,,h3/", "cannot be read"),
