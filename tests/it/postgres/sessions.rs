@@ -115,7 +115,7 @@ async fn a_lock_outlives_a_crash_of_the_server() {
     let guard = acquire(&holder, "a").await;
     let token = guard.fencing_token();
     server.restart().await;
-    let other = manager(&server.url()).await;
+    let other = manager(&format!("{}?connect_timeout=10s", server.url())).await;
     assert!(other.try_acquire("a", LockOptions::new()).await.unwrap().is_none(), "two at once");
     let left = guard.remaining();
     eventually(SOON, "the lease is renewed", async || guard.remaining() > left).await;
