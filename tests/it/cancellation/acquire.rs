@@ -112,7 +112,7 @@ sweeps! {
     fn an_acquire_of_a_free_lock_leaves_nothing() = FREE;
     fn an_acquire_that_waits_for_another_leaves_nothing() = WAITS;
     fn an_acquire_that_gives_up_leaves_nothing() = GIVES_UP;
-    fn an_acquire_whose_time_is_over_leaves_nothing() = OUT_OF_TIME;
+    fn an_acquire_that_times_out_leaves_nothing() = OUT_OF_TIME;
     fn a_try_acquire_leaves_nothing() = TRY;
     fn a_try_acquire_of_a_busy_lock_leaves_nothing() = TRY_BUSY;
     fn an_acquire_whose_first_answer_was_lost_leaves_nothing() = ADOPTED;

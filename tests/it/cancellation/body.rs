@@ -168,11 +168,11 @@ sweeps! {
     fn a_body_and_its_release_in_the_background_leave_nothing() = BACKGROUND;
     fn a_body_that_is_dropped_during_a_renewal_leaves_nothing() = RENEWED;
     fn a_body_that_is_cancelled_by_its_loss_leaves_nothing() = CANCELLED;
-    fn a_body_that_goes_on_after_its_loss_leaves_the_next_holder_alone() = ERROR;
+    fn a_body_that_continues_after_its_loss_leaves_the_next_holder_alone() = ERROR;
     fn a_body_that_ignores_its_loss_leaves_nothing() = IGNORED;
     fn a_body_that_extends_its_lease_leaves_nothing() = EXTENDED;
     fn a_nested_body_leaves_nothing() = NESTED;
     fn a_body_that_holds_two_locks_leaves_neither() = TWO_KEYS;
     fn branches_that_take_turns_leave_nothing() = TURNS;
-    fn a_lock_taken_by_hand_leaves_nothing() = BY_HAND;
+    fn a_lock_acquired_without_the_attribute_leaves_nothing() = BY_HAND;
 }

@@ -137,11 +137,11 @@ sweeps! {
     fn an_extend_leaves_the_hold() = EXTEND;
     fn waiting_for_a_loss_leaves_the_hold() = LOST;
     fn waiting_for_a_release_leaves_nothing() = LOST_BY_RELEASE;
-    fn a_look_at_the_holder_leaves_the_hold() = HOLDER;
+    fn reading_the_holder_leaves_the_hold() = HOLDER;
     fn a_scope_of_a_guard_leaves_the_hold_and_the_turn() = GUARD_SCOPE;
     fn an_heir_leaves_the_hold_and_the_turn() = INHERIT;
     fn a_release_leaves_nothing() = RELEASE;
-    fn a_release_of_what_is_lost_leaves_the_other_holder_alone() = LATE_RELEASE;
+    fn a_release_of_a_lost_lock_leaves_the_next_holder_alone() = LATE_RELEASE;
     fn a_guard_that_is_dropped_during_its_renewal_leaves_nothing() = DROP;
     fn a_scope_of_a_manager_leaves_nothing() = MANAGER_SCOPE;
     fn a_connect_leaves_nothing() = CONNECT;

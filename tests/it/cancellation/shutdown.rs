@@ -64,8 +64,8 @@ const RELEASING: Scenario = Scenario::of("shutdown: a release on its way", |worl
 .ends("ok", 1, 40);
 
 sweeps! {
-    fn a_shutdown_with_a_guard_that_stays_has_told_it() = HELD;
-    fn a_shutdown_has_told_the_bodies() = RUNNING;
-    fn a_shutdown_has_told_those_who_still_ask() = ASKING;
-    fn a_shutdown_leaves_the_releases_under_way_alone() = RELEASING;
+    fn a_shutdown_notifies_a_guard_that_stays() = HELD;
+    fn a_shutdown_notifies_the_bodies() = RUNNING;
+    fn a_shutdown_notifies_callers_that_still_wait() = ASKING;
+    fn a_shutdown_leaves_pending_releases_alone() = RELEASING;
 }

@@ -121,7 +121,7 @@ sweeps! {
     /// Red without: a guard that releases its lock when it is dropped.
     fn a_body_whose_lock_was_handed_off_leaves_nothing() = HANDED_BODY;
     /// Red without: queueing in the store behind a lock that is released later.
-    fn an_acquire_whose_turn_is_to_ask_leaves_nothing() = TURN_TO_ASK;
+    fn an_acquire_at_the_head_of_the_local_queue_leaves_nothing() = TURN_TO_ASK;
     /// Red without: a release that removes a claim from the queue.
     fn an_acquire_behind_a_lease_that_ends_by_itself_leaves_nothing() = LAPSES;
     /// Red without: a release of all keys of a claim.

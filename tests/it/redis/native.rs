@@ -66,7 +66,7 @@ async fn scripts_of_a_round(manager: &LockManager, cli: &Cli) -> u64 {
 }
 
 #[tokio::test]
-async fn the_usual_release_takes_no_script() {
+async fn the_usual_release_needs_no_script() {
     for newer in newer() {
         let server = newer.server().await;
         let (cli, manager) = (server.cli().await, connect(&server.url()).await);
@@ -178,7 +178,7 @@ async fn the_next_in_the_queue_gets_it_though_the_holder_is_cut_off_while_it_han
 /// Red without: detection for each new connection (`Native::find` in `establish`), or remembering
 /// there that the server refused (`Native::refused`).
 #[tokio::test]
-async fn a_server_exchanged_for_one_without_the_command_is_asked_by_scripts() {
+async fn a_server_replaced_by_one_without_the_command_is_sent_scripts() {
     for newer in newer() {
         let directory = TempDir::new().unwrap();
         let program = directory.path().join("server");
@@ -210,7 +210,7 @@ async fn a_server_exchanged_for_one_without_the_command_is_asked_by_scripts() {
 /// Red without: `NoPerm` in `outcome_of_error`, and what it remembers (one more round trip for each
 /// release).
 #[tokio::test]
-async fn a_user_without_the_right_asks_scripts() {
+async fn a_user_without_the_right_to_the_command_uses_scripts() {
     for newer in newer() {
         for (rights, expected) in [(RIGHTS.into(), 1), (format!("{RIGHTS} +{}", newer.command), 0)]
         {
@@ -234,7 +234,7 @@ async fn a_user_without_the_right_asks_scripts() {
 
 /// Tair's command has Valkey's arguments and another name; the tests cannot start a Tair.
 #[tokio::test]
-async fn a_server_that_calls_it_as_tair_does_is_asked_by_that_name() {
+async fn a_server_that_names_the_command_as_tair_does_is_sent_that_name() {
     for newer in newer().into_iter().filter(|newer| newer.command == "delifeq") {
         let server = RedisServer::builder().program(&newer.program);
         let server = server.line("rename-command delifeq cad").start().await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::support::assert_refused;
 
 #[test]
-fn a_url_that_makes_no_sense_is_refused_with_a_sentence() {
+fn an_invalid_url_is_refused_with_a_message() {
     assert_refused(&[
         ("redlock://h1/", "3 to 63 servers, not 1"),
         ("redlock://h1,h2/", "3 to 63 servers, not 2"),

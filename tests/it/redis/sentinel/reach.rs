@@ -27,7 +27,7 @@ async fn refused(url: &str) -> String {
 }
 
 #[test]
-fn a_url_that_makes_no_sense_is_refused_with_a_sentence() {
+fn an_invalid_url_is_refused_with_a_message() {
     assert_refused(&[
         ("redis+sentinel://h1,h2,h3", "names the master"),
         ("redis+sentinel://h1,h2,h3/", "names the master"),

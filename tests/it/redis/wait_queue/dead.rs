@@ -39,7 +39,7 @@ async fn a_stopped_process_that_holds_and_waits_costs_one_ttl() {
 /// A tool that subscribes to every channel does not make a dead process look alive for longer than
 /// its entry lasts.
 #[tokio::test]
-async fn dead_waiters_cost_one_ttl_while_a_monitor_hears_every_channel() {
+async fn dead_waiters_cost_one_ttl_while_a_monitor_subscribes_to_every_channel() {
     let server = RedisServer::start().await;
     let client = redis::Client::open(server.url()).unwrap();
     let mut monitor = client.get_async_pubsub().await.unwrap();
