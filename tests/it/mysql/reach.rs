@@ -10,7 +10,7 @@ async fn a_url_that_makes_no_sense_is_refused_with_a_sentence() {
         ("mysql://db.example", "names the database"),
         ("mysql://db.example/", "names the database"),
         ("mysql://a,b/db", "one host"),
-        ("mysql://db.example/db?replicas=1", "unknown `replicas`"),
+        ("mysql://db.example/db?replicas=1", "unknown option `replicas`"),
         ("mysql://db.example/db?lock=row", "`lease`"),
         ("mysql://db.example/db?heartbeat=0s", "must not be zero"),
         ("mysql://u%FF@db.example/db", "not UTF-8"),
