@@ -19,7 +19,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts `command`. If this program dies first, the child is killed and `directory` removed.
+    /// Starts `command`. If this program ends first, the child is killed and `directory` removed.
     pub(crate) fn start(command: &mut Command, directory: Option<&Path>) -> std::io::Result<Self> {
         let child = command.spawn()?;
         let leash = Some(Leash::tie(child.id(), directory));
@@ -31,8 +31,8 @@ impl Process {
     }
 
     /// Returns the child's exit status, if it has ended.
-    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
-        self.child.try_wait().expect("our own child can be asked")
+    pub(crate) fn exit_status(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("the status of our own child can be read")
     }
 
     pub(crate) fn take_pipes(&mut self) -> (ChildStdin, ChildStdout) {

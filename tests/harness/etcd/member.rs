@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::log_of;
+use crate::log::last_lines;
 use crate::port::Port;
 use crate::process::Process;
 
@@ -95,18 +96,16 @@ impl Member {
     }
 
     /// Returns an error with the end of the log if it has ended by itself.
-    pub(super) fn ended(&mut self, directory: &Path) -> Result<(), String> {
-        match self.process.as_mut().map(Process::ended) {
+    pub(super) fn check_running(&mut self, directory: &Path) -> Result<(), String> {
+        match self.process.as_mut().map(Process::exit_status) {
             Some(None) => Ok(()),
-            _ => Err(self.late(directory)),
+            _ => Err(self.log_tail(directory)),
         }
     }
 
-    /// Returns the end of its log, for an error message.
-    pub(super) fn late(&self, directory: &Path) -> String {
+    /// Returns the end of its log.
+    pub(super) fn log_tail(&self, directory: &Path) -> String {
         let log = fs::read_to_string(log_of(directory, &self.name)).unwrap_or_default();
-        let lines: Vec<&str> = log.lines().rev().take(15).collect();
-        let tail: Vec<&str> = lines.into_iter().rev().collect();
-        tail.join("\n")
+        last_lines(&log)
     }
 }

@@ -26,7 +26,7 @@ async fn it_stands_still_and_goes_on() {
 }
 
 #[tokio::test]
-#[should_panic(expected = "the node ended instead of answering")]
+#[should_panic(expected = "the node ended without a reply")]
 async fn a_killed_one_does_not_answer() {
     let mut node = node!("echo");
     node.kill();

@@ -42,9 +42,9 @@ async fn two_good_leases_at_once_are_seen_by_who_comes_back() {
     }
     assert!(resource.add(&guards[1], Duration::ZERO).await.unwrap());
     let beside = resource.add(&guards[0], Duration::ZERO).await.unwrap_err();
-    assert!(beside.to_string().contains("was here"), "{beside}");
+    assert!(beside.to_string().contains("used the resource"), "{beside}");
     let other = resource.watch(&guards[0], Duration::from_millis(100));
     let (other, added) = tokio::join!(other, resource.add(&guards[1], Duration::ZERO));
     assert!(added.unwrap());
-    assert!(other.unwrap_err().to_string().contains("was here"));
+    assert!(other.unwrap_err().to_string().contains("used the resource"));
 }
