@@ -13,10 +13,7 @@ use crate::PostgresServer;
 use crate::eventually::Backoff;
 use crate::port::Port;
 use crate::postgres_server::{as_other_user, other_user};
-use crate::process::Process;
-
-const INSTALL: &str = "`cargo xtask test` installs what the tests need where it may; by hand: \
-                       `apt-get install pgbouncer`";
+use crate::process::{Process, install_hint};
 
 /// The environment variable that names a program other than Debian's.
 const PROGRAM: &str = "LOCKATTR_PGBOUNCER";
@@ -70,7 +67,9 @@ async fn start(server: &PostgresServer, mode: &str, size: usize, settings: &str)
     let mut command = as_other_user(Path::new(&program));
     command.arg(&file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let started = Process::start(&mut command, Some(path));
-    let mut process = started.unwrap_or_else(|error| panic!("pgbouncer: {error}; {INSTALL}"));
+    let mut process = started.unwrap_or_else(|error| {
+        panic!("pgbouncer could not be started: {error}; {}", install_hint("pgbouncer"))
+    });
     let mut backoff = Backoff::new(STARTS_WITHIN);
     while TcpStream::connect(("127.0.0.1", port.number())).is_err() {
         assert!(process.exit_status().is_none(), "pgbouncer ended before it was ready");

@@ -9,6 +9,14 @@ use nix::unistd::Pid;
 
 use crate::leash::Leash;
 
+/// Returns how to install these packages, for an error message.
+pub(crate) fn install_hint(packages: &str) -> String {
+    format!(
+        "`cargo xtask test` installs missing servers if it has the rights to; by hand: `apt-get \
+         install {packages}`"
+    )
+}
+
 /// A child process. Signals are sent by process id, never by name: other tests run the same
 /// programs at the same time.
 #[derive(Debug)]

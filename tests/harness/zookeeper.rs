@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::Engine;
 use crate::port::Port;
-use crate::process::Process;
+use crate::process::{Process, install_hint};
 
 /// The jar's path on Debian. Its manifest lists all its dependencies.
 const JAR: &str = "/usr/share/java/zookeeper.jar";
@@ -161,7 +161,8 @@ impl Engine for ZooKeeper {
         let jar = jar();
         assert!(
             Path::new(&jar).exists(),
-            "{jar} is missing: `apt-get install zookeeper default-jre-headless`"
+            "{jar} is missing. {}, or set LOCKATTR_ZOOKEEPER_JAR to its path.",
+            install_hint("zookeeper default-jre-headless")
         );
         let ports: Vec<_> = (0..3).map(|_| [(); 3].map(|()| Port::free())).collect();
         let peers: String = ports.iter().enumerate().fold(String::new(), |peers, (nth, ports)| {
@@ -310,8 +311,9 @@ impl Member {
             .stdout(log.try_clone().expect("a handle"))
             .stderr(log);
         let process = Process::start(&mut command, Some(path));
-        let process =
-            process.unwrap_or_else(|error| panic!("`java` ({error}): `apt-get install zookeeper`"));
+        let process = process.unwrap_or_else(|error| {
+            panic!("`java` could not be started: {error}; {}", install_hint("zookeeper"))
+        });
         *self.slot() = Some(process);
     }
 

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use super::log_of;
 use crate::log::last_lines;
 use crate::port::Port;
-use crate::process::Process;
+use crate::process::{Process, install_hint};
 
 /// The environment variable that names a program other than the `etcd` on the `PATH`.
 const PROGRAM: &str = "LOCKATTR_ETCD";
@@ -63,9 +63,8 @@ impl Member {
         let started = Process::start(&mut command, Some(directory));
         self.process = Some(started.unwrap_or_else(|error| match error.kind() {
             ErrorKind::NotFound => panic!(
-                "`{program}` is not installed. `cargo xtask test` installs what the tests need \
-                 where it may; by hand: `apt-get install etcd-server etcd-client`, or set \
-                 {PROGRAM} to a server's path."
+                "`{program}` is not installed. {}, or set {PROGRAM} to a server's path.",
+                install_hint("etcd-server etcd-client")
             ),
             _ => panic!("`{program}` could not be started: {error}"),
         }));

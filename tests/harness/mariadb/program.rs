@@ -9,7 +9,7 @@ use nix::unistd::Uid;
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
-use crate::process::Process;
+use crate::process::{Process, install_hint};
 
 /// The environment variables that name programs other than those on the `PATH` or in `/usr/sbin`.
 const SERVER: &str = "LOCKATTR_MARIADB_SERVER";
@@ -157,9 +157,8 @@ fn missing(program: &Path, error: &Error) -> ! {
     let program = program.display();
     match error.kind() {
         ErrorKind::NotFound => panic!(
-            "`{program}` is not installed. `cargo xtask test` installs what the tests need where it \
-             may; by hand: `apt-get install mariadb-server`, or set {SERVER} and {INSTALL} to the \
-             programs' paths."
+            "`{program}` is not installed. {}, or set {SERVER} and {INSTALL} to the programs' paths.",
+            install_hint("mariadb-server")
         ),
         _ => panic!("`{program}` could not be started: {error}"),
     }

@@ -2,7 +2,7 @@
 //! or it fails.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{Error, ErrorKind};
 use std::os::unix::fs::{MetadataExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -16,13 +16,10 @@ use super::PostgresServer;
 use crate::eventually::Backoff;
 use crate::log::last_lines;
 use crate::port::Port;
-use crate::process::Process;
+use crate::process::{Process, install_hint};
 
 /// The environment variable that names a program other than the newest.
 const PROGRAM: &str = "LOCKATTR_POSTGRES";
-
-const INSTALL: &str = "`cargo xtask test` installs what the tests need where it may; by hand: \
-                       `apt-get install postgresql`, or set LOCKATTR_POSTGRES to a server's path";
 
 /// How long a server may take until it is ready. A loaded machine starts many at once.
 const STARTS_WITHIN: Duration = Duration::from_secs(20);
@@ -80,7 +77,8 @@ fn create_data(directory: &Path) {
     let data = directory.join("data");
     command.args(["--username=lockattr", "--auth=trust", "--encoding=UTF8", "--locale=C"]);
     command.args(["--no-sync", "--no-instructions"]).arg("--pgdata").arg(&data);
-    let output = command.output().unwrap_or_else(|error| panic!("initdb: {error}; {INSTALL}"));
+    let output =
+        command.output().unwrap_or_else(|error| panic!("{}", not_started("initdb", &error)));
     assert!(output.status.success(), "initdb: {}", String::from_utf8_lossy(&output.stderr));
     let file = data.join("postgresql.auto.conf");
     fs::write(file, SETTINGS).expect("the server's configuration can be written");
@@ -93,9 +91,7 @@ async fn boot(directory: &Path, port: u16) -> Result<Process, Failure> {
     command.arg("-D").arg(&data).arg("-p").arg(port.to_string());
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
     let started = Process::start(&mut command, Some(directory));
-    let mut process = started.map_err(|error| {
-        Failure::Other(format!("postgres could not be started: {error}; {INSTALL}"))
-    })?;
+    let mut process = started.map_err(|error| Failure::Other(not_started("postgres", &error)))?;
     let mut backoff = Backoff::new(STARTS_WITHIN);
     loop {
         if process.exit_status().is_some() {
@@ -116,6 +112,11 @@ fn is_ready(data: &Path, pid: u32) -> bool {
     let text = fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default();
     let mut lines = text.lines().map(str::trim);
     lines.next() == Some(&pid.to_string()) && lines.next_back() == Some("ready")
+}
+
+fn not_started(program: &str, error: &Error) -> String {
+    let hint = install_hint("postgresql");
+    format!("{program} could not be started: {error}; {hint}, or set {PROGRAM} to a server's path")
 }
 
 fn diagnose(log: &Path) -> Failure {

@@ -15,7 +15,7 @@ use super::{RedisServer, RedisServerBuilder, STARTS_WITHIN};
 use crate::Cli;
 use crate::eventually::Backoff;
 use crate::log::last_lines;
-use crate::process::Process;
+use crate::process::{Process, install_hint};
 
 /// The environment variable that names a program other than the `redis-server` on the `PATH`.
 const PROGRAM: &str = "LOCKATTR_REDIS_SERVER";
@@ -100,9 +100,8 @@ fn spawn(config: &Config, directory: &Path) -> Result<Process, Failure> {
     Process::start(&mut command, Some(directory)).map_err(|error| {
         Failure::Other(match error.kind() {
             ErrorKind::NotFound => format!(
-                "`{program}` is not installed. `cargo xtask test` installs what the tests need \
-                 where it may; by hand: `apt-get install redis-server`, or set {PROGRAM} to a \
-                 server's path."
+                "`{program}` is not installed. {}, or set {PROGRAM} to a server's path.",
+                install_hint("redis-server")
             ),
             _ => format!("`{program}` could not be started: {error}"),
         })
