@@ -10,7 +10,9 @@ use arbitrary::Arbitrary;
 use futures_util::FutureExt;
 use libfuzzer_sys::fuzz_target;
 use lockattr::store::fuzzing::{postgres, redis as store};
-use lockattr::store::{Claim, Subscription, Subscriber, LockKey, Notification, OwnerToken, Sharing};
+use lockattr::store::{
+    Claim, LockKey, Notification, OwnerToken, Sharing, Subscriber, Subscription,
+};
 use redis::{PushInfo, PushKind, Value};
 use tokio::time::Instant;
 
@@ -61,7 +63,7 @@ impl World {
             Claim::of(&subscriber, key, [], Sharing::Exclusive, "").token()
         };
         let tokens = [claim(), claim()];
-        let subscriptions = tokens.map(|token| subscriber.expect(token));
+        let subscriptions = tokens.map(|token| subscriber.subscribe(token));
         Self { subscriber, tokens, subscriptions }
     }
 }
@@ -78,7 +80,9 @@ fuzz_target!(|input: Input<'_>| {
                 Channel::Any(name) => (*name).to_owned(),
             };
             match from_redis {
-                true => store::pushed(subscriber, input.clock, &push(input.kind, &channel, &message)),
+                true => {
+                    store::pushed(subscriber, input.clock, &push(input.kind, &channel, &message))
+                }
                 false => postgres::notified(subscriber, input.clock, &channel, &message),
             }
             for (token, subscriptions) in [ours, another].into_iter().zip(subscriptions) {

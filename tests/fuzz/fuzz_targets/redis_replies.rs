@@ -15,7 +15,10 @@ fuzz_target!(|bytes: &[u8]| -> Corpus {
             Some(AcquireOutcome::Acquired { fencing, contended }) => {
                 let Value::Int(encoded) = reply else { panic!("{reply:?} is not a grant") };
                 let counter = u64::try_from(encoded / 2).expect("a positive counter");
-                assert!(counter > 0 && fencing.get() == counter << 10, "{encoded} became {fencing}");
+                assert!(
+                    counter > 0 && fencing.get() == counter << 10,
+                    "{encoded} became {fencing}"
+                );
                 assert_eq!(contended, encoded % 2 == 1);
             }
             Some(AcquireOutcome::Held { holder, queued: again }) => {

@@ -21,7 +21,12 @@ struct Row<'a> {
 fuzz_target!(|row: Row<'_>| {
     let Row { counter, contended, value, remains, clock, unsigned, queued } = row;
     let outcome = postgres::acquired(counter, contended, value, remains, clock, queued);
-    check(outcome, counter.and_then(|counter| u64::try_from(counter).ok()), counter.is_some(), queued);
+    check(
+        outcome,
+        counter.and_then(|counter| u64::try_from(counter).ok()),
+        counter.is_some(),
+        queued,
+    );
 
     let waits = contended.map(i64::from);
     let columns =

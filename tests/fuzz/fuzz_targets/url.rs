@@ -65,7 +65,10 @@ fuzz_target!(|input: Input<'_>| {
     let is_secret = HALVES.map(|half| has_password && !rest.contains(half));
     let check_output = |shown: &str| {
         for (half, is_secret) in HALVES.iter().zip(is_secret) {
-            assert!(!is_secret || !shown.contains(half), "{url:?} shows a part of its password: {shown}");
+            assert!(
+                !is_secret || !shown.contains(half),
+                "{url:?} shows a part of its password: {shown}"
+            );
         }
     };
     let [one, two, three] = times.map(Duration::from_secs);
