@@ -162,7 +162,7 @@ pub(crate) fn explains(events: &[Event]) -> bool {
                 match (end, op) {
                     (Step::Ok(_), _) => begin(thread, operation),
                     (Step::Fail, Op::Check | Op::Release) => {
-                        begin(thread, Operation::Forget(process))
+                        begin(thread, Operation::Forget(process));
                     }
                     (Step::Unknown, _) => begin(own_thread, operation),
                     _ => {}
