@@ -30,7 +30,7 @@ async fn order(id: u64, inside: Option<u64>) -> Result<(), Error> {
 
 /// Red without: `check_lock_order`, the `site` of a chain entry.
 #[tokio::test]
-async fn two_orders_of_annotated_functions_are_notified_once_with_all_four_places() {
+async fn an_inversion_of_annotated_functions_is_reported_once_with_all_four_places() {
     let manager = manager("check_lock_order=true");
     for id in 0..3 {
         manager.scope(product(id, Some(id + 10))).await.unwrap();
@@ -46,7 +46,7 @@ async fn two_orders_of_annotated_functions_are_notified_once_with_all_four_place
 }
 
 #[tokio::test]
-async fn it_is_not_checked_where_no_process_wants_it_nor_where_no_process_waits() {
+async fn lock_order_is_not_checked_if_disabled_or_if_the_call_does_not_wait() {
     let off = manager("check_lock_order=false");
     off.scope(product(1, Some(1))).await.unwrap();
     off.scope(order(1, Some(1))).await.unwrap();
@@ -62,7 +62,7 @@ async fn it_is_not_checked_where_no_process_wants_it_nor_where_no_process_waits(
 
 /// Red without: comparing with the call chain instead of with all locks of the manager.
 #[tokio::test]
-async fn locks_of_other_calls_have_nothing_to_do_with_it() {
+async fn lock_order_ignores_locks_of_other_call_chains() {
     let manager = manager("check_lock_order=true");
     let (one, other) = tokio::join!(
         manager.scope(product(1, Some(1))),
@@ -78,7 +78,7 @@ async fn locks_of_other_calls_have_nothing_to_do_with_it() {
 
 /// Debug builds check by default; release builds only if asked to.
 #[tokio::test]
-async fn debug_builds_look_by_themselves() {
+async fn debug_builds_check_lock_order_by_default() {
     let manager = manager("");
     manager.scope(product(1, Some(1))).await.unwrap();
     manager.scope(order(1, Some(1))).await.unwrap();
@@ -131,7 +131,7 @@ async fn a_deadlock_inside_one_process_is_found_within_a_second() {
 
 /// Red without: the rule that a cycle must end at a lock that is held here.
 #[tokio::test(start_paused = true)]
-async fn a_waiter_long_for_somebody_who_works_is_in_no_circle() {
+async fn a_long_wait_for_a_working_holder_is_no_deadlock() {
     let manager = manager("detect_deadlocks=true");
     let works = async {
         let held = manager.acquire("b", LockOptions::new()).await.unwrap();
@@ -144,7 +144,7 @@ async fn a_waiter_long_for_somebody_who_works_is_in_no_circle() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_process_that_holds_a_permit_of_which_there_are_more_blocks_no_process_forever() {
+async fn a_holder_of_one_of_several_permits_is_part_of_no_deadlock() {
     let manager = manager("detect_deadlocks=true");
     let permit = LockOptions::new().permits(2).wait(20 * SECOND);
     let other = manager.acquire("permits", permit.clone()).await.unwrap();
@@ -169,7 +169,7 @@ async fn a_process_that_holds_a_permit_of_which_there_are_more_blocks_no_process
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_went_on_behind_its_hold_is_inside_of_nothing() {
+async fn a_task_that_outlives_its_hold_is_part_of_no_deadlock() {
     let manager = manager("detect_deadlocks=true&lock_order=true");
     let patient = |template| LockOptions::new().wait(60 * SECOND).template(template);
     let behind = manager.acquire("a", patient("a")).await.unwrap();

@@ -45,18 +45,18 @@ macro_rules! queue_promises {
                 a_stopped_process_costs_one_ttl_however_many_waiters_it_has,
             ]);
             queue_promises!(given_up, [
-                waiters_that_gave_up_while_they_were_cut_off_cost_no_process_anything,
+                waiters_that_gave_up_while_they_were_cut_off_delay_no_other,
                 a_killed_holder_behind_a_waiter_that_gave_up_costs_one_ttl,
             ]);
             queue_promises!(crowd, [
                 callers_whose_wait_ends_together_are_all_contended,
-                a_caller_that_asks_in_its_last_moment_is_contended,
+                a_caller_whose_request_is_sent_just_before_its_deadline_is_contended,
                 a_call_that_does_not_wait_gets_its_answer_over_a_slow_network,
                 readers_of_one_process_enter_together_when_the_writer_has_gone,
             ]);
             queue_promises!(taken, [
-                a_lock_that_was_deleted_by_hand_is_the_waiters_within_its_retry_delay,
-                a_lock_that_an_operator_released_is_the_waiters_within_its_retry_delay,
+                a_waiter_acquires_a_deleted_lock_within_its_retry_delay,
+                a_waiter_acquires_a_force_released_lock_within_its_retry_delay,
             ]);
         })*
     };

@@ -28,7 +28,7 @@ fn is_taken(guard: &LockGuard) -> bool {
 }
 
 #[tokio::test]
-async fn of_ten_thousand_leases_the_stolen_and_the_deleted_are_notified_and_the_others_live_on() {
+async fn of_ten_thousand_leases_stolen_and_deleted_ones_are_lost_and_the_others_renewed() {
     let server = RedisServer::start().await;
     let (cli, manager) = (server.cli().await, LockManager::connect(&server.url()).await.unwrap());
     let warm = manager.acquire("0", LockOptions::new()).await.unwrap();

@@ -16,7 +16,7 @@ fn lease(ttl: Duration) -> LockOptions {
 }
 
 #[tokio::test(start_paused = true)]
-async fn renewals_due_together_travel_together() {
+async fn renewals_due_together_share_a_batch() {
     let store = Scripted::new();
     let manager = store.manager();
     let mut guards = Vec::new();
@@ -55,7 +55,7 @@ async fn short_leases_are_renewed_in_time_and_not_in_a_spin() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_no_process_renews_is_whole_however_long_its_claim_waited() {
+async fn a_lease_without_renewal_has_its_whole_ttl_however_long_its_claim_waited() {
     let store = Scripted::new();
     let (first, next) = (store.manager(), store.manager());
     let holder = first.acquire("a", lease(9 * SECOND)).await.unwrap();
@@ -82,7 +82,7 @@ async fn a_renewal_without_an_answer_is_unknown_not_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hanging_renewal_is_tried_again_beside_itself() {
+async fn a_renewal_is_retried_while_an_earlier_one_hangs() {
     let store = Scripted::new();
     let guard = store.manager().acquire("a", lease(3 * SECOND)).await.unwrap();
     store.renewals(&[Fate::Hangs, Fate::Answered]);
@@ -136,7 +136,7 @@ async fn a_store_that_panics_loses_no_lease_and_no_release() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_acquire_whose_answer_came_after_its_lease_had_lapsed_fails_and_is_undone() {
+async fn an_acquire_whose_answer_came_after_its_lease_expired_fails_and_is_undone() {
     let store = Scripted::new();
     let manager = store.manager();
     store.acquires(&[Fate::Late(2 * SECOND), Fate::Answered]);
@@ -149,7 +149,7 @@ async fn an_acquire_whose_answer_came_after_its_lease_had_lapsed_fails_and_is_un
 
 /// Undoing an expired grant must not release the grant that follows it.
 #[tokio::test(start_paused = true)]
-async fn a_lapsed_grant_is_taken_over_and_not_released_under_the_next_attempt() {
+async fn an_expired_grant_is_adopted_and_not_released_under_the_next_attempt() {
     let store = Scripted::new();
     let manager = store.manager();
     store.acquires(&[Fate::Late(SECOND + SECOND / 10), Fate::Answered]);
@@ -178,7 +178,7 @@ async fn a_lease_counts_from_before_the_request() {
 /// A request without a reply may take effect after a later one was refused, for example from the
 /// socket of a frozen server.
 #[tokio::test(start_paused = true)]
-async fn a_refusal_does_not_make_up_for_an_earlier_attempt_without_an_answer() {
+async fn a_refusal_does_not_settle_an_earlier_attempt_without_an_answer() {
     let store = Scripted::new();
     let (there, manager) = (store.manager(), store.manager());
     let other = there.acquire("a", lease(60 * SECOND)).await.unwrap();
@@ -238,7 +238,7 @@ async fn a_hanging_store_does_not_outlast_the_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_release_without_an_answer_is_an_event_and_made_up_for() {
+async fn a_release_without_an_answer_is_an_event_and_is_retried() {
     for fate in [Fate::Refused, Fate::AnswerLost] {
         let events = capture_events();
         let store = Scripted::new();
@@ -260,7 +260,7 @@ async fn a_release_without_an_answer_is_an_event_and_made_up_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_release_is_not_tried_for_longer_than_the_lease_would_have_lasted() {
+async fn a_release_is_not_retried_for_longer_than_the_lease_would_have_lasted() {
     let store = Scripted::new();
     let manager = store.manager();
     store.releases(&[Fate::Refused]);
@@ -274,7 +274,7 @@ async fn a_release_is_not_tried_for_longer_than_the_lease_would_have_lasted() {
 
 /// The store may have extended the lease, so the longer one must be released.
 #[tokio::test(start_paused = true)]
-async fn the_lease_of_an_extend_without_an_answer_is_given_back_too() {
+async fn the_lease_of_an_extend_without_an_answer_is_released_too() {
     let store = Scripted::new();
     let manager = store.manager();
     let guard = manager.acquire("a", lease(SECOND)).await.unwrap();
@@ -327,7 +327,7 @@ async fn a_lock_found_gone_when_it_is_released_in_the_background_is_an_event() {
 /// Each runtime has a task of its own over the same queue, so one that is not driven stops no
 /// other.
 #[test]
-fn a_runtime_that_no_process_drives_stops_neither_renewals_nor_signals_of_another() {
+fn an_undriven_runtime_stops_neither_renewals_nor_signals_of_another() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let (still, driven) = (runtime(), runtime());
     let store = Scripted::new();
@@ -377,7 +377,7 @@ async fn a_background_release_that_is_refused_at_once_is_tried_again_soon() {
 
 /// If the second attempt does not find the lock, the first most likely released it.
 #[tokio::test(start_paused = true)]
-async fn a_release_whose_answer_was_lost_is_not_told_as_a_lost_lock() {
+async fn a_release_whose_answer_was_lost_is_not_reported_as_a_lost_lock() {
     for background in [false, true] {
         let events = capture_events();
         let store = Scripted::new();

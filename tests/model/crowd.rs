@@ -43,7 +43,7 @@ fn until_it_asks(lines: &Arc<Crowd>, mut place: CrowdWaiter, who: char) -> bool 
 ///
 /// Red without: the probes in `Waiter::pick_up`; or `join` with the earlier number.
 #[test]
-fn scouts_that_are_refused_come_back_and_none_is_forgotten() {
+fn probes_that_are_refused_return_to_the_queue_and_none_is_forgotten() {
     every_schedule("scouts", |ends| {
         let (lines, head, places) = crowd(['a', 'b']);
         let asked = Seen::default();
@@ -69,7 +69,7 @@ fn scouts_that_are_refused_come_back_and_none_is_forgotten() {
 ///
 /// Red without: the head's number in `ByName::of`.
 #[test]
-fn a_head_that_is_passed_over_has_nothing_to_say_any_more() {
+fn a_head_that_is_passed_over_has_no_effect_any_more() {
     every_schedule("passed over", |ends| {
         let (lines, head, [place]) = crowd(['a']);
         head.granted(false, "ours", NOW);
@@ -90,7 +90,7 @@ fn a_head_that_is_passed_over_has_nothing_to_say_any_more() {
 ///
 /// Red without: the waiters that `learns` wakes.
 #[test]
-fn a_waiter_whose_time_is_over_hears_what_the_head_learns() {
+fn a_waiter_whose_time_is_over_learns_what_the_head_learns() {
     every_schedule("known", |ends| {
         let (lines, head, [place]) = crowd(['a']);
         assert!(!lines.may_probe(NAME), "a caller waits");

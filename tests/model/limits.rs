@@ -13,7 +13,7 @@ use crate::waiters::stand;
 /// Red without: `passed >= count` in `Head::next` (or with `>`); the counting there; the note in
 /// `WaitQueues::contended`.
 #[test]
-fn once_it_is_wanted_it_is_handed_off_so_often_before_the_next_asks() {
+fn once_contended_a_lock_is_handed_off_so_often_before_the_next_caller_asks() {
     for name in [Some(NAME), None] {
         every_schedule(&format!("wanted {name:?}"), move |ends| {
             let world = World::expecting(ends, "ab");
@@ -36,7 +36,7 @@ fn once_it_is_wanted_it_is_handed_off_so_often_before_the_next_asks() {
 ///
 /// Red without: the note of that in `Head::granted`.
 #[test]
-fn what_the_store_says_with_its_grant_counts_from_there() {
+fn contention_reported_with_a_grant_counts_from_that_grant() {
     every_schedule("granted and wanted", |ends| {
         let world = World::expecting(ends, "abc");
         let lock = world.ask(world.first(), true);
@@ -53,7 +53,7 @@ fn what_the_store_says_with_its_grant_counts_from_there() {
 ///
 /// Red without: `now >= since + time` in `Head::next`, or with `>`.
 #[test]
-fn once_the_time_is_over_it_is_not_handed_off_at_all() {
+fn once_the_time_is_over_a_lock_is_not_handed_off() {
     every_schedule("time", |ends| {
         let world = World::new(ends);
         let ahead = world.first();
@@ -73,7 +73,7 @@ fn once_the_time_is_over_it_is_not_handed_off_at_all() {
 ///
 /// Red without: `queue.contended.is_some()` in `Head::granted`.
 #[test]
-fn a_message_is_not_forgotten_that_comes_with_the_grant() {
+fn a_message_that_arrives_with_the_grant_is_not_forgotten() {
     every_schedule("granted while told", |ends| {
         let world = World::new(ends);
         let ahead = world.first();

@@ -7,7 +7,7 @@ use crate::waiters::join;
 
 /// Red without: the check in `Head::cache` for waiters; or taking the lock in `WaitQueues::join`.
 #[test]
-fn a_process_that_comes_while_a_lock_is_put_aside_finds_it() {
+fn a_caller_that_arrives_while_a_lock_is_being_cached_finds_it() {
     for b in Waits::ALL {
         every_schedule(&format!("kept {b:?}"), move |ends| {
             let world = World::that_keeps(ends);
@@ -23,7 +23,7 @@ fn a_process_that_comes_while_a_lock_is_put_aside_finds_it() {
 
 /// Red without: the check in `Head::cache` for contention.
 #[test]
-fn what_another_process_wants_is_not_kept() {
+fn a_contended_lock_is_not_cached() {
     every_schedule("kept and wanted", |ends| {
         let world = World::that_keeps(ends);
         let lock = world.ask(world.first(), false);
@@ -38,7 +38,7 @@ fn what_another_process_wants_is_not_kept() {
 /// Red without: taking the cached lock and noting the contention in one step, in
 /// `WaitQueues::contended`.
 #[test]
-fn a_process_that_finds_a_kept_lock_knows_that_another_process_waits() {
+fn a_caller_that_finds_a_cached_lock_knows_that_another_process_waits() {
     every_schedule("kept, wanted and found", |ends| {
         let world = World::that_keeps(ends);
         let lock = world.ask(world.first(), false);
@@ -54,7 +54,7 @@ fn a_process_that_finds_a_kept_lock_knows_that_another_process_waits() {
 ///
 /// Red without: removing the queue with the cached lock, in `WaitQueues::cached`.
 #[test]
-fn whose_time_is_over_is_given_back_or_found() {
+fn a_cached_lock_whose_time_is_over_is_released_or_found() {
     every_schedule("kept long enough", |ends| {
         let world = World::that_keeps(ends);
         let lock = world.ask(world.first(), false);

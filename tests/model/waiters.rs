@@ -90,7 +90,7 @@ fn three_waiters_of_whom_one_may_leave_at_any_moment() {
 
 /// Red without: the check of `fits` in `Head::next`.
 #[test]
-fn a_process_that_cannot_have_it_from_here_asks_the_store_in_its_turn() {
+fn a_waiter_that_cannot_be_handed_the_lease_asks_the_store_in_its_turn() {
     for a in Waits::ALL {
         check("misfits", First::Holds, vec![(a, false), (Waits::ForIt, true)]);
         check("misfits", First::Holds, vec![(Waits::ForIt, true), (a, false)]);
@@ -100,7 +100,7 @@ fn a_process_that_cannot_have_it_from_here_asks_the_store_in_its_turn() {
 /// Red without: the removal of the queue by the last to leave it, in the same step in which it
 /// looks (no head is left); or if `join` waits behind a queue that exists (two heads).
 #[test]
-fn a_process_that_comes_while_the_lock_is_passed_on_is_ahead_or_behind() {
+fn a_caller_that_arrives_during_a_hand_off_is_head_or_queued() {
     for a in [Waits::ForIt, Waits::Briefly] {
         for b in [Waits::ForIt, Waits::Briefly] {
             every_schedule(&format!("newcomers {a:?} {b:?}"), move |ends| {
@@ -122,7 +122,7 @@ fn a_process_that_comes_while_the_lock_is_passed_on_is_ahead_or_behind() {
 /// Red without: `push_front` in `Waiter::pick_up` (a waiter that comes too late asks beside the
 /// head).
 #[test]
-fn a_turn_is_taken_back_from_one_that_may_still_come() {
+fn a_turn_is_withdrawn_from_a_waiter_that_may_still_resume() {
     for (first, fits) in [(First::Holds, true), (First::Holds, false), (First::GivesUp, true)] {
         for a in [Waits::ForIt, Waits::Briefly] {
             every_schedule(&format!("taken back {first:?} {fits} {a:?}"), move |ends| {

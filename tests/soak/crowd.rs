@@ -137,14 +137,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_read_as_they_were_said() {
+    fn answers_are_parsed_as_they_were_printed() {
         let said = Answers { granted: 1, contended: 2, failed: 3, error: "it is off".into() };
         assert_eq!(Answers::read(&said.line()), Some(said));
         assert_eq!(Answers::read("ready"), None);
     }
 
     #[test]
-    fn a_word_says_how_a_lock_is_shared() {
+    fn a_sharing_is_parsed_from_its_word() {
         for sharing in [Sharing::Alone, Sharing::Shared, Sharing::Permits(2)] {
             assert_eq!(Sharing::of(sharing.word()), sharing);
         }

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn complaints_are_read_as_they_were_said() {
+    fn complaints_are_parsed_as_they_were_printed() {
         let directory = tempfile::tempdir().unwrap();
         let said = Complaint::Hung("nobody answers".into());
         Complaints::at(directory.path(), 7).say(said.clone());

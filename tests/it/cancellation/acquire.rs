@@ -61,7 +61,7 @@ const OUT_OF_TIME: Scenario = Scenario::of("acquire: gives up when its time is o
 .ends("contended", 3, 85);
 
 #[test]
-fn an_acquire_whose_time_is_over_leaves_nothing() {
+fn an_acquire_that_times_out_leaves_nothing() {
     OUT_OF_TIME.sweep();
 }
 

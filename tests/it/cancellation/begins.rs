@@ -68,7 +68,7 @@ async fn points(handed_over: bool) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_dropped_before_its_body_begins_is_not_held_at_least() {
+async fn a_call_dropped_before_its_body_begins_ignores_hold_at_least() {
     assert!(points(false).await >= 2, "a fresh acquire has its points");
     // After a hand-off the lock is ready: the next poll begins the body.
     assert_eq!(points(true).await, 0);

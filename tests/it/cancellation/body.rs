@@ -102,7 +102,7 @@ const ERROR: Scenario = Scenario::of("with_lock: lost to another, an error", |wo
 .ends("lost", 11, 297);
 
 #[test]
-fn a_body_that_goes_on_after_its_loss_leaves_the_next_holder_alone() {
+fn a_body_that_continues_after_its_loss_leaves_the_next_holder_alone() {
     ERROR.sweep();
 }
 
@@ -214,7 +214,7 @@ const BY_HAND: Scenario = Scenario::of("acquire, scope, extend, release by hand"
 .ends("ok", 9, 293);
 
 #[test]
-fn a_lock_taken_by_hand_leaves_nothing() {
+fn a_lock_acquired_without_the_attribute_leaves_nothing() {
     BY_HAND.sweep();
 }
 

@@ -77,7 +77,7 @@ const HOLDER: Scenario = Scenario::of("holder", |world| {
 .ends("ok", 2, 73);
 
 #[test]
-fn a_look_at_the_holder_leaves_the_hold() {
+fn reading_the_holder_leaves_the_hold() {
     HOLDER.sweep();
 }
 
@@ -142,7 +142,7 @@ const LATE_RELEASE: Scenario = Scenario::of("release: another has it already", |
 .ends("lost", 2, 73);
 
 #[test]
-fn a_release_of_what_is_lost_leaves_the_other_holder_alone() {
+fn a_release_of_a_lost_lock_leaves_the_next_holder_alone() {
     LATE_RELEASE.sweep();
 }
 

@@ -28,7 +28,7 @@ const HELD: Scenario = Scenario::of("shutdown: a guard that stays", |world| {
 .ends("ok", 2, 76);
 
 #[test]
-fn a_shutdown_with_a_guard_that_stays_has_told_it() {
+fn a_shutdown_notifies_a_guard_that_stays() {
     HELD.sweep();
 }
 
@@ -50,7 +50,7 @@ const RUNNING: Scenario = Scenario::of("shutdown: a body that stops", |world| {
 .ends("ok", 1, 51);
 
 #[test]
-fn a_shutdown_has_told_the_bodies() {
+fn a_shutdown_notifies_the_bodies() {
     RUNNING.sweep();
 }
 
@@ -66,7 +66,7 @@ const ASKING: Scenario = Scenario::of("shutdown: an acquire on its way", |world|
 .ends("ok", 2, 69);
 
 #[test]
-fn a_shutdown_has_told_those_who_still_ask() {
+fn a_shutdown_notifies_callers_that_still_wait() {
     ASKING.sweep();
 }
 
@@ -79,7 +79,7 @@ const RELEASING: Scenario = Scenario::of("shutdown: a release on its way", |worl
 .ends("ok", 1, 40);
 
 #[test]
-fn a_shutdown_leaves_the_releases_under_way_alone() {
+fn a_shutdown_leaves_pending_releases_alone() {
     RELEASING.sweep();
 }
 

@@ -75,7 +75,7 @@ const TURN_TO_ASK: Scenario = Scenario::of("acquire: its turn in our line is to 
 
 /// Red without: queueing in the store behind a lock that is released later.
 #[test]
-fn an_acquire_whose_turn_is_to_ask_leaves_nothing() {
+fn an_acquire_at_the_head_of_the_local_queue_leaves_nothing() {
     TURN_TO_ASK.sweep();
 }
 

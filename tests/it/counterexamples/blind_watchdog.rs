@@ -45,7 +45,7 @@ async fn it_is_right_when_nothing_fails() {
 }
 
 #[tokio::test]
-async fn a_process_that_was_paused_renews_the_lock_of_the_next_and_believes_to_hold() {
+async fn a_paused_process_renews_the_next_holders_lock_and_believes_it_holds() {
     assert_eq!(paused_past_its_lease("blind-watchdog").await, REPORTED);
 }
 

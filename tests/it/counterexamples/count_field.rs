@@ -43,7 +43,7 @@ async fn it_is_right_while_threads_come_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn a_second_thread_is_taken_for_the_first() {
+async fn a_second_thread_is_mistaken_for_the_first() {
     assert_eq!(two_threads("count-field").await, REPORTED);
 }
 

@@ -39,11 +39,11 @@ async fn it_is_right_when_nothing_fails() {
 }
 
 #[tokio::test]
-async fn a_process_that_was_paused_deletes_the_lock_of_the_next_and_lets_a_third_one_in() {
+async fn a_paused_process_deletes_the_next_holders_lock_and_lets_a_third_in() {
     assert_eq!(paused_past_its_lease("del-unchecked").await, REPORTED);
 }
 
 #[tokio::test]
-async fn ours_leaves_the_lock_of_the_next_alone() {
+async fn ours_leaves_the_next_holders_lock_alone() {
     assert_eq!(paused_past_its_lease(OURS).await, [""; 0]);
 }

@@ -26,19 +26,19 @@ async fn paused_past_its_lease(algorithm: &str, clocks: [i64; 2]) -> Vec<String>
 
 /// Even a pause does no harm: only equal tokens do.
 #[tokio::test]
-async fn it_is_right_while_no_two_ask_in_the_same_millisecond() {
+async fn it_is_right_unless_two_clients_acquire_in_the_same_millisecond() {
     let clocks = [MILLISECOND, MILLISECOND + 1];
     assert_eq!(paused_past_its_lease("timestamp-token", clocks).await, [""; 0]);
 }
 
 #[tokio::test]
-async fn of_two_that_asked_in_the_same_millisecond_one_deletes_the_others_lock() {
+async fn of_two_clients_in_the_same_millisecond_one_deletes_the_others_lock() {
     let clocks = [MILLISECOND, MILLISECOND];
     assert_eq!(paused_past_its_lease("timestamp-token", clocks).await, REPORTED);
 }
 
 #[tokio::test]
-async fn ours_has_names_that_no_other_has() {
+async fn ours_has_unique_owner_tokens() {
     let clocks = [MILLISECOND, MILLISECOND];
     assert_eq!(paused_past_its_lease(OURS, clocks).await, [""; 0]);
 }

@@ -92,7 +92,7 @@ pub(super) async fn a_waiter_that_is_cut_off_gets_in_when_the_network_is_back<E:
     case.nothing_left().await;
 }
 
-pub(super) async fn a_waiter_that_is_cut_off_gives_up_in_its_time_and_leaves_nothing<E: Engine>(
+pub(super) async fn a_waiter_that_is_cut_off_times_out_and_leaves_nothing<E: Engine>(
     case: Case<'_, E>,
 ) {
     let direct = case.manager().await;
@@ -160,7 +160,7 @@ pub(super) async fn a_release_without_an_answer_frees_the_lock<E: Engine>(case: 
     }
 }
 
-pub(super) async fn a_caller_dropped_while_nothing_passes_leaves_nothing<E: Engine>(
+pub(super) async fn a_caller_dropped_during_a_network_outage_leaves_nothing<E: Engine>(
     case: Case<'_, E>,
 ) {
     let wires = Wires::before(case.engine).await;

@@ -7,9 +7,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{Case, LIMIT, SLACK, TTL, gets_in_within, short, works};
 
-pub(super) async fn the_lock_of_a_killed_holder_is_the_next_ones_when_its_lease_has_ended<
-    E: Engine,
->(
+pub(super) async fn the_lock_of_a_killed_holder_goes_to_the_next_when_its_lease_ends<E: Engine>(
     case: Case<'_, E>,
 ) {
     let mut holder = case.node(&case.patient_url());
@@ -32,9 +30,7 @@ pub(super) async fn the_lock_of_a_killed_holder_is_the_next_ones_when_its_lease_
 }
 
 /// The turn of a killed process comes.
-pub(super) async fn the_first_in_the_queue_that_was_killed_is_passed_over<E: Engine>(
-    case: Case<'_, E>,
-) {
+pub(super) async fn a_killed_head_of_the_queue_is_passed_over<E: Engine>(case: Case<'_, E>) {
     let manager = case.manager().await;
     let holder = case.acquire(&manager).await;
     let wires = Wires::before(case.engine).await;
@@ -52,9 +48,7 @@ pub(super) async fn the_first_in_the_queue_that_was_killed_is_passed_over<E: Eng
     case.nothing_left().await;
 }
 
-pub(super) async fn a_holder_that_stood_still_past_its_lease_writes_no_more<E: Engine>(
-    case: Case<'_, E>,
-) {
+pub(super) async fn a_holder_stopped_past_its_lease_writes_no_more<E: Engine>(case: Case<'_, E>) {
     let mut holder = case.node(&case.patient_url());
     case.holds(&mut holder).await;
     holder.say("write").await;

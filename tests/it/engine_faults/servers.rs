@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::{Case, LIMIT, SLACK, TTL, connected, short, works};
 
-pub(super) async fn a_restart_under_a_holder_and_waiters_makes_no_second_holder<E: Engine>(
+pub(super) async fn a_restart_with_a_holder_and_waiters_makes_no_second_holder<E: Engine>(
     case: Case<'_, E>,
 ) {
     let first = case.manager().await;
@@ -46,7 +46,7 @@ pub(super) async fn a_restart_under_a_holder_and_waiters_makes_no_second_holder<
     case.nothing_left().await;
 }
 
-pub(super) async fn servers_that_stand_still_are_an_outage_and_no_loss_of_order<E: Engine>(
+pub(super) async fn stopped_servers_are_an_outage_and_no_loss_of_order<E: Engine>(
     case: Case<'_, E>,
 ) {
     let manager = connected(&case.engine.url_with(&short::<E>())).await;

@@ -46,7 +46,7 @@ async fn all_get_in(mut held: LockGuard, waiters: Vec<Waiter>) {
 }
 
 #[tokio::test]
-async fn a_leader_that_is_killed_takes_no_lock_and_no_place_in_the_queue_along() {
+async fn killing_the_leader_loses_no_lock_and_no_place_in_the_queue() {
     let etcd = Etcd::start().await;
     let killed = etcd.leader().await;
     // This member is the first in the URL.
@@ -64,7 +64,7 @@ async fn a_leader_that_is_killed_takes_no_lock_and_no_place_in_the_queue_along()
 }
 
 #[tokio::test]
-async fn a_leader_that_stands_still_takes_no_lock_and_no_place_in_the_queue_along() {
+async fn stopping_the_leader_loses_no_lock_and_no_place_in_the_queue() {
     let etcd = Etcd::start().await;
     let here = manager(&etcd.url_with(QUICK)).await;
     let held = here.acquire("members", LockOptions::new()).await.unwrap();
@@ -81,7 +81,7 @@ async fn a_leader_that_stands_still_takes_no_lock_and_no_place_in_the_queue_alon
 
 /// Compaction drops old revisions; a waiter watches new ones.
 #[tokio::test]
-async fn a_line_is_served_over_a_compaction() {
+async fn a_wait_queue_survives_a_compaction() {
     let etcd = Etcd::start().await;
     let here = manager(&etcd.url()).await;
     let held = here.acquire("members", LockOptions::new()).await.unwrap();
@@ -96,7 +96,7 @@ async fn a_line_is_served_over_a_compaction() {
 
 /// Each waiter watches only the entry before its own.
 #[tokio::test]
-async fn a_release_wakes_one_of_those_who_wait() {
+async fn a_release_wakes_one_waiter() {
     let etcd = Etcd::start().await;
     let here = manager(&etcd.url()).await;
     let held = here.acquire("members", LockOptions::new()).await.unwrap();

@@ -47,7 +47,7 @@ async fn a_user_with_the_least_rights_locks_also_after_its_token_has_ended() {
 }
 
 #[tokio::test]
-async fn a_process_that_may_not_learns_so_and_no_password_is() {
+async fn a_login_without_rights_gets_an_error_without_the_password() {
     let etcd = with_users().await;
     let as_whom = |login: &str| etcd.url().replace("etcd://", &format!("etcd://{login}"));
     for (login, says) in [

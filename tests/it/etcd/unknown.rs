@@ -41,7 +41,7 @@ async fn an_entry_whose_answer_was_lost_is_found_again() {
 /// The first member is stopped with a request, another member gets the release, and then the first
 /// continues.
 #[tokio::test]
-async fn a_question_that_arrives_after_its_release_makes_no_entry() {
+async fn a_request_that_arrives_after_its_release_creates_no_entry() {
     let etcd = Etcd::start().await;
     for n in 0..5 {
         let leader = etcd.leader().await;

@@ -110,7 +110,7 @@ async fn a_swallowed_request_leaves_a_hole_that_swallows_all_that_follow() {
 }
 
 #[tokio::test]
-async fn with_a_reply_swallowed_the_server_acts_and_that_connection_never_hears_again() {
+async fn with_a_reply_swallowed_the_server_acts_and_the_connection_gets_no_more_replies() {
     let setup = setup().await;
     let connection = setup.connect().await;
     let mut other = setup.connect().await;
@@ -157,7 +157,7 @@ async fn a_held_request_reaches_the_server_although_its_client_has_gone() {
 }
 
 #[tokio::test]
-async fn with_a_reply_held_the_server_acts_and_the_client_hears_later() {
+async fn with_a_reply_held_the_server_acts_and_the_client_gets_the_reply_later() {
     let setup = setup().await;
     let connection = setup.connect().await;
     setup.proxy.next("incr", Fault::HoldReply);
@@ -218,7 +218,7 @@ async fn half_open_the_server_has_gone_and_the_client_does_not_know() {
 }
 
 #[tokio::test]
-async fn an_answer_of_the_proxys_own_reaches_the_client_alone() {
+async fn a_reply_made_by_the_proxy_reaches_only_the_client() {
     let setup = setup().await;
     let mut connection = setup.connect().await;
     setup.proxy.next("incr", Fault::Answer("LOADING Redis is loading".into()));

@@ -49,7 +49,7 @@ async fn it_passes_everything_on() {
 }
 
 #[tokio::test]
-async fn frozen_it_keeps_what_is_said_and_passes_it_on_later() {
+async fn frozen_it_buffers_bytes_and_forwards_them_later() {
     let setup = setup().await;
     let mut connection = setup.connect().await.unwrap();
     setup.proxy.freeze();
@@ -61,7 +61,7 @@ async fn frozen_it_keeps_what_is_said_and_passes_it_on_later() {
 }
 
 #[tokio::test]
-async fn with_replies_swallowed_the_server_acts_and_the_client_never_hears() {
+async fn with_replies_swallowed_the_server_acts_and_the_client_gets_none() {
     let setup = setup().await;
     let mut connection = setup.connect().await.unwrap();
     setup.proxy.swallow_replies();
@@ -74,7 +74,7 @@ async fn with_replies_swallowed_the_server_acts_and_the_client_never_hears() {
 }
 
 #[tokio::test]
-async fn with_requests_swallowed_the_server_hears_nothing() {
+async fn with_requests_swallowed_the_server_receives_nothing() {
     let setup = setup().await;
     let mut connection = setup.connect().await.unwrap();
     setup.proxy.swallow_requests();
@@ -83,7 +83,7 @@ async fn with_requests_swallowed_the_server_hears_nothing() {
 }
 
 #[tokio::test]
-async fn cut_connections_end_on_both_sides_and_new_ones_are_welcome() {
+async fn cut_connections_end_on_both_sides_and_new_ones_are_accepted() {
     let setup = setup().await;
     let mut connection = setup.connect().await.unwrap();
     assert_eq!(setup.cli.client_count().await, 1);
@@ -94,7 +94,7 @@ async fn cut_connections_end_on_both_sides_and_new_ones_are_welcome() {
 }
 
 #[tokio::test]
-async fn refused_means_no_process_listens_and_the_open_ones_go_on() {
+async fn refusing_closes_the_listener_and_keeps_open_connections() {
     let setup = setup().await;
     let mut connection = setup.connect().await.unwrap();
     setup.proxy.refuse().await;
@@ -117,7 +117,7 @@ async fn delayed_bytes_take_that_much_longer_each_way() {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_is_felt_through_it() {
+async fn the_end_of_the_server_closes_connections_through_it() {
     let setup = setup().await;
     let mut connection = setup.connect().await.unwrap();
     setup.server.kill();

@@ -56,7 +56,7 @@ async fn hears_the_end(to: &mut TcpStream) {
 }
 
 #[tokio::test]
-async fn everything_passes_both_ways_and_so_does_the_end_of_either() {
+async fn bytes_pass_both_ways_and_so_does_the_end_of_either_side() {
     let setup = setup().await;
     let (mut client, mut server) = setup.connect().await;
     // No protocol: neither lines nor frames.
@@ -92,7 +92,7 @@ async fn what_is_held_arrives_later_in_order() {
 }
 
 #[tokio::test]
-async fn held_replies_hold_no_questions() {
+async fn holding_replies_does_not_hold_requests() {
     let setup = setup().await;
     let (mut client, mut server) = setup.connect().await;
     setup.wire.hold_replies();
@@ -122,7 +122,7 @@ async fn swallowed_replies_never_arrive_and_their_connection_is_of_no_use_afterw
 }
 
 #[tokio::test]
-async fn where_all_is_swallowed_not_even_an_end_is_heard() {
+async fn with_everything_swallowed_not_even_a_close_gets_through() {
     let setup = setup().await;
     let (client, mut server) = setup.connect().await;
     setup.wire.swallow();
@@ -133,7 +133,7 @@ async fn where_all_is_swallowed_not_even_an_end_is_heard() {
 }
 
 #[tokio::test]
-async fn cut_it_ends_all_connections_and_lets_no_process_in() {
+async fn cut_it_ends_all_connections_and_accepts_none() {
     let setup = setup().await;
     let (mut client, mut server) = setup.connect().await;
     setup.wire.cut().await;
@@ -162,7 +162,7 @@ async fn delayed_bytes_take_that_much_longer_each_way() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_felt_through_it() {
+async fn a_missing_server_closes_connections_through_it() {
     let Setup { server, wire } = setup().await;
     drop(server);
     let mut client = TcpStream::connect(wire.addr()).await.unwrap();

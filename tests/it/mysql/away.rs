@@ -26,7 +26,7 @@ async fn works(manager: &LockManager) {
 }
 
 #[tokio::test]
-async fn a_connection_that_was_ended_while_idle_costs_no_process_an_error() {
+async fn a_connection_closed_while_idle_causes_no_error() {
     let database = Database::new().await;
     let manager = database.manager("heartbeat=60s").await;
     for _ in 0..3 {
@@ -51,7 +51,7 @@ async fn a_connection_that_was_ended_while_idle_costs_no_process_an_error() {
 /// A stopped server may execute a request when it continues, so the release must follow the
 /// request.
 #[tokio::test]
-async fn an_acquire_without_an_answer_is_undone_when_the_server_goes_on() {
+async fn an_acquire_without_an_answer_is_undone_when_the_server_resumes() {
     let server = MariaDb::start().await;
     let url = format!("{}?connect_timeout=5s&response_timeout=300ms", server.url());
     let manager = LockManager::connect(&url).await.unwrap();
@@ -72,7 +72,7 @@ async fn an_acquire_without_an_answer_is_undone_when_the_server_goes_on() {
 /// The same when the network to the server is silent on one connection: a release over another
 /// connection may arrive first.
 #[tokio::test]
-async fn what_arrives_behind_its_release_is_not_done() {
+async fn a_request_that_arrives_after_its_release_has_no_effect() {
     let server = MariaDb::start().await;
     let (addr, held) = way_to(server.addr()).await;
     let query = "connections=1&connect_timeout=10s&response_timeout=1s&ttl=60s&heartbeat=60s";

@@ -11,7 +11,7 @@ use super::LIMIT;
 /// Modes that change the meaning of SQL, another time zone, the strictest isolation, and a binary
 /// log.
 #[tokio::test]
-async fn a_server_that_is_set_otherwise_makes_no_difference() {
+async fn unusual_server_settings_make_no_difference() {
     let server = MariaDb::with(&[
         "--sql-mode=ANSI,NO_BACKSLASH_ESCAPES,PAD_CHAR_TO_FULL_LENGTH,IGNORE_SPACE",
         "--transaction-isolation=SERIALIZABLE",

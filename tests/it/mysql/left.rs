@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use super::{Database, LIMIT};
 
 #[tokio::test]
-async fn what_no_process_comes_back_for_is_swept() {
+async fn rows_of_killed_processes_are_swept() {
     let database = Database::new().await;
     let mut node = node!("lock", url = database.url("ttl=30s&wait=30s"));
     node.say("acquire a").await;
@@ -32,7 +32,7 @@ async fn what_no_process_comes_back_for_is_swept() {
 
 /// A process was sent a notification while it died.
 #[tokio::test]
-async fn what_came_for_a_process_that_is_gone_goes_while_another_listens() {
+async fn notifications_for_a_dead_process_are_deleted_while_another_listens() {
     let database = Database::new().await;
     let manager = database.manager("heartbeat=300ms").await;
     manager.acquire("a", LockOptions::new()).await.unwrap().release().await.unwrap();
@@ -49,7 +49,7 @@ async fn what_came_for_a_process_that_is_gone_goes_while_another_listens() {
 
 /// Red without: nothing in particular. An expired row must not keep the next caller out.
 #[tokio::test]
-async fn a_lease_that_is_over_is_taken_over() {
+async fn an_expired_lease_is_taken_over() {
     let database = Database::new().await;
     let mut node = node!("lock", url = database.url("ttl=30s"));
     node.say("acquire a").await;

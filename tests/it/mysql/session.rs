@@ -121,7 +121,7 @@ async fn a_waiter_that_gives_up_waits_no_more_on_the_server() {
 }
 
 #[tokio::test]
-async fn what_a_connection_cannot_lock_is_refused_with_a_sentence() {
+async fn options_that_session_locks_do_not_support_are_refused_with_a_message() {
     let database = Database::new().await;
     let manager = manager(&database).await;
     let shared = LockOptions::new().mode(Mode::Shared);

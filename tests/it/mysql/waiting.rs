@@ -12,7 +12,7 @@ use super::{Database, LIMIT};
 
 /// As many waiters as twenty processes, each with four connections.
 #[tokio::test]
-async fn twenty_waiters_ask_nothing_while_nothing_changes() {
+async fn twenty_waiters_send_no_request_while_nothing_changes() {
     let server = MariaDb::with(&[]).await;
     server.execute("mysql", "CREATE DATABASE quiet").await;
     let url = format!(
@@ -83,7 +83,7 @@ async fn a_waiter_that_was_killed_is_passed_over_at_once() {
 /// Red without: the interruption (`KILL QUERY` in `wake.sql`). Each hand-off would take ten
 /// seconds.
 #[tokio::test]
-async fn a_process_that_is_next_is_notified_at_once() {
+async fn the_next_waiter_is_notified_at_once() {
     let database = Database::new().await;
     let (here, there) = (database.manager("").await, database.manager("").await);
     let began = Instant::now();

@@ -16,7 +16,7 @@ async fn over(wire: &Wire, database: &Database, settings: &str) -> LockManager {
 
 /// A late ping is no reason to drop the connection, which is the lock.
 #[tokio::test]
-async fn a_slow_ping_costs_no_process_its_session_lock() {
+async fn a_slow_ping_loses_no_session_lock() {
     let database = Database::new().await;
     let wire = Wire::start(database.server.addr()).await;
     let settings = "lock=session&ttl=60s&heartbeat=200ms&response_timeout=300ms";
@@ -39,7 +39,7 @@ async fn a_slow_ping_costs_no_process_its_session_lock() {
 
 /// The next renewal is forty seconds away.
 #[tokio::test]
-async fn the_end_of_a_session_is_notified_with_the_next_heartbeat() {
+async fn the_end_of_a_session_is_detected_by_the_next_heartbeat() {
     let database = Database::new().await;
     let here = database.manager("lock=session&ttl=120s&heartbeat=300ms").await;
     let there = database.manager("lock=session").await;
@@ -60,7 +60,7 @@ async fn the_end_of_a_session_is_notified_with_the_next_heartbeat() {
 /// The server grants the lock, the connection ends before the reply, and there is no other
 /// connection.
 #[tokio::test]
-async fn a_lease_whose_grant_was_cut_off_is_given_back() {
+async fn a_lease_whose_grant_was_cut_off_is_released() {
     let database = Database::new().await;
     let wire = Wire::start(database.server.addr()).await;
     let settings = "connections=1&ttl=60s&heartbeat=60s&response_timeout=10s";

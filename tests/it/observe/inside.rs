@@ -115,7 +115,7 @@ fn heard_during<F: Future<Output = ()>>(
 }
 
 #[test]
-fn a_subscriber_may_take_a_lock_in_the_middle_of_an_event() {
+fn a_subscriber_may_acquire_a_lock_while_it_handles_an_event() {
     let heard = heard_during(each_kind_of_end);
     for event in [
         "a release got no answer before the lease expired",
@@ -126,7 +126,7 @@ fn a_subscriber_may_take_a_lock_in_the_middle_of_an_event() {
 }
 
 #[test]
-fn a_subscriber_may_install_the_manager_that_is_missed() {
+fn a_subscriber_may_install_the_missing_manager() {
     let heard = heard_during(|_store, _manager| async {
         assert!(matches!(unmanaged().await, Err(Error::NoManager)));
     });

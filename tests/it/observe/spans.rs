@@ -19,7 +19,7 @@ fn seconds(seen: &Seen, field: &str) -> f64 {
 
 /// Red without: any field that is named here. Each is a promise.
 #[tokio::test(start_paused = true)]
-async fn a_lock_has_a_span_with_the_promised_fields_inside_of_its_caller_s() {
+async fn a_lock_has_a_span_with_the_promised_fields_inside_its_callers_span() {
     let (trace, _hears) = traced(Level::INFO);
     let manager = memory();
     sell(&manager, 7, SECOND * 3).instrument(info_span!("request")).await.unwrap();
@@ -41,7 +41,7 @@ async fn a_lock_has_a_span_with_the_promised_fields_inside_of_its_caller_s() {
 
 /// Red without: entering the span around each poll of the body.
 #[tokio::test(start_paused = true)]
-async fn what_a_body_says_is_said_inside_of_its_lock_and_nothing_else_is() {
+async fn events_of_a_body_are_inside_its_lock_span_and_no_others_are() {
     let (trace, _hears) = traced(Level::INFO);
     let manager = memory();
     let beside = async {
@@ -60,7 +60,7 @@ async fn what_a_body_says_is_said_inside_of_its_lock_and_nothing_else_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lock_inside_of_another_has_its_span_in_the_other_s_and_a_nested_call_has_none() {
+async fn a_lock_inside_another_has_a_nested_span_and_a_reentrant_call_has_none() {
     #[distributed_lock(key = "order:<id>", manager = manager)]
     async fn order(manager: &LockManager, id: u64) -> Result<(), Error> {
         let once = sell(manager, id, SECOND);
@@ -79,7 +79,7 @@ async fn a_lock_inside_of_another_has_its_span_in_the_other_s_and_a_nested_call_
 
 /// Red without: `otel.status_code`, set by `LostReason` and not by the caller's error.
 #[tokio::test(start_paused = true)]
-async fn a_lock_that_is_lost_says_so_to_who_collects_traces() {
+async fn a_lost_lock_sets_the_error_status_of_its_span() {
     let (trace, _hears) = traced(Level::INFO);
     let fixed = LockOptions::new().renew(false).ttl(SECOND).template("job");
     let lost = memory().with_lock("job", fixed, async |_| sleep(MINUTE).await).await;
@@ -92,7 +92,7 @@ async fn a_lock_that_is_lost_says_so_to_who_collects_traces() {
 
 /// Red without: ending the span with its guard. Three holds of one lease have three spans.
 #[tokio::test(start_paused = true)]
-async fn spans_end_with_their_holds_when_a_lock_goes_from_hand_to_hand() {
+async fn spans_end_with_their_holds_when_a_lock_is_handed_off() {
     let (trace, _hears) = traced(Level::INFO);
     let manager = LockManager::builder().url("memory://").linger(MINUTE).build().unwrap();
     let third = SECOND / 4;

@@ -16,7 +16,7 @@ fn names(fields: &Fields) -> Vec<&'static str> {
 
 /// Red without: either event, or a field of one.
 #[tokio::test(start_paused = true)]
-async fn a_lock_says_when_it_is_acquired_and_when_it_is_released() {
+async fn a_lock_logs_when_it_is_acquired_and_when_it_is_released() {
     let (trace, _hears) = traced(Level::DEBUG);
     sell(&memory(), 7, SECOND).await.unwrap();
     assert_eq!(trace.messages(LOCK), ["lock acquired", "lock released"]);
@@ -35,7 +35,7 @@ async fn a_lock_says_when_it_is_acquired_and_when_it_is_released() {
 
 /// Red without: `holder` in the event or in the span.
 #[tokio::test(start_paused = true)]
-async fn a_process_that_is_refused_learns_by_whom() {
+async fn the_event_of_a_refused_call_names_the_holder() {
     let (trace, _hears) = traced(Level::DEBUG);
     let manager = memory();
     let other = LockOptions::new().function("other::job");
@@ -78,7 +78,7 @@ async fn an_outage_is_an_error_of_the_span_and_a_caller_that_gives_up_is_none() 
 
 /// Red without: the level of the span, or of an event.
 #[tokio::test(start_paused = true)]
-async fn a_process_that_listens_to_warnings_only_hears_nothing_of_a_lock_that_went_well() {
+async fn a_lock_without_errors_logs_nothing_at_the_level_of_warnings() {
     let (trace, _hears) = traced(Level::WARN);
     sell(&memory(), 7, SECOND).await.unwrap();
     assert_eq!(trace.spans("lock").len(), 0);

@@ -71,7 +71,7 @@ fn long(ran: &Cell<bool>, end: End) -> Body<'_> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_still_runs_at_the_loss_is_dropped_or_told_or_believed() {
+async fn a_body_that_still_runs_at_the_loss_is_treated_as_on_lost_says() {
     for end in End::BOTH {
         let (manager, ran) = (manager(), Cell::new(false));
         let events = capture_events();
@@ -93,7 +93,7 @@ async fn a_body_that_still_runs_at_the_loss_is_dropped_or_told_or_believed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_exceeds_max_hold_is_dropped_or_told_or_believed() {
+async fn a_body_that_exceeds_max_hold_is_treated_as_on_lost_says() {
     for end in End::BOTH {
         let (manager, ran) = (manager(), Cell::new(false));
         let events = capture_events();
@@ -117,7 +117,7 @@ async fn a_body_that_exceeds_max_hold_is_dropped_or_told_or_believed() {
 
 /// The body ended in time. Only the release finds out that the lock had been taken away.
 #[tokio::test(start_paused = true)]
-async fn a_loss_that_only_the_release_finds_out_is_notified_all_the_same() {
+async fn a_loss_that_only_the_release_detects_is_reported() {
     for end in End::BOTH {
         let store = Scripted::new();
         let (manager, events) = (store.manager(), capture_events());
@@ -139,7 +139,7 @@ async fn a_loss_that_only_the_release_finds_out_is_notified_all_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_ends_within_its_lease_is_believed_whatever_on_lost_says() {
+async fn a_body_that_ends_within_its_lease_succeeds_whatever_on_lost_says() {
     for end in End::BOTH {
         let (manager, events) = (manager(), capture_events());
         let body = || -> Body<'_> {

@@ -54,7 +54,7 @@ async fn outer(manager: LockManager) -> Result<u32, Error> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panicking_body_frees_its_lock_at_once_and_its_payload_is_carried_on() {
+async fn a_panicking_body_frees_its_lock_at_once_and_its_payload_is_kept() {
     let manager = manager();
     let plain = {
         let manager = manager.clone();

@@ -40,7 +40,7 @@ async fn a_release_without_an_answer_is_one_warning_that_names_the_key() {
 
 /// No caller waits for the reply to a background release, so it is reported only if it never comes.
 #[tokio::test(start_paused = true)]
-async fn a_background_release_without_an_answer_is_made_up_for_without_a_word() {
+async fn a_background_release_without_an_answer_is_retried_without_an_event() {
     for end in End::BOTH {
         let events = capture_events();
         let store = Scripted::new();
@@ -55,7 +55,7 @@ async fn a_background_release_without_an_answer_is_made_up_for_without_a_word() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_release_that_is_never_answered_learns_when_it_is_given_up() {
+async fn a_release_that_is_never_answered_is_logged_when_it_is_given_up() {
     let events = capture_events();
     let store = Scripted::new();
     store.releases(&[Fate::Refused]);

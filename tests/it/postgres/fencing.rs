@@ -45,7 +45,7 @@ async fn tokens_grow_when_the_database_has_forgotten_the_last_of_them() {
 
 /// Red without: the advisory lock in `lockattr_count_1` (intermittently).
 #[tokio::test]
-async fn no_number_is_given_twice_by_many_at_once() {
+async fn no_token_is_issued_twice_under_concurrency() {
     let database = Database::new().await;
     drop(database.manager("ttl=20s").await);
     let count = "select lockattr_count_1() from generate_series(1, 2000)";

@@ -9,7 +9,7 @@ use super::*;
 /// The grant is committed here and waits for the standby. Ending its session would make it visible
 /// at once, but a failover would lose it.
 #[tokio::test]
-async fn a_grant_that_the_standby_does_not_have_is_not_hurried() {
+async fn a_session_that_waits_for_the_standby_is_not_terminated() {
     let server = PostgresServer::start().await;
     let query = "connections=1&ttl=60s&wait=0s&response_timeout=1s&connect_timeout=10s";
     let manager = manager(&with_query(&server.url(), query)).await;

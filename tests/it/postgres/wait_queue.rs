@@ -88,7 +88,7 @@ async fn heads_of_the_queue_that_were_killed_are_passed_over_at_once() {
 /// Claims for two of a few keys each, in any order, from several managers, beside claims for one
 /// key.
 #[tokio::test]
-async fn claims_that_overlap_never_meet_in_a_deadlock() {
+async fn overlapping_claims_never_deadlock() {
     let database = Database::new().await;
     let inside = Arc::new([const { AtomicUsize::new(0) }; 4]);
     let mut tasks = JoinSet::new();

@@ -8,7 +8,7 @@ use super::Database;
 
 /// Red without: `fence < $2` in the statement that writes.
 #[tokio::test]
-async fn the_fencing_example_refuses_who_slept() {
+async fn the_fencing_example_refuses_the_process_that_slept() {
     let database = Database::new().await;
     let mut command = Command::new(env!("CARGO_BIN_EXE_fencing"));
     command.env("DATABASE_URL", &database.url).env_remove("LOCKATTR_URL");

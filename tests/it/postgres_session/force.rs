@@ -32,7 +32,7 @@ async fn force_ends_the_session_that_has_the_lock() {
 ///
 /// Red without: `release_local`.
 #[tokio::test]
-async fn what_this_process_has_is_given_back_alone() {
+async fn force_release_of_an_own_lock_leaves_the_session_alone() {
     let database = Database::new().await;
     let here = database.sessions("ttl=60s&connections=1").await;
     let (guard, other) = (acquire(&here, "a").await, acquire(&here, "b").await);
@@ -46,7 +46,7 @@ async fn what_this_process_has_is_given_back_alone() {
 
 /// Red without: `advised`.
 #[tokio::test]
-async fn a_process_that_may_not_end_a_session_learns_who_may() {
+async fn a_user_who_may_not_terminate_a_session_learns_which_role_may() {
     let database = Database::new().await;
     let here = database.sessions("ttl=60s").await;
     let guard = acquire(&here, "a").await;
@@ -66,7 +66,7 @@ async fn a_process_that_may_not_end_a_session_learns_who_may() {
 
 /// Red without: the check for transactions in `force_release.sql`.
 #[tokio::test]
-async fn what_a_transaction_has_is_left_to_it() {
+async fn force_release_leaves_the_lock_of_a_transaction_alone() {
     let database = Database::new().await;
     let here = database.leases("").await;
     let mut client = database.client().await;

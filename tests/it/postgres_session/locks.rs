@@ -10,7 +10,7 @@ use super::{Database, SOON, acquire, is_free};
 
 /// Red without: `hashtextextended(name, 0)`, which must never change.
 #[tokio::test]
-async fn anybody_can_take_the_same_lock_by_one_statement() {
+async fn any_client_can_acquire_the_same_lock_with_one_statement() {
     let database = Database::new().await;
     let (manager, client) = (database.sessions("").await, database.client().await);
     let [lock, unlock, try_lock] = ["", "un", "try_"].map(|kind| match kind {
@@ -43,7 +43,7 @@ async fn it_keeps_nothing_in_the_database() {
 
 /// Red without: `Store::refuses_claim` in the manager. Then it would look like an outage.
 #[tokio::test]
-async fn permits_are_refused_where_they_are_asked_for() {
+async fn permits_and_invalid_keys_are_refused_by_acquire() {
     let database = Database::new().await;
     let manager = database.sessions("").await;
     let options = LockOptions::new().permits(2);
@@ -55,7 +55,7 @@ async fn permits_are_refused_where_they_are_asked_for() {
 }
 
 #[test]
-fn each_form_opens_its_own_urls() {
+fn each_lock_kind_opens_its_own_urls() {
     PostgresSessionStore::open("postgres://h/db?lock=session").unwrap();
     for (url, says) in [
         ("postgres://h/db?lock=lease", "PostgresStore"),
@@ -160,7 +160,7 @@ async fn hold_at_least_keeps_it_taken_by_this_process() {
 
 /// No renewal comes, but the process lives, so the server would keep the lock forever.
 #[tokio::test]
-async fn a_lease_that_is_not_renewed_ends_though_its_connection_lives() {
+async fn a_lease_that_is_not_renewed_ends_though_its_connection_is_alive() {
     let database = Database::new().await;
     let (one, two) = (database.sessions("").await, database.sessions("").await);
     let short = LockOptions::new().ttl(Duration::from_millis(300)).renew(false);

@@ -11,7 +11,7 @@ use super::{Database, PATIENT, SOON, acquire, is_free, manager};
 /// The claim waits for the lock on one connection, and another connection checks whether it is
 /// queued. The second fails.
 #[tokio::test]
-async fn a_process_that_does_not_know_whether_it_stands_in_the_queue_leaves_it() {
+async fn a_process_that_does_not_know_whether_it_is_queued_leaves_the_queue() {
     let database = Database::new().await;
     let role = format!("mute_{}", database.name);
     let client = database.client().await;
@@ -38,7 +38,7 @@ async fn a_process_that_does_not_know_whether_it_stands_in_the_queue_leaves_it()
 
 /// The lock's name is part of a message to the holder, whose length is limited.
 #[tokio::test]
-async fn names_that_no_message_carries_are_refused_and_the_longest_others_work() {
+async fn names_too_long_for_a_notification_are_refused_and_shorter_ones_work() {
     let database = Database::new().await;
     let prefix = |bytes: usize| format!("ttl=20s&wait=5s&prefix={}", "p".repeat(bytes));
     let asked = database.sessions(&prefix(7_999)).await.try_acquire("a", LockOptions::new()).await;

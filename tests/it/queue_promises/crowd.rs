@@ -66,7 +66,9 @@ pub(super) async fn all_are_contended(
 
 /// The asker gives up, and the other caller asks in its last moment, over a network slower than
 /// that. It reports what both already knew.
-pub(super) async fn a_caller_that_asks_in_its_last_moment_is_contended<T: Topology>(
+pub(super) async fn a_caller_whose_request_is_sent_just_before_its_deadline_is_contended<
+    T: Topology,
+>(
     case: Case<'_, T>,
 ) {
     let wires = Wires::before(case.engine).await;

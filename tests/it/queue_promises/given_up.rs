@@ -8,9 +8,7 @@ use super::*;
 
 /// Ten callers give up while their network is cut. When it is back, nothing of theirs blocks
 /// others.
-pub(super) async fn waiters_that_gave_up_while_they_were_cut_off_cost_no_process_anything<
-    T: Topology,
->(
+pub(super) async fn waiters_that_gave_up_while_they_were_cut_off_delay_no_other<T: Topology>(
     case: Case<'_, T>,
 ) {
     let (first, next) = (case.manager().await, case.manager().await);

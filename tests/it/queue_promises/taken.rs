@@ -8,9 +8,7 @@ use super::*;
 
 /// Another program deletes the holder's entry. The waiter asks after a `retry_delay`, and not after
 /// 15 seconds.
-pub(super) async fn a_lock_that_was_deleted_by_hand_is_the_waiters_within_its_retry_delay<
-    T: Topology,
->(
+pub(super) async fn a_waiter_acquires_a_deleted_lock_within_its_retry_delay<T: Topology>(
     case: Case<'_, T>,
 ) {
     let (key, engine) = (case.key, case.engine);
@@ -18,9 +16,7 @@ pub(super) async fn a_lock_that_was_deleted_by_hand_is_the_waiters_within_its_re
 }
 
 /// The same with `force_release`.
-pub(super) async fn a_lock_that_an_operator_released_is_the_waiters_within_its_retry_delay<
-    T: Topology,
->(
+pub(super) async fn a_waiter_acquires_a_force_released_lock_within_its_retry_delay<T: Topology>(
     case: Case<'_, T>,
 ) {
     let key = case.key;

@@ -184,7 +184,7 @@ async fn an_acquire_without_an_answer_is_undone() {
 }
 
 #[tokio::test]
-async fn a_link_that_is_dead_without_a_word_is_replaced() {
+async fn a_silently_dead_connection_is_replaced() {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr()).await;
     let url = format!("{}?{QUICK}&connections=1", server.url_through(&proxy));
@@ -273,7 +273,7 @@ fn a_runtime_that_ends_does_not_stop_the_renewals_of_another() {
 
 /// A connect goes on for the other callers when one caller's timeout ends.
 #[tokio::test]
-async fn an_impatient_caller_does_not_end_the_connect_for_the_others() {
+async fn a_caller_with_a_short_timeout_does_not_abort_the_connect_of_others() {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr()).await;
     let patient = "connections=1&connect_timeout=20s&response_timeout=20s";
@@ -310,7 +310,7 @@ async fn a_server_that_became_a_replica_is_left() {
 }
 
 #[test]
-fn a_connect_on_a_runtime_that_no_process_drives_holds_up_no_other() {
+fn a_connect_on_an_undriven_runtime_delays_no_other() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (still, driven) = (runtime(), runtime());
     let server = driven.block_on(RedisServer::start());
@@ -330,7 +330,7 @@ fn a_connect_on_a_runtime_that_no_process_drives_holds_up_no_other() {
 
 /// A request that was not sent needs no undo, and a failed connect is not repeated for each caller.
 #[tokio::test]
-async fn an_outage_is_no_storm() {
+async fn an_outage_causes_no_storm_of_requests() {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr()).await;
     let manager = manager(&format!("{}?connections=1", server.url_through(&proxy))).await;

@@ -177,7 +177,7 @@ const FUTURES: &[Scenario] = &[
 
 #[tokio::test]
 #[expect(clippy::print_stdout, reason = "a table to read, with `--nocapture`")]
-async fn whatever_is_dropped_wherever_gives_back_within_two_round_trips() {
+async fn a_call_dropped_at_any_point_is_released_within_two_round_trips() {
     let world = World::new().await;
     let mut points = 0;
     for Scenario { name, set_up, kept } in FUTURES {

@@ -69,7 +69,7 @@ async fn a_token_is_the_servers_clock_or_one_more_than_the_last() {
 
 /// Lua counts in doubles, which can hold every whole number up to 2⁵³ and no odd number beyond.
 #[tokio::test]
-async fn a_number_in_the_last_half_of_what_a_double_can_count_is_given_once() {
+async fn a_token_in_the_upper_half_of_the_range_of_a_double_is_issued_once() {
     let server = RedisServer::start().await;
     let cli = server.cli().await;
     let store = RedisStore::open(&server.url()).unwrap();
@@ -127,7 +127,7 @@ async fn a_counter_that_cannot_be_read_locks_nothing() {
 }
 
 #[tokio::test]
-async fn the_stores_own_names_cannot_be_locked() {
+async fn names_reserved_by_the_store_cannot_be_locked() {
     let server = RedisServer::start().await;
     let manager = LockManager::builder().url(server.url()).prefix("").connect().await.unwrap();
     for name in ["lockattr:fence", "lockattr:line:{a}", "lockattr:line-of:{a}"] {

@@ -22,7 +22,7 @@ fn told<'a>(said: &'a [String], words: &str) -> &'a str {
 
 /// The child has only the thread that forked, and its parent's connections.
 #[tokio::test]
-async fn a_copy_is_refused_and_loses_nothing_of_its_parents() {
+async fn a_forked_process_is_refused_and_releases_nothing_of_its_parent() {
     let server = RedisServer::start().await;
     let mut node = node!("fork", url = server.url_with("ttl=60s"));
     let said = said(&mut node, "parent holds").await;
@@ -56,7 +56,7 @@ async fn a_copy_is_refused_and_loses_nothing_of_its_parents() {
 }
 
 #[tokio::test]
-async fn a_copy_that_was_made_inside_of_a_body_learns_that_it_has_no_lock() {
+async fn a_process_forked_inside_a_body_learns_that_it_has_no_lock() {
     let server = RedisServer::start().await;
     let mut node = node!("fork", url = server.url_with("ttl=60s"), how = "body");
     let said = said(&mut node, "parent ended").await;
@@ -69,7 +69,7 @@ async fn a_copy_that_was_made_inside_of_a_body_learns_that_it_has_no_lock() {
 
 /// A waiter of the parent's is copied too, and so is the task that renews and releases.
 #[tokio::test]
-async fn a_copy_of_a_runtime_takes_and_gives_back_nothing() {
+async fn a_forked_runtime_acquires_and_releases_nothing() {
     let server = RedisServer::start().await;
     let mut node = node!("fork", url = server.url_with("ttl=60s"), how = "runtime");
     let said = said(&mut node, "parent released").await;

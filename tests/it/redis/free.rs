@@ -91,7 +91,7 @@ impl Claims {
 }
 
 #[tokio::test]
-async fn a_free_lock_takes_no_script_but_the_first_one_of_a_connection() {
+async fn a_free_lock_needs_no_script_except_the_first_of_a_connection() {
     let server = RedisServer::start().await;
     let (cli, manager) = (server.cli().await, manager(&server, "").await);
     round(&manager).await;
@@ -211,7 +211,7 @@ async fn a_free_key_of_a_claim_that_waits_is_reserved_and_held_by_no_process() {
 /// Shared holders leave the lock while an exclusive claim waits. Whichever leaves last, and whether
 /// or not a waiter is served then, a newcomer finds that the key exists.
 #[tokio::test]
-async fn sharers_that_leave_in_silence_leave_a_reservation_for_the_waiter() {
+async fn sharers_that_leave_without_notifying_leave_a_reservation_for_the_waiter() {
     let server = RedisServer::start().await;
     let (cli, claims) = (server.cli().await, Claims::new(&server));
     let [one, other] = [(); 2].map(|()| claims.claim(&["a"], Sharing::Shared));
@@ -253,7 +253,7 @@ async fn the_value_of_another_program_is_never_marked() {
 /// A holder that was not notified of the waiter tries a plain delete, which fails; the script then
 /// hands off.
 #[tokio::test]
-async fn a_plain_release_of_a_marked_lock_hands_it_on() {
+async fn a_plain_release_of_a_marked_lock_hands_it_off() {
     let server = RedisServer::start().await;
     let proxy = lockattr_tests::Proxy::start(server.addr()).await;
     let url = format!("{}?ttl=60s&wait=60s&connections=1", server.url_through(&proxy));
@@ -288,7 +288,7 @@ async fn a_shared_lock_whose_waiter_left_ends_with_its_lease() {
 }
 
 #[tokio::test]
-async fn a_server_without_memory_renews_what_others_wait_for() {
+async fn a_server_out_of_memory_renews_a_lock_with_waiters() {
     let server = RedisServer::start().await;
     let (cli, claims) = (server.cli().await, Claims::new(&server));
     let sharer = claims.claim(&["a"], Sharing::Shared);
@@ -315,7 +315,7 @@ async fn a_server_without_memory_renews_what_others_wait_for() {
 
 /// A request that its caller gave up may arrive late, when the lease has already been extended.
 #[tokio::test]
-async fn a_question_that_comes_late_shortens_no_lease() {
+async fn a_request_that_arrives_late_shortens_no_lease() {
     const SHORT: Duration = Duration::from_secs(5);
     let server = RedisServer::start().await;
     let (cli, claims) = (server.cli().await, Claims::new(&server));

@@ -44,7 +44,7 @@ pub(super) async fn is_renewed(guard: &LockGuard, ttl: Duration, times: usize) {
 }
 
 #[tokio::test]
-async fn a_flush_learns_by_the_next_renewal_and_the_next_holder_is_left_alone() {
+async fn a_flush_is_detected_by_the_next_renewal_and_the_next_holder_left_alone() {
     let server = RedisServer::start().await;
     let (cli, manager, other) =
         (server.cli().await, manager(&server).await, manager(&server).await);
@@ -66,7 +66,7 @@ async fn a_flush_learns_by_the_next_renewal_and_the_next_holder_is_left_alone() 
 
 /// The server is killed and comes back empty, all within the lease.
 #[tokio::test]
-async fn a_restart_without_data_learns_by_the_next_renewal_and_tokens_go_on() {
+async fn a_restart_without_data_is_detected_by_the_next_renewal_and_tokens_grow() {
     let server = RedisServer::start().await;
     let manager = manager(&server).await;
     let guard = manager.acquire("a", lease(TTL)).await.unwrap();
@@ -113,7 +113,7 @@ async fn a_key_that_became_something_else_than_a_string_is_lost_and_left_alone()
 }
 
 #[tokio::test]
-async fn a_key_made_endless_gets_its_end_back_by_the_next_renewal_or_is_released() {
+async fn a_key_made_persistent_gets_its_ttl_back_at_the_next_renewal_or_is_released() {
     let server = RedisServer::start().await;
     let (cli, manager) = (server.cli().await, manager(&server).await);
     let guard = manager.acquire("a", lease(TTL)).await.unwrap();
@@ -136,7 +136,7 @@ async fn a_key_made_endless_gets_its_end_back_by_the_next_renewal_or_is_released
 }
 
 #[tokio::test]
-async fn a_key_whose_end_was_brought_forward_is_renewed_or_lost() {
+async fn a_key_whose_ttl_was_shortened_is_renewed_or_lost() {
     let server = RedisServer::start().await;
     let (cli, manager) = (server.cli().await, manager(&server).await);
     let guard = manager.acquire("a", lease(TTL)).await.unwrap();

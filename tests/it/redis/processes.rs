@@ -122,7 +122,7 @@ async fn a_process_killed_before_it_learns_of_its_grant_holds_for_a_ttl() {
 
 /// It had begun to release, but no request reached the server.
 #[tokio::test]
-async fn a_process_killed_while_its_release_gets_nowhere_holds_for_a_ttl() {
+async fn a_process_killed_while_its_release_is_cut_off_holds_for_a_ttl() {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr()).await;
     let url = format!("{}?ttl=3s&response_timeout=200ms", server.url_through(&proxy));

@@ -60,7 +60,7 @@ async fn a_database_number_keeps_locks_apart() {
 }
 
 #[tokio::test]
-async fn a_refused_user_is_a_store_error_that_tells_no_password() {
+async fn a_refused_user_is_a_store_error_without_the_password() {
     let events = capture_events_from(Level::TRACE);
     let server = RedisServer::builder().password("right").start().await;
     let wrong = server.url_as("default", "s3cret");
@@ -84,7 +84,7 @@ async fn a_refused_user_is_a_store_error_that_tells_no_password() {
 }
 
 #[tokio::test]
-async fn a_url_that_makes_no_sense_is_refused_with_a_sentence() {
+async fn an_invalid_url_is_refused_with_a_message() {
     let cases = [
         ("", "cannot be read"),
         ("redis", "cannot be read"),

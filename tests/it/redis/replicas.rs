@@ -64,7 +64,7 @@ async fn what_is_granted_is_on_the_replica() {
 
 /// Where commands are pipelined, the client library does not load scripts that a server forgot.
 #[tokio::test]
-async fn a_server_that_forgot_the_scripts_is_notified_them_again() {
+async fn a_server_that_forgot_the_scripts_is_sent_them_again() {
     let world = world("").await;
     let guard = world.manager.acquire("a", once()).await.unwrap();
     world.cli.script_flush().await;
@@ -167,7 +167,7 @@ async fn a_grant_by_the_queue_counts_only_with_the_replica() {
 /// Renewals have a connection of their own, which a release that shortens a lease must not
 /// overtake.
 #[tokio::test]
-async fn a_renewal_under_way_does_not_make_a_lease_long_again_that_a_release_has_shortened() {
+async fn a_pending_renewal_does_not_lengthen_a_lease_that_a_release_has_shortened() {
     let world = world("response_timeout=8s").await;
     let stays = Duration::from_secs(3);
     let options = LockOptions::new().ttl(LONG).hold_at_least(stays);

@@ -43,7 +43,7 @@ async fn no_line_of_an_annotated_body_runs_after_the_await_it_slept_in() {
 
 /// With `on_lost = error` the body does go on; its own check uses the clock.
 #[tokio::test]
-async fn a_body_that_goes_on_and_asks_before_it_writes_is_refused() {
+async fn a_body_that_continues_and_checks_its_lease_before_it_writes_is_refused() {
     let server = RedisServer::start().await;
     let mut node = node_at_work(&server, "error").await;
     node.say("sleep").await;
@@ -83,7 +83,7 @@ async fn a_process_that_slept_past_its_lease_writes_no_more() {
 
 /// Shorter than its lease: nothing is lost, and it is renewed again.
 #[tokio::test]
-async fn a_process_that_slept_for_less_than_its_lease_goes_on_as_holder() {
+async fn a_process_that_slept_for_less_than_its_lease_remains_the_holder() {
     let server = RedisServer::start().await;
     let cli = server.cli().await;
     let mut node = node!("job", url = server.url_with("ttl=6s"));

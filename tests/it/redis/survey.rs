@@ -16,7 +16,7 @@ fn lease() -> LockOptions {
 
 /// Red without: the pages of `SCAN`, or the batches of `held_locks.lua`.
 #[tokio::test]
-async fn ten_thousand_held_locks_are_listed_in_a_hundred_questions() {
+async fn ten_thousand_held_locks_are_listed_in_a_hundred_requests() {
     let server = RedisServer::start().await;
     let cli = server.cli().await;
     let take = "for i = 1, 10000 do
@@ -55,7 +55,7 @@ async fn ten_thousand_held_locks_are_listed_in_a_hundred_questions() {
 /// Red without: `is_ours` in `survey_all`, or the check of the kind in `survey.lua` and
 /// `evict.lua`.
 #[tokio::test]
-async fn without_a_prefix_only_what_a_lock_could_be_is_one() {
+async fn without_a_prefix_only_keys_that_can_be_locks_are_listed() {
     let server = RedisServer::start().await;
     let cli = server.cli().await;
     let url = server.url_with("prefix=");
@@ -99,7 +99,7 @@ async fn without_a_prefix_only_what_a_lock_could_be_is_one() {
 
 /// Red without: `advised` in `node.rs`.
 #[tokio::test]
-async fn a_process_that_may_not_list_learns_what_right_it_takes() {
+async fn a_user_who_may_not_list_learns_which_right_is_missing() {
     let server = RedisServer::builder().user("locker", "s3cret", RIGHTS).start().await;
     let manager = LockManager::connect(server.url_as("locker", "s3cret")).await.unwrap();
     let guard = manager.acquire("a", lease()).await.unwrap();

@@ -44,7 +44,7 @@ fn secrets(path: &Path) -> Vec<String> {
 /// A lock's whole life: acquired, renewed, waited for, handed off by a notification, shared, and
 /// released; over as many connections as without TLS.
 #[tokio::test]
-async fn a_lock_lives_its_whole_life_over_tls() {
+async fn a_lock_is_acquired_renewed_handed_off_and_released_over_tls() {
     let server = RedisServer::builder().tls_clients().password("s3cret").start().await;
     let cli = server.cli().await;
     let before = cli.client_count().await;
@@ -88,7 +88,7 @@ async fn connect(url: &str) -> LockManager {
 
 /// Any file path works: percent-encoded in the URL, and as it is on the builder.
 #[tokio::test]
-async fn files_may_lie_under_odd_names_and_be_named_on_the_builder() {
+async fn files_may_have_odd_names_and_be_set_on_the_builder() {
     let server = RedisServer::builder().tls_clients().start().await;
     let directory = tempfile::TempDir::new().unwrap();
     let odd = |name: &str, from: PathBuf| {
@@ -117,7 +117,7 @@ async fn files_may_lie_under_odd_names_and_be_named_on_the_builder() {
 ///
 /// Red without: `root_cert` in `pem::certificates`.
 #[tokio::test]
-async fn an_own_authority_stands_in_place_of_those_of_the_system() {
+async fn a_custom_authority_replaces_those_of_the_system() {
     let (server, other) = (RedisServer::builder().tls(), RedisServer::builder().tls());
     let (server, other) = (server.start().await, other.start().await);
     // In a separate process, because the system's authorities come from its environment.

@@ -105,7 +105,7 @@ async fn a_deleted_and_a_stolen_lock_are_lost_and_the_thief_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_release_in_the_background_is_seen_through_and_keeps_its_place() {
+async fn a_release_in_the_background_succeeds_and_keeps_its_place() {
     let server = RedisServer::start().await;
     let manager = LockManager::connect(&server.url()).await.unwrap();
     let options = LockOptions::new().release(Release::Background);

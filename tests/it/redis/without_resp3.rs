@@ -71,7 +71,7 @@ async fn a_waiter_is_notified_over_a_second_connection() {
 }
 
 #[tokio::test]
-async fn a_grant_that_was_told_while_that_was_cut_is_found() {
+async fn a_grant_published_while_the_second_connection_was_cut_is_found() {
     let world = world().await;
     let held = world.held_there().await;
     let waiter = world.waits_here().await;

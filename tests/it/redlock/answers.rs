@@ -20,7 +20,7 @@ fn claim(named: &str) -> std::sync::Arc<Claim> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_are_asked_also_when_a_majority_answers_at_once() {
+async fn all_nodes_are_sent_the_request_even_if_a_majority_replies_at_once() {
     let scene = Scene::of(5);
     let manager = scene.manager();
     let guard = manager.acquire("stock", LockOptions::new()).await.unwrap();
@@ -101,7 +101,7 @@ async fn contention_names_the_holder_that_the_nodes_name() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_refused_claim_got_is_given_back() {
+async fn nodes_that_granted_a_refused_claim_are_released() {
     let scene = Scene::of(5);
     let holder = claim("holder");
     for node in &scene.nodes[..3] {
@@ -119,7 +119,7 @@ async fn what_a_refused_claim_got_is_given_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_refused_claim_got_without_an_answer_is_given_back_too() {
+async fn nodes_that_granted_a_refused_claim_without_an_answer_are_released() {
     let scene = Scene::of(3);
     scene.nodes[2].acquires(&[Fate::AnswerLost]);
     let holder = claim("holder");
@@ -134,7 +134,7 @@ async fn what_a_refused_claim_got_without_an_answer_is_given_back_too() {
 
 /// A majority of the *configured* nodes, not of those that answer.
 #[tokio::test(start_paused = true)]
-async fn a_renewal_takes_a_majority_of_all_nodes() {
+async fn a_renewal_needs_a_majority_of_all_nodes() {
     let scene = Scene::of(5);
     let (store, claim) = (scene.store(), claim("holder"));
     store.acquire(&AcquireRequest::new(claim.clone(), TTL)).await.unwrap();
@@ -159,7 +159,7 @@ async fn a_renewal_takes_a_majority_of_all_nodes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_release_takes_a_majority_and_goes_to_all() {
+async fn a_release_needs_a_majority_and_is_sent_to_all() {
     let scene = Scene::of(5);
     let (store, claim) = (scene.store(), claim("holder"));
     store.acquire(&AcquireRequest::new(claim.clone(), TTL)).await.unwrap();
@@ -199,7 +199,7 @@ async fn batches_are_counted_claim_by_claim() {
 
 /// Three nodes with two permits each have six. If each holder needed two, three could get in.
 #[tokio::test(start_paused = true)]
-async fn permits_take_more_than_a_majority() {
+async fn permits_need_more_than_a_majority() {
     use lockattr::store::{Sharing, Subscriber};
     let scene = Scene::of(3);
     let subscriber = Subscriber::new(|_| {});

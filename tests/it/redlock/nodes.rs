@@ -52,7 +52,7 @@ async fn two_of_five_may_be_down_and_come_back() {
 }
 
 #[tokio::test]
-async fn two_of_five_may_stand_still_and_go_on() {
+async fn two_of_five_may_be_stopped_and_resumed() {
     let servers = Independents::start(5).await;
     let manager = LockManager::connect(&servers.url_with(OLD)).await.unwrap();
     cycle(&manager).await;
@@ -69,7 +69,7 @@ async fn two_of_five_may_stand_still_and_go_on() {
 }
 
 #[tokio::test]
-async fn three_of_five_down_or_still_are_an_outage_in_time_and_no_body_runs() {
+async fn three_of_five_down_or_stopped_are_an_outage_in_time_and_no_body_runs() {
     for killed in [true, false] {
         let servers = five_of_our_own().await;
         let manager = LockManager::connect(&servers.url_with(OLD)).await.unwrap();
@@ -268,7 +268,7 @@ async fn an_acquire_is_one_command_to_each_server() {
 
 /// A majority that lost the lock means a lost lease.
 #[tokio::test]
-async fn a_majority_that_forgot_the_lock_learns_by_the_next_renewal() {
+async fn a_majority_that_forgot_the_lock_is_detected_by_the_next_renewal() {
     let servers = Independents::start(3).await;
     let manager = LockManager::connect(&servers.url_with("durable=true&ttl=2s")).await.unwrap();
     let guard = manager.acquire("a", LockOptions::new()).await.unwrap();

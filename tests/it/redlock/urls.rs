@@ -5,7 +5,7 @@ use lockattr_tests::Independents;
 use std::time::Duration;
 
 #[tokio::test]
-async fn a_url_that_makes_no_sense_is_refused_with_a_sentence() {
+async fn an_invalid_url_is_refused_with_a_message() {
     let cases = [
         ("redlock://h1/", "a quorum of 1 is none"),
         ("redlock://h1,h2/", "a quorum of 2 is none"),

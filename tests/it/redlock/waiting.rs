@@ -90,7 +90,7 @@ async fn many_get_in_one_after_the_other() {
 /// Two clients that split the nodes retry after a random delay, and one acquires: neither waits for
 /// a lease to end.
 #[tokio::test(start_paused = true)]
-async fn those_that_split_the_votes_get_it_one_after_the_other() {
+async fn claims_that_split_the_votes_get_it_one_after_the_other() {
     let scene = Scene::of(4);
     let managers: Vec<_> = (0..2).map(|_| scene.manager()).collect();
     let began = Instant::now();

@@ -68,7 +68,7 @@ async fn a_body_has_lost_all_with_a_key_that_was_entered_again() {
 
 /// Red without: `Frame::join`, or checking the leases beside in `ensure_held` or `ended`.
 #[tokio::test(start_paused = true)]
-async fn a_lease_tells_of_the_loss_of_a_key_that_was_entered_again() {
+async fn a_lease_reports_the_loss_of_a_key_that_was_entered_again() {
     let locks = TestLocks::new();
     let a = locks.manager().acquire("a", patient()).await.unwrap();
     let thief = async {

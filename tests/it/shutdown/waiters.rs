@@ -61,7 +61,7 @@ async fn a_waiter_whose_store_does_not_answer_is_refused_at_once() {
 /// A grant that has arrived but was not read before the shutdown is void: its body would never be
 /// told to stop.
 #[tokio::test(start_paused = true)]
-async fn a_grant_that_arrives_with_the_shutdown_is_given_back() {
+async fn a_grant_that_arrives_with_the_shutdown_is_released() {
     let store = Scripted::new();
     let manager = store.manager();
     // This lease is due for renewal before the late one, so the late grant wakes no watchdog and is

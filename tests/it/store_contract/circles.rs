@@ -68,7 +68,7 @@ pub(super) async fn a_deadlock_of_two_processes_is_broken_and_named(store: AnySt
 }
 
 /// The process that left the note is gone, and another process holds its lock.
-pub(super) async fn a_note_that_is_left_is_not_believed(store: AnyStore) {
+pub(super) async fn a_note_of_a_dead_process_is_ignored(store: AnyStore) {
     let (here, there) = (process(&store, "here"), process(&store, "there"));
     let works = there.acquire("b", PATIENT).await.expect("free");
     let note = LockKey::new("lockattr:waits:", key("b").name()).expect("a good key");

@@ -17,7 +17,7 @@ fn together(manager: &Manager, keys: &[&str]) -> Waiter {
     manager.shares(keys, Exclusive)
 }
 
-pub(super) async fn several_keys_are_taken_together_or_not_at_all(store: AnyStore) {
+pub(super) async fn several_keys_are_acquired_together_or_not_at_all(store: AnyStore) {
     let manager = Manager::on(&store);
     let all = together(&manager, &["a", "b", "c"]);
     let [a, b, c] = ["a", "b", "c"].map(|key| manager.wants(key));
@@ -37,7 +37,7 @@ pub(super) async fn several_keys_are_taken_together_or_not_at_all(store: AnyStor
     }
 }
 
-pub(super) async fn several_keys_are_renewed_and_given_back_as_one(store: AnyStore) {
+pub(super) async fn several_keys_are_renewed_and_released_as_one(store: AnyStore) {
     let manager = Manager::on(&store);
     // The order of the keys does not matter, and duplicates count once.
     let all = together(&manager, &["b", "a", "b"]);
@@ -78,7 +78,9 @@ pub(super) async fn the_same_keys_in_another_order_take_turns(store: AnyStore) {
     }
 }
 
-pub(super) async fn a_claim_for_several_keys_is_overtaken_while_another_is_taken(store: AnyStore) {
+pub(super) async fn a_claim_for_several_keys_is_overtaken_while_another_key_is_held(
+    store: AnyStore,
+) {
     let manager = Manager::on(&store);
     // Retry if this machine took longer than a claim may be overtaken.
     for n in 0..20 {

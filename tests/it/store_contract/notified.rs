@@ -13,7 +13,7 @@ use super::{AnyStore, MEANWHILE, SHORT, TTL};
 /// A counter in the year 2100, ahead of any clock.
 const LATER: u64 = 2_400_000_000_000_000;
 
-pub(super) async fn a_process_that_is_notified_comes_and_takes_the_lock(store: AnyStore) {
+pub(super) async fn a_notified_claim_acquires_the_lock(store: AnyStore) {
     let (here, there) = (Manager::on(&store), Manager::on(&store));
     let (holder, waiter) = (here.wants("told"), there.wants("told").told());
     holder.gets().await;
@@ -26,9 +26,7 @@ pub(super) async fn a_process_that_is_notified_comes_and_takes_the_lock(store: A
     assert!(waiter.releases().await);
 }
 
-pub(super) async fn a_process_that_is_notified_takes_what_is_free_whichever_stands_in_the_queue(
-    store: AnyStore,
-) {
+pub(super) async fn a_notified_claim_acquires_the_free_lock_past_other_waiters(store: AnyStore) {
     let manager = Manager::on(&store);
     let holder = manager.wants("barge");
     let (first, second) = (manager.wants("barge").told(), manager.wants("barge"));
@@ -44,9 +42,7 @@ pub(super) async fn a_process_that_is_notified_takes_what_is_free_whichever_stan
     second.releases().await;
 }
 
-pub(super) async fn a_process_that_comes_later_does_not_overtake_those_who_are_notified(
-    store: AnyStore,
-) {
+pub(super) async fn a_later_claim_does_not_overtake_a_notified_one(store: AnyStore) {
     let manager = Manager::on(&store);
     let [holder, first, second, later] = [(); 4].map(|()| manager.wants("later").told());
     holder.gets().await;
@@ -64,9 +60,7 @@ pub(super) async fn a_process_that_comes_later_does_not_overtake_those_who_are_n
     later.releases().await;
 }
 
-pub(super) async fn a_process_that_stands_in_the_queue_is_granted_the_lock_unasked(
-    store: AnyStore,
-) {
+pub(super) async fn a_queued_claim_is_granted_the_lock_without_a_request(store: AnyStore) {
     let manager = Manager::on(&store);
     let (holder, waiter) = (manager.wants("unasked"), manager.wants("unasked"));
     let (first, _) = holder.gets().await;
@@ -77,7 +71,9 @@ pub(super) async fn a_process_that_stands_in_the_queue_is_granted_the_lock_unask
 }
 
 /// A claim that acquired the lock must not leave its queue entry behind.
-pub(super) async fn a_process_that_takes_the_lock_unasked_has_left_the_queue(store: AnyStore) {
+pub(super) async fn a_claim_that_acquires_before_its_notification_has_left_the_queue(
+    store: AnyStore,
+) {
     let manager = Manager::on(&store);
     let (holder, waiter) = (manager.wants("early").for_so_long(MEANWHILE), manager.wants("early"));
     let waiter = waiter.told();
@@ -89,7 +85,7 @@ pub(super) async fn a_process_that_takes_the_lock_unasked_has_left_the_queue(sto
     assert!(!manager.wants("early").gets().await.1, "its place stayed behind");
 }
 
-pub(super) async fn one_at_a_time_is_notified(store: AnyStore) {
+pub(super) async fn one_claim_at_a_time_is_notified(store: AnyStore) {
     let manager = Manager::on(&store);
     let (holder, first, second) =
         (manager.wants("one"), manager.wants("one").told(), manager.wants("one").told());
@@ -107,7 +103,7 @@ pub(super) async fn one_at_a_time_is_notified(store: AnyStore) {
     second.releases().await;
 }
 
-pub(super) async fn a_quiet_release_tells_no_process_and_keeps_the_place(store: AnyStore) {
+pub(super) async fn a_quiet_release_notifies_no_claim_and_keeps_the_place(store: AnyStore) {
     let manager = Manager::on(&store);
     let (holder, waiter) = (manager.wants("quiet"), manager.wants("quiet").told());
     holder.gets().await;
@@ -158,7 +154,7 @@ pub(super) async fn a_hint_counts_instead_of_the_clock(store: AnyStore) {
     assert!(last > FencingToken::from_counter(soon + 2) && last > early);
 }
 
-pub(super) async fn a_renewal_writes_a_number_back_where_the_lock_is_held(store: AnyStore) {
+pub(super) async fn a_renewal_writes_a_token_back_where_the_lock_is_held(store: AnyStore) {
     let (held, gone) = (claim("back"), claim("gone"));
     acquired(&store, &held, TTL).await;
     acquired(&store, &gone, TTL).await;

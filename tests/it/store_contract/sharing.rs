@@ -10,7 +10,7 @@ fn all<const N: usize>(manager: &Manager, key: &str, sharing: Sharing) -> [Waite
     [(); N].map(|()| manager.shares(&[key], sharing))
 }
 
-pub(super) async fn those_that_share_hold_together_and_an_exclusive_one_apart(store: AnyStore) {
+pub(super) async fn sharers_hold_together_and_an_exclusive_holder_alone(store: AnyStore) {
     let manager = Manager::on(&store);
     let [one, two, three] = all(&manager, "shared", Shared);
     let alone = manager.wants("shared");
@@ -29,7 +29,7 @@ pub(super) async fn those_that_share_hold_together_and_an_exclusive_one_apart(st
     assert!(three.asks_once().await);
 }
 
-pub(super) async fn an_exclusive_claim_is_not_overtaken_by_those_that_could_share(store: AnyStore) {
+pub(super) async fn an_exclusive_claim_is_not_overtaken_by_sharers(store: AnyStore) {
     let manager = Manager::on(&store);
     let [one, two, three, four, hasty] = all(&manager, "waits", Shared);
     let alone = manager.wants("waits");
@@ -99,7 +99,7 @@ pub(super) async fn the_lease_of_each_sharer_ends_by_itself(store: AnyStore) {
     assert!(long.holds().await && next.holds().await);
 }
 
-pub(super) async fn one_sharer_lets_go_of_nothing_but_its_own(store: AnyStore) {
+pub(super) async fn a_sharer_releases_only_its_own_lease(store: AnyStore) {
     let manager = Manager::on(&store);
     let [one, two] = all(&manager, "own", Shared);
     one.gets().await;

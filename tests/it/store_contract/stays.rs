@@ -10,7 +10,7 @@ use super::{AnyStore, LONGER, TTL};
 
 const AFTER: Duration = Duration::from_millis(500);
 
-pub(super) async fn a_lock_that_stays_taken_ends_by_itself(store: AnyStore) {
+pub(super) async fn a_lock_that_stays_locked_expires(store: AnyStore) {
     let manager = Manager::on(&store);
     let [first, second, hasty] = [(); 3].map(|()| manager.wants("stays"));
     first.gets().await;
@@ -30,7 +30,7 @@ pub(super) async fn a_lock_that_stays_taken_ends_by_itself(store: AnyStore) {
     assert!(second.holds().await);
 }
 
-pub(super) async fn a_lock_may_stay_taken_for_longer_than_its_lease(store: AnyStore) {
+pub(super) async fn a_lock_may_stay_locked_for_longer_than_its_lease(store: AnyStore) {
     let manager = Manager::on(&store);
     let first = manager.wants("longer");
     first.gets().await;
@@ -39,7 +39,7 @@ pub(super) async fn a_lock_may_stay_taken_for_longer_than_its_lease(store: AnySt
     assert!(holder.remaining.is_some_and(|left| left > TTL && left <= LONGER));
 }
 
-pub(super) async fn a_lock_that_is_not_held_does_not_stay_taken(store: AnyStore) {
+pub(super) async fn a_lock_that_is_not_held_does_not_stay_locked(store: AnyStore) {
     let manager = Manager::on(&store);
     let [first, second] = [(); 2].map(|()| manager.wants("unheld"));
     assert!(!first.releases_after(LONGER).await);

@@ -18,7 +18,7 @@ fn keys(held: &[HeldLock]) -> Vec<&str> {
     held.iter().map(|held| held.key.as_str()).collect()
 }
 
-pub(super) async fn what_is_held_is_listed_and_nothing_else(store: AnyStore) {
+pub(super) async fn held_locks_are_listed_and_nothing_else(store: AnyStore) {
     assert_eq!(listed(&store).await, []);
     let (here, there) = (Manager::on(&store), Manager::on(&store));
     let (holder, first, second) = (here.wants("a"), here.wants("a"), there.wants("a"));
@@ -62,7 +62,7 @@ pub(super) async fn what_is_held_is_listed_and_nothing_else(store: AnyStore) {
     assert_eq!(listed(&store).await, []);
 }
 
-pub(super) async fn those_who_share_a_lock_are_counted(store: AnyStore) {
+pub(super) async fn sharers_of_a_lock_are_counted(store: AnyStore) {
     let manager = Manager::on(&store);
     let share = |key| manager.shares(&[key], Shared);
     let [one, two, three] = ["shared"; 3].map(share);
@@ -87,7 +87,7 @@ pub(super) async fn those_who_share_a_lock_are_counted(store: AnyStore) {
     assert_eq!(listed(&store).await, []);
 }
 
-pub(super) async fn those_who_have_a_permit_are_counted(store: AnyStore) {
+pub(super) async fn holders_of_permits_are_counted(store: AnyStore) {
     let manager = Manager::on(&store);
     let [one, two, waits] = ["permits"; 3].map(|key| manager.shares(&[key], Permits(2)));
     one.gets().await;
@@ -102,7 +102,7 @@ pub(super) async fn those_who_have_a_permit_are_counted(store: AnyStore) {
     assert_eq!(listed(&store).await, []);
 }
 
-pub(super) async fn an_evicted_lock_goes_to_the_next_in_the_queue(store: AnyStore) {
+pub(super) async fn a_force_released_lock_goes_to_the_next_in_the_queue(store: AnyStore) {
     let manager = Manager::on(&store);
     let [holder, first, second] = [(); 3].map(|()| manager.wants("evicted"));
     let (fencing, _) = holder.gets().await;
@@ -120,7 +120,7 @@ pub(super) async fn an_evicted_lock_goes_to_the_next_in_the_queue(store: AnyStor
     assert_eq!(store.holder(&key("evicted")).await.unwrap(), None);
 }
 
-pub(super) async fn a_free_lock_is_evicted_from_no_process(store: AnyStore) {
+pub(super) async fn force_release_of_a_free_lock_does_nothing(store: AnyStore) {
     assert!(!store.force_release(&key("free")).await.unwrap());
     let first = claim("free");
     acquired(&store, &first, TTL).await;
@@ -134,7 +134,7 @@ pub(super) async fn a_free_lock_is_evicted_from_no_process(store: AnyStore) {
     release(&store, &next).await;
 }
 
-pub(super) async fn a_shared_lock_is_evicted_from_all(store: AnyStore) {
+pub(super) async fn force_release_of_a_shared_lock_ends_all_sharers(store: AnyStore) {
     let manager = Manager::on(&store);
     let [one, two] = ["all"; 2].map(|key| manager.shares(&[key], Shared));
     let alone = manager.wants("all");
@@ -167,7 +167,7 @@ pub(super) async fn a_claim_for_several_keys_loses_all_with_one(store: AnyStore)
 }
 
 /// The claim is at the head of one queue. It holds nothing until its turn comes in the other queue.
-pub(super) async fn a_claim_that_waits_for_several_keys_has_none(store: AnyStore) {
+pub(super) async fn a_claim_that_waits_for_several_keys_holds_none(store: AnyStore) {
     let manager = Manager::on(&store);
     let (holder, both) = (manager.wants("taken"), manager.shares(&["first", "taken"], Exclusive));
     holder.gets().await;

@@ -6,7 +6,7 @@ use super::asked::key;
 use super::fleet::{Fleet, Manager};
 use super::{AnyStore, MEANWHILE, TTL};
 
-pub(super) async fn those_in_the_queue_are_granted_in_the_order_they_came(store: AnyStore) {
+pub(super) async fn queued_claims_are_granted_in_the_order_of_their_arrival(store: AnyStore) {
     let first = Manager::on(&store);
     let first = first.wants("order");
     assert!(!first.gets().await.1, "nobody waits");
@@ -29,7 +29,7 @@ pub(super) async fn those_in_the_queue_are_granted_in_the_order_they_came(store:
     assert_eq!(store.holder(first.claim.key()).await.unwrap(), None);
 }
 
-pub(super) async fn a_claim_that_asks_again_keeps_its_place(store: AnyStore) {
+pub(super) async fn a_queued_claim_that_asks_again_keeps_its_place(store: AnyStore) {
     let manager = Manager::on(&store);
     let [first, second, third] = [(); 3].map(|()| manager.wants("place"));
     first.gets().await;
@@ -49,7 +49,7 @@ pub(super) async fn a_claim_that_asks_again_keeps_its_place(store: AnyStore) {
 }
 
 /// A claim whose notification came late asks again: its lease begins anew.
-pub(super) async fn a_granted_claim_that_asks_again_has_the_lock_still(store: AnyStore) {
+pub(super) async fn a_granted_claim_that_asks_again_still_has_the_lock(store: AnyStore) {
     let manager = Manager::on(&store);
     let [first, second, third] = [(); 3].map(|()| manager.wants("again"));
     first.gets().await;

@@ -35,7 +35,7 @@ fn said(code: impl FnOnce()) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn inside_of_the_hold_it_passes_with_the_attributes_own_escaping() {
+async fn inside_the_hold_it_passes_with_the_attributes_own_escaping() {
     TestLocks::new().scope(deduct(42, "a:b/%")).await.unwrap();
 }
 
@@ -85,7 +85,7 @@ async fn a_message_may_follow_and_is_made_only_if_needed() {
 
 /// Red without: `Key::from_expr` for a key that is not a literal.
 #[tokio::test(start_paused = true)]
-async fn a_key_may_be_any_expression_and_is_then_taken_as_it_is() {
+async fn a_key_may_be_any_expression_and_is_then_used_verbatim() {
     let key = format!("a:{}", "b:c");
     let guard = TestLocks::new().manager().acquire(&key, LockOptions::new()).await.unwrap();
     guard
@@ -142,7 +142,7 @@ async fn a_task_that_outlived_the_hold_is_not_under_the_lock() {
 
 /// Red without: `held` finding lost leases: `on_lost = error` lets such a body finish.
 #[tokio::test(start_paused = true)]
-async fn a_lost_lease_is_no_mistake_of_the_program_and_can_be_asked() {
+async fn a_lost_lease_is_no_mistake_of_the_program_and_can_be_checked() {
     let locks = TestLocks::new();
     let guard = locks.manager().acquire("stock", LockOptions::new()).await.unwrap();
     guard

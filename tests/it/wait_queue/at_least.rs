@@ -26,7 +26,7 @@ async fn stays_taken_until(manager: &LockManager, until: Instant) {
 
 /// Red without: `ReleaseRequest::after` in `HeldLease::releasing`.
 #[tokio::test(start_paused = true)]
-async fn it_stays_taken_after_a_short_body_however_that_ends() {
+async fn it_stays_locked_after_a_short_body_however_that_ends() {
     for how in ["release", "drop", "await", "background", "panic"] {
         let store = Scripted::new();
         let manager = store.manager();
@@ -68,7 +68,7 @@ async fn it_stays_taken_after_a_short_body_however_that_ends() {
 
 /// Red without: `ReleaseRequest::after` in `HeldLease::releasing`.
 #[tokio::test(start_paused = true)]
-async fn it_stays_taken_when_its_manager_is_gone() {
+async fn it_stays_locked_when_its_manager_is_gone() {
     let store = Scripted::new();
     let (manager, other) = (store.manager(), store.manager());
     let began = Instant::now();
@@ -82,7 +82,7 @@ async fn it_stays_taken_when_its_manager_is_gone() {
 ///
 /// Red without: counting `hold_at_least` anew each time the release is sent.
 #[tokio::test(start_paused = true)]
-async fn a_release_that_is_tried_again_does_not_put_the_end_off() {
+async fn a_release_that_is_retried_does_not_postpone_the_end() {
     for fate in [Fate::Refused, Fate::AnswerLost] {
         for background in [false, true] {
             let store = Scripted::new();
@@ -104,7 +104,7 @@ async fn a_release_that_is_tried_again_does_not_put_the_end_off() {
 
 /// Red without: an end that `ReleaseRequest::after` may put off.
 #[tokio::test(start_paused = true)]
-async fn it_may_stay_taken_for_longer_than_its_lease() {
+async fn it_may_stay_locked_for_longer_than_its_lease() {
     let store = Scripted::new();
     let manager = store.manager();
     let began = Instant::now();
@@ -168,7 +168,7 @@ async fn after_a_longer_body_it_is_handed_off_at_once() {
 ///
 /// Red without: `stays_until` of a hold that is handed off.
 #[tokio::test(start_paused = true)]
-async fn a_process_that_is_handed_the_lock_has_a_hold_at_least_of_its_own() {
+async fn a_caller_that_is_handed_the_lock_has_its_own_hold_at_least() {
     let store = Scripted::new();
     let manager = store.manager();
     let guard = manager.acquire("a", LockOptions::new().ttl(10 * SECOND)).await.unwrap();
@@ -185,7 +185,7 @@ async fn a_process_that_is_handed_the_lock_has_a_hold_at_least_of_its_own() {
 ///
 /// Red without: the check of `stays` in `HeldLease::pass_on`.
 #[tokio::test(start_paused = true)]
-async fn what_stays_taken_does_not_linger() {
+async fn a_lock_under_hold_at_least_does_not_linger() {
     let store = Scripted::new();
     let manager = on(&store).linger(3600 * SECOND).build().unwrap();
     let began = Instant::now();
@@ -198,7 +198,7 @@ async fn what_stays_taken_does_not_linger() {
 /// The lock is handed off inside the process to a call that is dropped before its next poll, so its
 /// job never ran.
 #[tokio::test(start_paused = true)]
-async fn a_process_that_is_handed_the_lock_and_never_begins_keeps_it_for_no_time() {
+async fn a_caller_that_is_handed_the_lock_and_never_begins_ignores_hold_at_least() {
     let store = Scripted::new();
     let manager = store.manager();
     for by_hand in [true, false] {

@@ -81,7 +81,7 @@ async fn two_processes_take_turns() {
 ///
 /// Red without: `contended` of a grant.
 #[tokio::test(start_paused = true)]
-async fn a_grant_tells_that_others_wait() {
+async fn a_grant_reports_that_others_wait() {
     let store = Scripted::new();
     let [first, second, third] = [(); 3].map(|()| on(&store).max_handoffs(1).build().unwrap());
     let held = first.acquire("a", patient()).await.unwrap();

@@ -11,7 +11,7 @@ use crate::support::{Calls, Scripted};
 
 /// Red without: the hand-off in `HeldLease::pass_on`.
 #[tokio::test(start_paused = true)]
-async fn those_who_wait_get_in_in_the_order_they_came() {
+async fn waiters_acquire_in_the_order_of_their_arrival() {
     let store = Scripted::new();
     let manager = store.manager();
     let held = manager.acquire("a", patient()).await.unwrap();
@@ -110,7 +110,7 @@ async fn a_lease_of_which_less_than_half_is_left_is_not_handed_off() {
 /// Red without: the comparison of the TTL, or that of `renew`, in `HeldLease::fits`, on either
 /// side.
 #[tokio::test(start_paused = true)]
-async fn a_process_that_wants_another_lease_is_not_handed_this_one() {
+async fn a_caller_that_needs_another_lease_is_not_handed_this_one() {
     let wishes = [
         (patient().ttl(60 * SECOND), 2),
         (patient().ttl(5 * SECOND), 2),
@@ -136,7 +136,7 @@ async fn a_process_that_wants_another_lease_is_not_handed_this_one() {
 
 /// Red without: starting a renewal in `Leases::hand_over` where the hold before had none.
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_was_not_renewed_is_renewed_for_who_is_handed_it() {
+async fn a_lease_that_was_not_renewed_is_renewed_after_its_hand_off() {
     let ttl = 10 * SECOND;
     let fixed = LockOptions::new().ttl(ttl).renew(false);
     let capped = LockOptions::new().ttl(ttl).max_hold(15 * SECOND);
@@ -160,7 +160,7 @@ async fn a_lease_that_was_not_renewed_is_renewed_for_who_is_handed_it() {
 ///
 /// Red without: the terms that `Hold::handed_off` takes.
 #[tokio::test(start_paused = true)]
-async fn a_process_that_is_handed_the_lock_has_its_own_cap() {
+async fn a_caller_that_is_handed_the_lock_has_its_own_max_hold() {
     let store = Scripted::new();
     let manager = store.manager();
     let ttl = 3 * SECOND;

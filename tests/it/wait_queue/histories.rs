@@ -72,7 +72,7 @@ fn judge(events: &[Event], seed: u64) {
 
 /// Red without: the sequence of numbers of `Together`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn tokens_grow_and_no_process_holds_what_another_has_in_memory() {
+async fn tokens_grow_and_holds_do_not_overlap_in_memory() {
     for round in 0..4 {
         let store = AnyStore::new(MemoryStore::new());
         let seed = rand::random::<u64>() >> 8;
@@ -92,7 +92,7 @@ async fn tokens_grow_and_no_process_holds_what_another_has_in_memory() {
 
 /// Red without: the same.
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn tokens_grow_and_no_process_holds_what_another_has_over_redis() {
+async fn tokens_grow_and_holds_do_not_overlap_over_redis() {
     let server = RedisServer::start().await;
     let seed = rand::random::<u64>() >> 8;
     let mut managers = Vec::new();

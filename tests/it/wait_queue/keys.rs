@@ -35,7 +35,7 @@ fn permits_of_one() -> LockOptions {
 
 /// Red without: the last arm of `acquire_all_on`.
 #[tokio::test(start_paused = true)]
-async fn no_keys_are_refused() {
+async fn an_empty_list_of_keys_is_refused() {
     let store = Scripted::new();
     let manager = store.manager();
     let error = manager.acquire_all(Vec::<String>::new(), LockOptions::new()).await.unwrap_err();
@@ -48,7 +48,7 @@ async fn no_keys_are_refused() {
 
 /// Red without: acquiring all keys or none.
 #[tokio::test(start_paused = true)]
-async fn a_waiter_for_several_keys_keeps_no_process_from_the_others() {
+async fn a_waiter_for_several_keys_blocks_no_other_from_the_free_ones() {
     let store = Scripted::new();
     let (here, there) = (store.manager(), on(&store).build().unwrap());
     let held = there.acquire("b", LockOptions::new()).await.unwrap();
@@ -163,7 +163,7 @@ async fn keys_that_the_chain_holds_already_are_entered_again() {
 
 /// Red without: `chain::find` for every key.
 #[tokio::test(start_paused = true)]
-async fn several_keys_may_be_told_not_to_be_entered_again() {
+async fn reentrancy_can_be_disabled_for_several_keys() {
     let store = Scripted::new();
     let manager = store.manager();
     let outer = manager.acquire("b", LockOptions::new()).await.unwrap();

@@ -24,7 +24,7 @@ async fn used(manager: &LockManager) -> u64 {
 
 /// Red without: `HeldLease::keep`.
 #[tokio::test(start_paused = true)]
-async fn the_next_call_asks_the_store_nothing() {
+async fn the_next_call_sends_no_request_to_the_store() {
     let store = Scripted::new();
     let manager = lingering(&store, 5 * SECOND);
     let mut last = used(&manager).await;
@@ -44,7 +44,7 @@ async fn the_next_call_asks_the_store_nothing() {
 
 /// Red without: `Kept::due`.
 #[tokio::test(start_paused = true)]
-async fn it_is_given_up_when_its_time_is_over() {
+async fn it_is_released_when_its_time_is_over() {
     let store = Scripted::new();
     let manager = lingering(&store, 5 * SECOND);
     used(&manager).await;
@@ -91,7 +91,7 @@ async fn another_process_that_waits_gets_it_at_once() {
 ///
 /// Red without: the checks in `HeldLease::keep` whether the lock is contended.
 #[tokio::test(start_paused = true)]
-async fn what_another_process_waits_for_is_not_kept() {
+async fn a_lock_that_another_process_waits_for_is_not_cached() {
     let store = Scripted::new();
     let (here, there) = (lingering(&store, 3600 * SECOND), store.manager());
     let guard = here.acquire("a", LockOptions::new()).await.unwrap();
@@ -166,7 +166,7 @@ fn it_does_not_outlive_its_runtime() {
 
 /// Red without: the check of the lease in `Owned::revive`.
 #[tokio::test(start_paused = true)]
-async fn one_that_is_lost_while_it_lingers_is_asked_for_again() {
+async fn a_lock_that_is_lost_while_it_lingers_is_acquired_again() {
     let store = Scripted::new();
     let manager = lingering(&store, 3600 * SECOND);
     let before = used(&manager).await;
@@ -185,7 +185,7 @@ async fn one_that_is_lost_while_it_lingers_is_asked_for_again() {
 ///
 /// Red without: either half of `lies_ready` in `LockGuard::revive`.
 #[tokio::test(start_paused = true)]
-async fn a_process_that_takes_it_has_a_lease_of_its_own_length_and_its_own_cap() {
+async fn a_caller_that_reuses_it_has_its_own_ttl_and_its_own_max_hold() {
     let store = Scripted::new();
     let manager = lingering(&store, 3600 * SECOND);
     used(&manager).await;
@@ -211,7 +211,7 @@ async fn a_process_that_takes_it_has_a_lease_of_its_own_length_and_its_own_cap()
 ///
 /// Red without: releasing a cached lock that does not fit, before the store is asked.
 #[tokio::test(start_paused = true)]
-async fn a_process_that_wants_another_lease_is_not_kept_out_by_what_lingers() {
+async fn a_caller_that_needs_another_lease_is_not_blocked_by_a_lock_that_lingers() {
     let wishes = [
         LockOptions::new().renew(false),
         LockOptions::new().ttl(60 * SECOND),

@@ -12,7 +12,7 @@ use crate::support::{Fate, Scripted};
 
 /// Red without: the check of the lease in `HeldLease::pass_on`.
 #[tokio::test(start_paused = true)]
-async fn behind_a_lost_lease_they_ask_the_store() {
+async fn waiters_behind_a_lost_lease_ask_the_store() {
     let store = Scripted::new();
     let manager = store.manager();
     let holder = {
@@ -47,7 +47,7 @@ async fn behind_a_lost_lease_they_ask_the_store() {
 ///
 /// Red without: the check of the lease in `HeldLease::pass_on`.
 #[tokio::test(start_paused = true)]
-async fn a_lapsed_lease_is_handed_to_no_process() {
+async fn an_expired_lease_is_not_handed_off() {
     let store = Scripted::new();
     let manager = store.manager();
     let fixed = LockOptions::new().ttl(SECOND).renew(false);
@@ -64,7 +64,7 @@ async fn a_lapsed_lease_is_handed_to_no_process() {
 
 /// Red without: the guard that is dropped during the panic.
 #[tokio::test(start_paused = true)]
-async fn a_holder_that_panics_hands_the_lock_on() {
+async fn a_holder_that_panics_hands_the_lock_off() {
     let store = Scripted::new();
     let manager = store.manager();
     let holder = {
@@ -89,7 +89,7 @@ async fn a_holder_that_panics_hands_the_lock_on() {
 ///
 /// Red without: joining the store's wait queue behind the release that is still pending.
 #[tokio::test(start_paused = true)]
-async fn behind_a_release_that_fails_they_wait_until_it_is_seen_through() {
+async fn waiters_behind_a_failed_release_wait_until_it_succeeds() {
     let store = Scripted::new();
     let manager = store.manager();
     store.releases(&[Fate::Refused, Fate::Refused, Fate::Answered]);
@@ -107,7 +107,7 @@ async fn behind_a_release_that_fails_they_wait_until_it_is_seen_through() {
 ///
 /// Red without: the hand-off by a guard that is dropped.
 #[test]
-fn those_on_another_runtime_are_handed_the_lock_of_one_that_ends() {
+fn waiters_on_another_runtime_are_handed_the_lock_of_one_that_ends() {
     let runtime = || Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let store = Scripted::new();
     let manager = store.manager();

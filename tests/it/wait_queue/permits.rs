@@ -41,7 +41,7 @@ async fn both(manager: &LockManager) -> ([LockGuard; 2], Asking) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn permits_are_handed_off_under_numbers_that_grow() {
+async fn permits_are_handed_off_with_tokens_that_grow() {
     let store = Scripted::new();
     let manager = hands(&store, 10_000).build().unwrap();
     let (inside, head) = both(&manager).await;
@@ -79,7 +79,7 @@ async fn permits_are_handed_off_under_numbers_that_grow() {
 
 /// Other processes may be granted a permit between two hand-offs, so each number is asked for.
 #[tokio::test(start_paused = true)]
-async fn with_a_permit_elsewhere_each_number_is_asked_for() {
+async fn with_a_permit_elsewhere_each_token_is_requested_from_the_store() {
     let store = Scripted::new();
     let (here, there) = (hands(&store, 1_000).build().unwrap(), store.manager());
     let (mut one, other, head) = one_of_two(&store, &here).await;
@@ -110,7 +110,7 @@ async fn with_a_permit_elsewhere_each_number_is_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn so_many_get_in_past_one_that_asks_and_then_one_lease_goes_to_the_store() {
+async fn a_limited_number_passes_the_head_and_then_one_lease_goes_to_the_store() {
     for limit in [0, 1, 3] {
         let store = Scripted::new();
         let (here, there) = (hands(&store, limit).build().unwrap(), store.manager());
@@ -145,7 +145,7 @@ async fn so_many_get_in_past_one_that_asks_and_then_one_lease_goes_to_the_store(
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_number_a_permit_goes_back_to_the_store() {
+async fn a_permit_without_a_token_goes_back_to_the_store() {
     for fate in [Fate::Refused, Fate::AnswerLost, Fate::Hangs] {
         let store = Scripted::new();
         let manager = hands(&store, 1_000).build().unwrap();
@@ -169,7 +169,7 @@ async fn without_a_number_a_permit_goes_back_to_the_store() {
 
 /// By the time that caller comes, another process may have a greater number.
 #[tokio::test(start_paused = true)]
-async fn a_process_that_comes_after_the_number_does_not_get_it() {
+async fn a_caller_that_arrives_after_the_token_was_requested_does_not_get_it() {
     let store = Scripted::new();
     let manager = hands(&store, 1_000).build().unwrap();
     let (one, there, head) = one_of_two(&store, &manager).await;
@@ -190,7 +190,7 @@ async fn a_process_that_comes_after_the_number_does_not_get_it() {
 
 /// Callers that give up one after the other while they ask the store do not change the limits.
 #[tokio::test(start_paused = true)]
-async fn those_that_give_up_keep_no_other_process_out() {
+async fn callers_that_give_up_keep_no_other_process_out() {
     for (wait, every) in [(100, 4), (15, 4), (500, 3)] {
         let store = Scripted::new();
         let (here, there) = (store.manager(), on(&store).build().unwrap());
@@ -219,7 +219,7 @@ async fn those_that_give_up_keep_no_other_process_out() {
 
 /// A pair of keys has a queue of its own, even if a single key's name looks like the pair.
 #[tokio::test(start_paused = true)]
-async fn a_process_that_wants_two_keys_is_not_handed_a_permit_of_one_that_reads_like_both() {
+async fn a_claim_for_two_keys_is_not_handed_a_permit_of_one_key_that_looks_like_both() {
     let store = Scripted::new();
     let (here, there) = (store.manager(), on(&store).build().unwrap());
     let other = there.acquire("b", permits(1)).await.unwrap();
@@ -240,7 +240,7 @@ async fn a_process_that_wants_two_keys_is_not_handed_a_permit_of_one_that_reads_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_process_that_wants_it_on_other_terms_asks_the_store() {
+async fn a_caller_with_other_options_for_a_permit_asks_the_store() {
     let others = [permits(3), permits(2).ttl(60 * SECOND), permits(2).renew(false)];
     for (nth, other) in others.into_iter().enumerate() {
         let store = Scripted::new();
@@ -294,7 +294,7 @@ async fn waiters_that_are_gone_are_passed_over() {
 /// A permit that was handed to a waiter whose future is never polled goes on to the next waiter,
 /// and is not renewed forever.
 #[tokio::test(start_paused = true)]
-async fn a_permit_that_no_process_picks_up_goes_on() {
+async fn a_permit_that_is_not_picked_up_goes_to_the_next_waiter() {
     let store = Scripted::new();
     let manager = hands(&store, 1_000).build().unwrap();
     let ([one, two], head) = both(&manager).await;
@@ -311,7 +311,7 @@ async fn a_permit_that_no_process_picks_up_goes_on() {
 
 /// Red without: the checks of `stays` in `asks_for_number` and in `pass_on`.
 #[tokio::test(start_paused = true)]
-async fn a_permit_that_stays_taken_is_not_handed_off() {
+async fn a_permit_under_hold_at_least_is_not_handed_off() {
     let store = Scripted::new();
     let manager = hands(&store, 1_000).build().unwrap();
     let stays = permits(1).hold_at_least(5 * SECOND);

@@ -47,7 +47,7 @@ async fn inside<const N: usize>(manager: &LockManager) -> [LockGuard; N] {
 }
 
 #[tokio::test(start_paused = true)]
-async fn readers_behind_a_writer_get_in_together_and_the_next_writer_after_all_of_them() {
+async fn readers_behind_a_writer_get_in_together_and_the_next_writer_after_them() {
     let store = Scripted::new();
     let manager = store.manager();
     let first = manager.acquire("a", writes()).await.unwrap();
@@ -180,7 +180,7 @@ async fn another_process_waits_for_those_before_it_and_for_no_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_lease_ends_all_who_have_it() {
+async fn a_lost_lease_ends_all_its_holders() {
     let store = Scripted::new();
     let manager = store.manager();
     let readers: [_; 3] = inside(&manager).await;
@@ -243,7 +243,7 @@ async fn a_reader_extends_the_lease_of_all() {
 ///
 /// Red without: `leave` in `into_held`; the release by the last reader that is gone.
 #[tokio::test(start_paused = true)]
-async fn readers_that_are_gone_are_in_no_ones_way() {
+async fn readers_that_are_gone_delay_no_other() {
     let store = Scripted::new();
     let manager = store.manager();
     for gone in 0..8 {
@@ -298,7 +298,7 @@ async fn a_shutdown_ends_all_and_waits_for_the_last() {
 
 /// A reader has no more than a shared lock, even though its lease is exclusive.
 #[tokio::test(start_paused = true)]
-async fn inside_of_a_reader_no_process_enters_alone() {
+async fn inside_a_reader_no_exclusive_call_enters() {
     let store = Scripted::new();
     let manager = store.manager();
     let [one, two] = inside(&manager).await;
@@ -313,7 +313,7 @@ async fn inside_of_a_reader_no_process_enters_alone() {
 ///
 /// Red without: each of the conditions in `HeldLease::fits`, and in `Together::fits`.
 #[tokio::test(start_paused = true)]
-async fn a_reader_on_terms_of_its_own_asks_the_store() {
+async fn a_reader_with_other_options_asks_the_store() {
     let own = [
         reads().max_hold(60 * SECOND),
         reads().hold_at_least(MS),

@@ -27,7 +27,7 @@ fn reads() -> LockOptions {
 }
 
 #[tokio::test(start_paused = true)]
-async fn readers_that_no_writer_waits_behind_share_the_lock_with_everybody() {
+async fn readers_that_no_writer_waits_behind_share_the_lock_with_other_processes() {
     let store = Scripted::new();
     let (here, there) = (store.manager(), on(&store).build().unwrap());
     let inside = two_readers(&here).await;

@@ -18,7 +18,7 @@ fn permits(count: u32) -> LockOptions {
 
 /// Red without: `Sharing` in `Locks::admits`.
 #[tokio::test(start_paused = true)]
-async fn those_that_share_are_in_together_and_an_exclusive_one_is_apart() {
+async fn shared_holds_overlap_and_an_exclusive_hold_excludes_all() {
     let store = Scripted::new();
     let (here, there) = (store.manager(), on(&store).build().unwrap());
     let one = here.acquire("a", shared()).await.unwrap();
@@ -42,7 +42,7 @@ async fn those_that_share_are_in_together_and_an_exclusive_one_is_apart() {
 
 /// Red without: the count in `Locks::admits`.
 #[tokio::test(start_paused = true)]
-async fn permits_let_so_many_in() {
+async fn permits_admit_their_number_of_callers() {
     let store = Scripted::new();
     let managers = [store.manager(), on(&store).build().unwrap()];
     let mut inside = Vec::new();
@@ -128,7 +128,7 @@ async fn inside_a_shared_hold_only_the_same_way_of_sharing_enters() {
 
 /// Red without: the order among shared entries.
 #[tokio::test(start_paused = true)]
-async fn inside_an_exclusive_hold_those_that_share_are_in_together() {
+async fn inside_an_exclusive_hold_shared_calls_overlap() {
     let manager = Scripted::new().manager();
     let outer = manager.acquire("a", LockOptions::new()).await.unwrap();
     let branch = async |options: LockOptions, time: u32| {
@@ -156,7 +156,7 @@ async fn inside_an_exclusive_hold_those_that_share_are_in_together() {
 
 /// Readers and exclusive callers join the same wait queue.
 #[tokio::test(start_paused = true)]
-async fn exclusive_and_shared_callers_of_one_process_get_in_in_the_order_they_came() {
+async fn exclusive_and_shared_callers_of_one_process_acquire_in_arrival_order() {
     let store = Scripted::new();
     let manager = store.manager();
     let held = manager.acquire("a", patient()).await.unwrap();

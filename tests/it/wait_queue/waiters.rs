@@ -55,7 +55,7 @@ async fn a_waiter_with_retries_waits_for_as_long_as_they_would_take() {
 
 /// Red without: `Patience::once`; taking no place in the queue for such a call.
 #[tokio::test(start_paused = true)]
-async fn a_caller_that_asks_once_does_not_wait_behind_others() {
+async fn a_caller_without_a_wait_does_not_wait_behind_others() {
     let manager = Scripted::new().manager();
     let held = manager.acquire("a", LockOptions::new()).await.unwrap();
     let waiter = asks(&manager, patient()).await;
@@ -91,7 +91,7 @@ async fn a_waiter_that_is_dropped_leaves_nothing_and_the_next_gets_in() {
 ///
 /// Red without: taking the hand-off out of a place that is dropped.
 #[tokio::test(start_paused = true)]
-async fn a_waiter_that_is_dropped_with_the_lock_in_its_hand_passes_it_on() {
+async fn a_waiter_that_is_dropped_after_its_hand_off_passes_the_lock_on() {
     let store = Scripted::new();
     let manager = store.manager();
     let held = manager.acquire("a", patient()).await.unwrap();
@@ -122,7 +122,7 @@ async fn a_waiter_that_is_dropped_with_the_lock_in_its_hand_passes_it_on() {
 ///
 /// Red without: the check of the handed lease in `LocalQueue::wait`.
 #[tokio::test(start_paused = true)]
-async fn a_lock_that_lapsed_in_the_hand_of_a_waiter_is_asked_for_again() {
+async fn a_lock_that_expired_after_its_hand_off_is_acquired_again() {
     let store = Scripted::new();
     let manager = store.manager();
     let held = manager.acquire("a", patient()).await.unwrap();
@@ -168,7 +168,7 @@ async fn a_waiter_behind_its_own_process_is_contended_whatever_the_store_does() 
 ///
 /// Red without: `pass_over_silent`, or the head's sign that it is still polled.
 #[tokio::test(start_paused = true)]
-async fn an_asker_that_is_polled_no_more_keeps_its_process_waiting_for_seconds_only() {
+async fn a_head_that_is_no_longer_polled_delays_its_process_by_seconds_only() {
     let store = Scripted::new();
     let (here, there) = (store.manager(), on(&store).build().unwrap());
     let held = there.acquire("a", LockOptions::new().ttl(SECOND)).await.unwrap();
@@ -188,7 +188,7 @@ async fn an_asker_that_is_polled_no_more_keeps_its_process_waiting_for_seconds_o
 ///
 /// Red without: the time for its question in `last_word`.
 #[tokio::test(start_paused = true)]
-async fn callers_behind_a_silent_asker_hear_what_one_of_them_learns() {
+async fn callers_behind_a_silent_head_share_the_answer_that_one_of_them_gets() {
     let store = Scripted::new();
     let (here, there) = (store.manager(), on(&store).build().unwrap());
     let held = there.acquire("a", patient()).await.unwrap();
@@ -210,7 +210,7 @@ async fn callers_behind_a_silent_asker_hear_what_one_of_them_learns() {
 /// The same for several keys. The caller that asks for all acquires them, and the others are
 /// contended by it.
 #[tokio::test(start_paused = true)]
-async fn callers_behind_a_silent_asker_hear_that_one_of_them_got_in() {
+async fn callers_behind_a_silent_head_learn_that_one_of_them_got_in() {
     let store = Scripted::new();
     let manager = store.manager();
     let keys = ["a", "b"];
@@ -237,7 +237,7 @@ async fn callers_behind_a_silent_asker_hear_that_one_of_them_got_in() {
 
 /// The caller that asks for all is dropped before its answer comes: another caller asks.
 #[tokio::test(start_paused = true)]
-async fn callers_behind_a_silent_asker_ask_again_when_the_one_that_asked_for_them_is_dropped() {
+async fn callers_behind_a_silent_head_ask_again_if_their_replacement_is_dropped() {
     let store = Scripted::new();
     let (here, there) = (store.manager(), on(&store).build().unwrap());
     let held = there.acquire("a", patient()).await.unwrap();
@@ -296,7 +296,7 @@ async fn readers_of_a_process_do_not_pass_a_writer_by_following_one_another() {
 ///
 /// Red without: passing the place on when the head gives up.
 #[tokio::test(start_paused = true)]
-async fn each_waits_for_a_store_that_is_away_as_long_as_it_wants_to() {
+async fn each_waiter_waits_for_an_unavailable_store_for_its_own_time() {
     let store = Scripted::new();
     let manager = store.manager();
     store.acquires(&[Fate::Refused]);
@@ -321,7 +321,7 @@ async fn each_waits_for_a_store_that_is_away_as_long_as_it_wants_to() {
 ///
 /// Red without: the check of `stopped` beside every acquisition.
 #[tokio::test(start_paused = true)]
-async fn a_shutdown_is_notified_at_once_to_all_in_the_queue() {
+async fn a_shutdown_notifies_all_waiters_at_once() {
     let store = Scripted::new();
     let (here, there) = (store.manager(), on(&store).build().unwrap());
     let held = there.acquire("a", patient()).await.unwrap();

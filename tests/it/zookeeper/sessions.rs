@@ -7,7 +7,7 @@ use tokio::time::timeout;
 use super::*;
 
 #[tokio::test]
-async fn a_session_that_the_servers_end_is_lost_at_once_and_the_next_gets_in() {
+async fn a_session_closed_by_the_servers_is_lost_at_once_and_the_next_gets_in() {
     let ensemble = ZooKeeper::shared().await;
     let url = ensemble.url_apart();
     // Renewals are a third of `ttl` apart, too late to be the first to notice.
@@ -40,7 +40,7 @@ async fn a_session_that_the_servers_end_is_lost_at_once_and_the_next_gets_in() {
 }
 
 #[tokio::test]
-async fn a_waiter_when_its_session_ends_gets_in_the_queue_again() {
+async fn a_waiter_joins_the_queue_again_when_its_session_ends() {
     let ensemble = ZooKeeper::shared().await;
     let url = ensemble.url_apart();
     let here = LockManager::connect(&url).await.unwrap();
@@ -104,7 +104,7 @@ async fn a_manager_that_is_dropped_closes_its_session() {
 
 /// ZooKeeper's client has one thread for all connections of a process, and a fork does not copy it.
 #[tokio::test]
-async fn a_manager_that_is_made_in_the_copy_of_a_process_is_refused() {
+async fn a_manager_created_in_a_forked_process_is_refused() {
     let ensemble = ZooKeeper::shared().await;
     let url = ensemble.url_apart();
     let mut node = node!("fork", url = url.clone());

@@ -76,7 +76,7 @@ async fn an_entry_that_may_not_be_read_is_waited_for_too() {
 }
 
 #[tokio::test]
-async fn a_waiter_that_gives_up_takes_its_watch_back() {
+async fn a_waiter_that_gives_up_removes_its_watch() {
     let ensemble = ZooKeeper::start().await;
     let url = ensemble.url_apart();
     let here = LockManager::connect(&url).await.unwrap();

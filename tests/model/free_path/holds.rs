@@ -78,7 +78,7 @@ fn extensions() {
 
 /// A request that was given up arrives over an old connection, after the extension of the lease.
 #[test]
-fn a_question_that_comes_after_an_extension() {
+fn a_request_that_arrives_after_an_extension() {
     let kinds = &[Fault::Timeout];
     let late = Setting { claims: &[W, W], renewals: 1, extended: 4, kinds, ..PLAIN };
     holds(&Setting { in_order: false, may_leave: true, ..late }, 62_720, 2);

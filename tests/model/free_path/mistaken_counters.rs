@@ -80,7 +80,7 @@ fn a_script_that_counted_in_another_slot_and_sets_the_flag() {
 
 /// A proxy hides the failover.
 #[test]
-fn a_number_that_its_process_has_seen_already() {
+fn a_token_that_its_process_has_seen_already() {
     let hides = Setting { kinds: &[Fault::Swap], ..lagging(Mistake::SeenUnchecked) };
     is_wrong(&Setting { process: [0, 0, 0], ..hides }, TOKEN, 5);
 }
@@ -93,13 +93,13 @@ fn a_proxy_that_hides_a_failover_from_two_processes() {
 }
 
 #[test]
-fn a_number_of_a_lost_counter() {
+fn a_token_of_a_lost_counter() {
     let forgets = Setting { kinds: &[Fault::Flush], ..with(Mistake::NumbersUnchecked) };
     is_wrong(&forgets, TOKEN, 5);
 }
 
 #[test]
-fn a_script_that_does_not_look_at_the_clock() {
+fn a_script_that_ignores_the_clock() {
     let forgets = Setting { kinds: &[Fault::Flush], ..with(Mistake::IgnoresTheClock) };
     is_wrong(&forgets, TOKEN, 5);
 }

@@ -61,7 +61,7 @@ fn claims_of_a_process_that_stops() {
 /// Over several connections a request can arrive after the release that undoes it. Then a process
 /// may have a lock or an entry that it does not know of, until that expires. All else holds.
 #[test]
-fn questions_that_come_after_their_release() {
+fn requests_that_arrive_after_their_release() {
     let kinds = &[Fault::Timeout, Fault::LoseUndone];
     let late = Setting { in_order: false, may_leave: true, kinds, ..PLAIN };
     holds(&Setting { claims: &[X, X], faults: 3, ..late }, 96_360, 3);

@@ -11,7 +11,7 @@ const STEP: u64 = 3_000_000;
 /// Red without: the return in `Running::step` (the process goes on all the same), or `advance` in
 /// `go_on` (its clock stays behind, and it uses locks that it has lost).
 #[test]
-fn a_process_that_stands_still_does_nothing_and_then_goes_on() {
+fn a_paused_process_does_nothing_and_then_continues() {
     let (mut pauses, mut went_on) = (0, 0);
     for seed in 0..40 {
         let plan = Plan::draw(seed, Topology::Alone);

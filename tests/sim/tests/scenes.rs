@@ -41,7 +41,7 @@ fn a_process_that_is_gone_costs_no_more_than_its_lease_however_many_waiters_it_h
 }
 
 #[test]
-fn a_crowd_that_gives_up_at_once_learns_of_no_outage() {
+fn a_crowd_that_gives_up_at_once_sees_no_outage() {
     plays(Scene::ACrowdGivesUp);
 }
 

@@ -182,7 +182,7 @@ mod tests {
 
     /// A turn with invalid options would do nothing at all.
     #[tokio::test]
-    async fn every_turn_is_one_that_a_manager_takes() {
+    async fn every_turn_is_accepted_by_a_manager() {
         let manager = lockattr::LockManager::connect("memory://?ttl=2s").await.unwrap();
         for turn in drawn(5) {
             match manager.acquire_all(turn.names(), turn.options.clone()).await {
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_there_is_comes_up() {
+    fn every_kind_of_turn_occurs() {
         let turns = drawn(6);
         let any = |is: fn(&Turn) -> bool| turns.iter().any(is);
         assert!(any(|turn| turn.mode == Shared::Shared));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_with_exclusive_locks_only_is_asked_for_no_others() {
+    fn an_engine_with_exclusive_locks_only_gets_no_other_turns() {
         let mut random = stream(1, "task 0");
         for _ in 0..500 {
             let turn = Turn::drawn(&mut random, false);

@@ -6,7 +6,7 @@ use lockattr_tests::{Fault, assert_nothing_left};
 use super::{LIMIT, QUIET, Raw, Setup, incr, setup};
 
 #[tokio::test]
-async fn rules_come_in_order_on_whatever_connection_until_all_passes() {
+async fn rules_apply_in_order_on_every_connection_until_they_are_removed() {
     let setup = setup().await;
     let answer = |text: &str| Fault::Answer(text.to_owned());
     setup.proxy.always("incr", answer("ALWAYS"));
@@ -26,7 +26,7 @@ async fn rules_come_in_order_on_whatever_connection_until_all_passes() {
 }
 
 #[tokio::test]
-async fn what_a_request_met_when_it_came_stays_with_it() {
+async fn a_request_keeps_the_fault_that_it_met_when_it_arrived() {
     let setup = setup().await;
     let mut client = setup.raw().await;
     client.says("PING\r\n").await;
@@ -114,7 +114,7 @@ async fn in_a_pipeline_a_cut_comes_in_its_place() {
 }
 
 #[tokio::test]
-async fn our_scripts_go_by_their_names() {
+async fn our_scripts_are_matched_by_their_names() {
     let setup = setup().await;
     let url = format!("{}?connections=1&heartbeat=1h", setup.server.url_through(&setup.proxy));
     let manager = LockManager::connect(&url).await.unwrap();
@@ -164,7 +164,7 @@ fn push(kind: &str, channel: &str, rest: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_the_server_pushes_is_no_ones_reply() {
+async fn a_server_push_is_not_counted_as_a_reply() {
     let setup = setup().await;
     let mut client = pushed_to(&setup).await;
     setup.proxy.next("blpop", Fault::HoldReply);

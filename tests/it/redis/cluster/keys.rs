@@ -82,7 +82,7 @@ async fn keys_named_in_opposite_orders_never_block_each_other() {
 /// A caller waits for two keys, in the queue of the second. When it is granted that one, the first
 /// is taken.
 #[tokio::test]
-async fn a_process_that_is_notified_and_cannot_come_lets_the_next_one_have_it() {
+async fn a_granted_claim_that_cannot_get_its_other_key_passes_the_grant_on() {
     let cluster = Cluster::start().await;
     let first = manager(&cluster, LONG).await;
     let mut pair = ["a", "b"];

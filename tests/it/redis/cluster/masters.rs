@@ -100,18 +100,18 @@ async fn those_in_the_queue_get_in(stands_still: bool) {
 }
 
 #[tokio::test]
-async fn those_in_the_queue_at_a_master_that_dies_get_in_at_the_next() {
+async fn waiters_of_a_master_that_dies_get_in_at_the_next() {
     those_in_the_queue_get_in(false).await;
 }
 
 #[tokio::test]
-async fn those_in_the_queue_at_a_master_that_stands_still_get_in_at_the_next() {
+async fn waiters_of_a_master_that_is_stopped_get_in_at_the_next() {
     those_in_the_queue_get_in(true).await;
 }
 
 /// The old master keeps its connections, and takes the channels away.
 #[tokio::test]
-async fn those_in_the_queue_at_a_master_that_was_replaced_in_peace_get_in() {
+async fn waiters_of_a_master_that_was_replaced_on_request_get_in() {
     let cluster = Cluster::start().await;
     let (first, second) = (manager(&cluster, LONG).await, manager(&cluster, LONG).await);
     let holder = acquire(&first, "a").await;

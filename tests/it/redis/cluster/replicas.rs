@@ -54,7 +54,7 @@ async fn a_shard_without_its_replica_grants_nothing_and_the_others_do() {
 /// Halfway through a migration, the lock is at its new node and the slot is not: `ASK`, and the
 /// replica of the new node counts.
 #[tokio::test]
-async fn a_lease_whose_slot_is_on_its_way_counts_with_the_replica_of_the_new_node() {
+async fn a_lease_whose_slot_migrates_counts_with_the_replica_of_the_new_node() {
     let cluster = Cluster::start().await;
     let query = "replicas=1&ttl=4s&response_timeout=400ms";
     let manager = manager(&cluster, query).await;

@@ -13,7 +13,7 @@ async fn is_renewed_at(node: &RedisServer, key: &str) {
 }
 
 #[tokio::test]
-async fn a_slot_that_moves_takes_the_lease_along() {
+async fn a_slot_that_migrates_keeps_its_lease() {
     let cluster = Cluster::start().await;
     let manager = manager(&cluster, "ttl=3s").await;
     let holder = acquire(&manager, "a").await;
@@ -34,7 +34,7 @@ async fn a_slot_that_moves_takes_the_lease_along() {
 /// Halfway through a migration, the lock is at its new node and the slot is not: for longer than a
 /// TTL.
 #[tokio::test]
-async fn a_lease_is_renewed_while_its_slot_is_on_its_way() {
+async fn a_lease_is_renewed_while_its_slot_migrates() {
     let cluster = Cluster::start().await;
     let manager = manager(&cluster, "ttl=3s&response_timeout=300ms").await;
     let holder = acquire(&manager, "a").await;
@@ -62,7 +62,7 @@ async fn a_lease_is_renewed_while_its_slot_is_on_its_way() {
 
 /// The server ends the waiters' subscription, and no notification reaches them.
 #[tokio::test]
-async fn a_slot_that_moves_takes_those_in_the_queue_along() {
+async fn a_slot_that_migrates_keeps_its_waiters() {
     let cluster = Cluster::start().await;
     // The map is not read again for so long.
     let query = format!("{LONG}&heartbeat=60s");
@@ -96,7 +96,7 @@ async fn a_slot_that_moves_takes_those_in_the_queue_along() {
 /// Half of the keys are at one node, half at the other: no request can be served, and no waiter is
 /// forgotten.
 #[tokio::test]
-async fn a_caller_that_asks_while_the_keys_are_on_their_way_gets_in_afterwards() {
+async fn a_caller_that_acquires_while_the_keys_migrate_gets_in_afterwards() {
     let cluster = Cluster::start().await;
     let manager = manager(&cluster, LONG).await;
     let holder = acquire(&manager, "a").await;

@@ -41,7 +41,7 @@ async fn a_lock_that_may_not_be_read_is_neither_contended_nor_lost() {
 }
 
 #[tokio::test]
-async fn what_a_user_may_not_do_is_notified_and_locks_nothing() {
+async fn a_missing_right_is_an_error_and_locks_nothing() {
     let events = capture_events_from(Level::TRACE);
     let server = server_with_a_user().await;
     let cli = server.cli().await;

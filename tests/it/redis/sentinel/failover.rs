@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::{LIMIT, long, replicated, waits};
 
 #[tokio::test]
-async fn a_lease_that_was_replicated_goes_on_at_the_new_master() {
+async fn a_replicated_lease_continues_at_the_new_master() {
     let sentinels = Sentinels::start().await;
     let manager = LockManager::connect(sentinels.url()).await.unwrap();
     let held = manager.acquire("a", LockOptions::new().ttl(LIMIT * 3)).await.unwrap();
@@ -45,7 +45,7 @@ async fn a_lease_that_was_replicated_goes_on_at_the_new_master() {
 /// Asynchronous replication can lose a lock: the holder learns of the loss, and the tokens still
 /// grow.
 #[tokio::test]
-async fn a_lock_that_its_replicas_never_got_is_lost_and_its_holder_told_in_time() {
+async fn a_lock_that_its_replicas_never_got_is_lost_and_its_holder_learns_in_time() {
     let sentinels = Sentinels::start().await;
     let options = LockOptions::new().ttl(LIMIT);
     let one = LockManager::connect(sentinels.url()).await.unwrap();

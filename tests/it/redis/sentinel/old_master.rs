@@ -8,7 +8,7 @@ use super::{LIMIT, long, replicated, stands_in_line, waits};
 
 /// A question that it has not answered is asked of the new one; what it answers when it thaws does not count.
 #[tokio::test]
-async fn what_a_thawed_master_answers_does_not_count() {
+async fn replies_of_a_resumed_old_master_do_not_count() {
     let sentinels = Sentinels::start().await;
     let url = sentinels.url_with("connections=1&response_timeout=60s&heartbeat=60s");
     let manager = LockManager::connect(url).await.unwrap();
@@ -64,14 +64,14 @@ async fn is_left_by_one_a_waiter(sentinels: &Sentinels, url: String) {
 }
 
 #[tokio::test]
-async fn it_is_left_as_soon_as_a_sentinel_says_so() {
+async fn an_old_master_is_left_as_soon_as_a_sentinel_announces_the_new_one() {
     let sentinels = Sentinels::start().await;
     let url = sentinels.url_with("response_timeout=60s&heartbeat=60s");
     is_left_by_one_a_waiter(&sentinels, url).await;
 }
 
 #[tokio::test]
-async fn it_is_left_after_a_heartbeat_where_no_message_of_the_sentinels_comes() {
+async fn an_old_master_is_left_after_a_heartbeat_if_no_sentinel_announces_the_new_one() {
     let sentinels = Sentinels::start().await;
     let mut proxies = Vec::new();
     for sentinel in sentinels.sentinels() {

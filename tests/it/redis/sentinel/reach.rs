@@ -26,7 +26,7 @@ async fn refused(url: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_url_that_makes_no_sense_is_refused_with_a_sentence() {
+async fn an_invalid_url_is_refused_with_a_message() {
     for (url, why) in [
         ("redis+sentinel://h1,h2,h3", "the master's name"),
         ("redis+sentinel://h1,h2,h3/", "the master's name"),

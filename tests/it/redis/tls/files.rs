@@ -71,7 +71,7 @@ async fn a_file_that_cannot_be_used_is_named_and_not_quoted() {
 }
 
 #[tokio::test]
-async fn settings_for_tls_that_make_no_sense_are_refused_with_a_sentence() {
+async fn invalid_tls_settings_are_refused_with_a_message() {
     let cases = [
         ("redis://h/?ca=/a.pem", "`ca` is for a store whose URL asks for TLS"),
         (

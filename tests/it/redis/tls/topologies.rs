@@ -35,7 +35,7 @@ async fn cycles(url: &str) {
 }
 
 #[tokio::test]
-async fn a_quorum_is_asked_over_tls() {
+async fn a_quorum_is_reached_over_tls() {
     let servers = Independents::builder()
         .count(3)
         .servers(RedisServer::builder().tls_clients().password("s3cret"))
@@ -52,7 +52,7 @@ async fn a_quorum_is_asked_over_tls() {
 }
 
 #[tokio::test]
-async fn sentinels_and_their_master_are_asked_over_tls() {
+async fn sentinels_and_their_master_are_reached_over_tls() {
     let servers =
         Sentinels::builder().replicas(1).servers(RedisServer::builder().tls_clients()).tls();
     let servers = servers.start().await;
@@ -66,7 +66,7 @@ async fn sentinels_and_their_master_are_asked_over_tls() {
 }
 
 #[tokio::test]
-async fn all_nodes_of_a_cluster_are_asked_over_tls() {
+async fn all_nodes_of_a_cluster_are_reached_over_tls() {
     let servers = RedisServer::builder().tls_clients().password("s3cret");
     let cluster = Cluster::builder().servers(servers).tls().start().await;
     let (url, node) = (cluster.tls_url(), &cluster.nodes()[0]);

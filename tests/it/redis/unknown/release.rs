@@ -7,7 +7,7 @@ use lockattr_tests::{Fault, capture_events, eventually};
 use super::{LIMIT, LONG, World, faults};
 
 #[tokio::test]
-async fn a_release_without_an_answer_is_notified_and_made_up_for() {
+async fn a_release_without_an_answer_is_an_error_and_is_retried() {
     join_all(faults().into_iter().map(|(fault, effective)| async move {
         let world = World::new().await;
         let guard = world.manager.acquire("a", LockOptions::new().ttl(LONG)).await.unwrap();
@@ -25,7 +25,7 @@ async fn a_release_without_an_answer_is_notified_and_made_up_for() {
 
 /// The caller has its value already, so the manager retries.
 #[tokio::test]
-async fn a_release_in_the_background_or_by_drop_is_seen_through() {
+async fn a_release_in_the_background_or_by_drop_is_retried_until_it_succeeds() {
     let cases = faults().into_iter().flat_map(|(fault, _)| [(fault.clone(), false), (fault, true)]);
     join_all(cases.map(|(fault, dropped)| async move {
         let world = World::new().await;

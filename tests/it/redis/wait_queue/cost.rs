@@ -91,7 +91,7 @@ async fn looks_in_a_second(tasks: usize, place: usize) -> f64 {
 /// more waiters are before it. A slow machine asks later, but never more often.
 #[tokio::test]
 #[expect(clippy::print_stderr, reason = "the figures, for whoever wants to see them")]
-async fn a_process_that_waits_looks_once_in_a_retry_delay_however_many_tasks_wait() {
+async fn a_waiting_process_polls_once_per_retry_delay_however_many_tasks_wait() {
     for (tasks, place, most) in [(1, 0, 5.5), (16, 0, 5.5), (16, 3, 1.6)] {
         let looks = looks_in_a_second(tasks, place).await;
         eprintln!("{tasks} tasks, {place} before them: {looks:.2} looks in a second");

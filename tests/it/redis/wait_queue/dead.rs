@@ -124,7 +124,7 @@ async fn a_stopped_process_that_holds_and_waits_costs_one_ttl() {
 /// Ten callers give up while their network is cut. Once it is back, nothing of theirs delays
 /// others.
 #[tokio::test]
-async fn waiters_that_gave_up_while_they_were_cut_off_cost_no_process_anything() {
+async fn waiters_that_gave_up_while_they_were_cut_off_delay_no_other() {
     let server = RedisServer::start().await;
     let (first, next) = (manager(&server, LONG).await, manager(&server, LONG).await);
     let proxy = Proxy::start(server.addr()).await;
@@ -197,7 +197,7 @@ async fn a_killed_holder_behind_a_waiter_that_gave_up_costs_one_ttl() {
 /// A tool that subscribes to every channel does not make a dead process look alive for longer than
 /// its entry lasts.
 #[tokio::test]
-async fn dead_waiters_cost_one_ttl_while_a_monitor_hears_every_channel() {
+async fn dead_waiters_cost_one_ttl_while_a_monitor_subscribes_to_every_channel() {
     let server = RedisServer::start().await;
     let client = redis::Client::open(server.url()).unwrap();
     let mut monitor = client.get_async_pubsub().await.unwrap();
@@ -222,7 +222,7 @@ async fn dead_waiters_cost_one_ttl_while_a_monitor_hears_every_channel() {
 /// Another program deletes the key: the waiter asks again after a `retry_delay`, not after 15
 /// seconds.
 #[tokio::test]
-async fn a_lock_that_was_deleted_by_hand_is_the_waiters_within_its_retry_delay() {
+async fn a_waiter_acquires_a_deleted_lock_within_its_retry_delay() {
     let server = RedisServer::start().await;
     let (cli, first) = (server.cli().await, manager(&server, LONG).await);
     let next = manager(&server, LONG).await;

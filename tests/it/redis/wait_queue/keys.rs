@@ -69,7 +69,7 @@ async fn a_waiter_for_two_keys_gets_them_when_the_holders_of_both_are_gone() {
 
 /// The waiter leaves both queues.
 #[tokio::test]
-async fn a_waiter_that_gives_up_on_two_keys_leaves_both_lines() {
+async fn a_waiter_that_gives_up_on_two_keys_leaves_both_queues() {
     let server = RedisServer::start().await;
     let cli = server.cli().await;
     let first = manager(&server, LONG).await;

@@ -29,7 +29,7 @@ async fn dead_entries(cli: &Cli, count: usize) {
 
 /// Ten thousand processes died in the queue: the next caller gets in at once, by many short runs.
 #[tokio::test]
-async fn no_run_walks_through_ten_thousand_dead_entries() {
+async fn no_script_run_visits_ten_thousand_dead_entries() {
     let server = RedisServer::start().await;
     let (cli, first) = (server.cli().await, manager(&server, LONG).await);
     dead_entries(&cli, 10_000).await;

@@ -79,7 +79,7 @@ async fn a_writer_in_the_queue_is_not_overtaken_by_readers_that_come_later() {
 }
 
 #[tokio::test]
-async fn a_permit_that_is_given_back_goes_to_the_head_of_the_queue() {
+async fn a_released_permit_goes_to_the_head_of_the_queue() {
     let server = RedisServer::start().await;
     let (cli, two) = (server.cli().await, LockOptions::new().permits(2));
     let first = manager(&server, LONG).await;

@@ -7,7 +7,7 @@ use super::killed::{held, waiting_node};
 use super::*;
 
 #[tokio::test]
-async fn a_head_that_stands_still_costs_its_ttl_and_does_not_hold_when_it_goes_on() {
+async fn a_stopped_head_costs_its_ttl_and_does_not_hold_when_it_resumes() {
     let server = RedisServer::start().await;
     let (cli, witness) = (server.cli().await, Witness::default());
     let first = manager(&server, SHORT).await;
@@ -47,7 +47,7 @@ async fn a_head_that_stands_still_costs_its_ttl_and_does_not_hold_when_it_goes_o
 
 /// The body of an annotated function, whose work is ordered before the process continues.
 #[tokio::test]
-async fn the_body_of_a_head_that_stood_still_never_runs_beside_anothers() {
+async fn the_body_of_a_stopped_head_never_overlaps_another() {
     let server = RedisServer::start().await;
     let cli = server.cli().await;
     let (first, next) = (manager(&server, SHORT).await, manager(&server, LONG).await);

@@ -29,8 +29,7 @@ impl End {
 
 /// They are granted the lock while no notification can reach them: none is forgotten.
 #[tokio::test]
-async fn grants_published_while_the_connections_of_the_waiters_are_gone_leave_no_process_standing()
-{
+async fn grants_published_while_the_waiters_are_disconnected_strand_no_waiter() {
     for end in [End::Killed, End::Cut, End::CutBeforeItsHeartbeat, End::HalfOpen] {
         let server = RedisServer::start().await;
         let (cli, witness) = (server.cli().await, Witness::default());
@@ -91,7 +90,7 @@ async fn a_grant_that_is_lost_on_its_way_costs_no_more_than_a_ttl() {
 /// Its lease has ended, another client has the lock, and the waiter's recheck was sent after the
 /// grant. So the grant is older than that recheck, though it is read later.
 #[tokio::test]
-async fn a_grant_that_comes_after_its_lease_and_after_a_later_question_is_none() {
+async fn a_grant_that_arrives_after_its_lease_and_a_later_request_is_discarded() {
     let server = RedisServer::start().await;
     let (cli, witness) = (server.cli().await, Witness::default());
     let proxy = Proxy::start(server.addr()).await;
