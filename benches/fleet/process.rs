@@ -67,7 +67,7 @@ impl Process {
             Ok(Ok(Some(line))) => Ok(line),
             Ok(Ok(None)) => Err("its process ended".to_owned()),
             Ok(Err(error)) => Err(error.to_string()),
-            Err(_) => Err(format!("its process said nothing for {PATIENCE:?}")),
+            Err(_) => Err(format!("its process printed nothing for {PATIENCE:?}")),
         }
     }
 }

@@ -83,7 +83,7 @@ async fn handed(managers: &[LockManager; 2]) -> Histogram<u64> {
             let mut taken = Histogram::new(3).expect("three digits");
             while Instant::now() < ends {
                 let options = LockOptions::new().wait(PATIENCE);
-                let guard = manager.acquire("handed", options).await.expect("its turn");
+                let guard = manager.acquire("handed", options).await.expect("granted");
                 let since = let_go.lock().expect("no panic").take();
                 if let Some(since) = since {
                     taken.record(nanos(since.elapsed())).expect("it resizes");

@@ -109,7 +109,7 @@ impl Client {
     async fn take(&self, key: &str) -> Held {
         match self {
             Self::Ours(manager) => {
-                Held::Ours(manager.acquire(key, LockOptions::new()).await.expect("its turn"))
+                Held::Ours(manager.acquire(key, LockOptions::new()).await.expect("granted"))
             }
             Self::Service(service) => Held::Service(service.clone(), service.lock(key).await),
         }

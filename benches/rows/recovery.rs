@@ -87,7 +87,7 @@ impl Fault {
 async fn waits(manager: LockManager) -> JoinHandle<Instant> {
     let waiting = tokio::spawn(async move {
         let options = LockOptions::new().wait(PATIENCE);
-        let guard = manager.acquire(KEY, options).await.expect("its turn comes");
+        let guard = manager.acquire(KEY, options).await.expect("granted");
         let got_in = Instant::now();
         // A release without an answer is retried in the background, and the next holder waits for
         // it.
@@ -105,7 +105,7 @@ async fn got_in(next: JoinHandle<Instant>) -> Instant {
 /// The process that is killed: prints `held`, and holds the lock.
 pub(crate) async fn hold(url: &str, key: &str) {
     let manager = LockManager::connect(url).await.expect("the servers answer");
-    let _held = manager.acquire(key, LockOptions::new().wait(PATIENCE)).await.expect("its turn");
+    let _held = manager.acquire(key, LockOptions::new().wait(PATIENCE)).await.expect("granted");
     println!("held");
     BufReader::new(stdin()).lines().next_line().await.ok();
 }

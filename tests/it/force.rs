@@ -79,7 +79,7 @@ async fn a_waiter_acquires_it_at_once_and_the_holder_learns_at_its_next_renewal(
     let forced = Instant::now();
     assert!(operator.force_release("nightly").await.unwrap());
     let next = waits.await.unwrap().unwrap();
-    assert_eq!(forced.elapsed(), Duration::ZERO, "nobody waits for a lease to end");
+    assert_eq!(forced.elapsed(), Duration::ZERO, "no caller waits for a lease to end");
     assert!(next.fencing_token() > hangs.fencing_token());
     hangs.lost().await;
     let lost = hangs.ensure_held();
@@ -92,7 +92,7 @@ async fn a_waiter_acquires_it_at_once_and_the_holder_learns_at_its_next_renewal(
     sleep(10 * SECOND).await;
     next.ensure_held().unwrap();
     next.release().await.unwrap();
-    assert!(!operator.force_release("nightly").await.unwrap(), "nobody has it");
+    assert!(!operator.force_release("nightly").await.unwrap(), "the lock is free");
 }
 
 /// The body under the evicted lock is stopped, and the call returns the reason.

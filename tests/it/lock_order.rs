@@ -57,7 +57,7 @@ async fn lock_order_is_not_checked_if_disabled_or_if_the_call_does_not_wait() {
     let outer = on.acquire("order:1", LockOptions::new().template("order:<id>")).await.unwrap();
     let once = LockOptions::new().template("product:<id>").wait(Duration::ZERO);
     drop(outer.scope(on.acquire("product:1", once)).await.unwrap());
-    assert!(on.inversions().is_empty(), "who asks once waits for nobody");
+    assert!(on.inversions().is_empty(), "a call without a wait never waits");
 }
 
 /// Red without: comparing with the call chain instead of with all locks of the manager.
@@ -164,7 +164,7 @@ async fn a_holder_of_one_of_several_permits_is_part_of_no_deadlock() {
         other.release().await.unwrap();
     };
     let (one, two, ()) = tokio::join!(one, two, gives_back);
-    two.expect("the other permit comes back");
+    two.expect("the other permit is released");
     one.expect("and then the lock");
 }
 

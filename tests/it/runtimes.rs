@@ -109,7 +109,7 @@ fn a_store_that_is_gone_does_not_delay_the_end_of_a_runtime_for_long() {
     runtime().block_on(async {
         for n in 0..100 {
             let free = async || manager.holder(format!("k{n}")).await.unwrap().is_none();
-            eventually(20 * SECOND, "given back", free).await;
+            eventually(20 * SECOND, "released", free).await;
         }
     });
 }
@@ -125,7 +125,7 @@ fn retries_delayed_by_a_paused_clock_are_not_delayed_forever() {
         sleep(3600 * SECOND).await;
         drop(manager.acquire("a", long()).await.unwrap());
         let tried = async || store.calls().releases == [1];
-        eventually(10 * SECOND, "tried in vain", tried).await;
+        eventually(10 * SECOND, "tried and refused", tried).await;
     });
     drop(paused);
     assert!(is_free(&manager, "a"));

@@ -193,7 +193,7 @@ async fn is_told_nowhere(form: Form) {
     watch.sees(&lost);
     drop(lost);
     let told = async || !watch.events.is_empty();
-    eventually(SOON, "an event tells that the release failed", told).await;
+    eventually(SOON, "an event reports that the release failed", told).await;
     watch.ends();
 }
 

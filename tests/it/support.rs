@@ -103,7 +103,7 @@ impl Scripted {
 
     /// Takes the lock from the claim that asked last, and notifies its manager.
     pub(crate) async fn take_from_last(&self) {
-        let claim = self.last_asked.lock().unwrap().clone().expect("somebody has asked");
+        let claim = self.last_asked.lock().unwrap().clone().expect("a caller has acquired");
         self.store().release(&[ReleaseRequest::new(claim.clone())]).await;
         let subscribers: Vec<_> =
             self.subscribers.lock().unwrap().iter().filter_map(Weak::upgrade).collect();

@@ -48,7 +48,7 @@ async fn asks(manager: &LockManager, options: LockOptions) -> Asking {
 /// Returns the guard of `asking`, and when it was acquired. It must not depend on a last attempt at
 /// the end of the wait budget.
 async fn got(asking: Asking) -> (LockGuard, Instant) {
-    let answer = timeout(600 * SECOND, asking).await.expect("its turn does not come");
+    let answer = timeout(600 * SECOND, asking).await.expect("it is never granted");
     let (guard, at) = answer.unwrap();
     (guard.unwrap(), at)
 }

@@ -99,9 +99,9 @@ async fn a_hanging_store_delays_no_deadline() {
     let first = manager.acquire("first", lease(3 * SECOND)).await.unwrap();
     sleep(SECOND / 2).await;
     let second = manager.acquire("second", lease(3 * SECOND)).await.unwrap();
-    timeout(60 * SECOND, first.lost()).await.expect("the loss is told");
+    timeout(60 * SECOND, first.lost()).await.expect("the loss is reported");
     assert_eq!(started.elapsed().as_millis() / 10, 296, "3 s less 1 % and 2 ms");
-    timeout(60 * SECOND, second.lost()).await.expect("the loss is told");
+    timeout(60 * SECOND, second.lost()).await.expect("the loss is reported");
     assert_eq!(started.elapsed().as_millis() / 10, 346);
 }
 
@@ -111,7 +111,7 @@ async fn a_store_that_is_gone_for_good_loses_the_lease_at_its_deadline() {
     let started = Instant::now();
     let guard = store.manager().acquire("a", lease(3 * SECOND)).await.unwrap();
     store.renewals(&[Fate::Refused]);
-    timeout(60 * SECOND, guard.lost()).await.expect("the loss is told");
+    timeout(60 * SECOND, guard.lost()).await.expect("the loss is reported");
     let lasted = started.elapsed();
     assert!(lasted > 2 * SECOND && lasted < 3 * SECOND, "{lasted:?}");
     assert!(matches!(guard.ensure_held(), Err(Error::Lost { reason: LostReason::Expired, .. })));
@@ -191,7 +191,7 @@ async fn a_refusal_does_not_settle_an_earlier_attempt_without_an_answer() {
     sleep(SECOND / 2).await;
     other.release().await.unwrap();
     sleep(SECOND).await;
-    assert!(manager.holder("a").await.unwrap().is_some(), "it did take effect");
+    assert!(manager.holder("a").await.unwrap().is_some(), "it took effect");
     sleep(10 * SECOND).await;
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }
@@ -283,7 +283,7 @@ async fn the_lease_of_an_extend_without_an_answer_is_released_too() {
     store.releases(&[Fate::Refused]);
     drop(guard);
     sleep(60 * SECOND).await;
-    assert!(manager.holder("a").await.unwrap().is_some(), "it did take effect");
+    assert!(manager.holder("a").await.unwrap().is_some(), "it took effect");
     store.releases(&[Fate::Answered]);
     sleep(2 * SECOND).await;
     assert_eq!(manager.holder("a").await.unwrap(), None);
@@ -357,7 +357,7 @@ fn a_loss_is_signalled_where_no_watchdog_is_awake() {
     let fixed = LockOptions::new().ttl(Duration::from_millis(50)).renew(false);
     let guard = still.block_on(Scripted::new().manager().acquire("a", fixed)).unwrap();
     driven.block_on(async {
-        timeout(60 * SECOND, guard.lost()).await.expect("the loss is told");
+        timeout(60 * SECOND, guard.lost()).await.expect("the loss is reported");
         let body = guard.scope(async { guard.ensure_held() });
         assert!(matches!(body.await, Err(Error::Lost { reason: LostReason::Expired, .. })));
     });

@@ -112,7 +112,7 @@ impl Wrong {
             Self::NotServed => "a claim is not served though it could be",
             Self::LeftBehind => "something is left behind",
             Self::Absent => "a lock that has waiters is absent",
-            Self::ToldLost => "a holder is told that it lost what it has",
+            Self::ToldLost => "a holder is notified of the loss of a lock that it has",
         }
     }
 }

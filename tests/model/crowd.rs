@@ -17,7 +17,7 @@ fn crowd<const N: usize>(waiters: [char; N]) -> (Arc<Crowd>, CrowdHead, [CrowdWa
     let Joined::Head(head, None) = lines.join(NAME, '0', None) else { panic!("it is the first") };
     let places = waiters.map(|who| match lines.join(NAME, who, None) {
         Joined::Waiting(place) => place,
-        Joined::Head(..) => panic!("there is a head"),
+        Joined::Head(..) => panic!("the queue has a head"),
     });
     (lines, head, places)
 }
@@ -50,7 +50,10 @@ fn probes_that_are_refused_return_to_the_queue_and_none_is_forgotten() {
         for (who, place) in ['a', 'b'].into_iter().zip(places) {
             let (lines, asked, ends) = (lines.clone(), asked.clone(), ends.clone());
             task(move || {
-                assert!(until_it_asks(&lines, place, who), "{who} was handed what nobody had");
+                assert!(
+                    until_it_asks(&lines, place, who),
+                    "{who} was handed a lock that no task had"
+                );
                 asked.note(&who.to_string());
                 if asked.all().len() == 2 {
                     assert!(lines.try_join(NAME).is_none_or(|(_, kept)| kept.is_none()));
@@ -59,7 +62,7 @@ fn probes_that_are_refused_return_to_the_queue_and_none_is_forgotten() {
             });
         }
         lines.share(NAME, "granted");
-        assert_eq!(lines.companion(NAME, u64::MAX), None, "it came later");
+        assert_eq!(lines.companion(NAME, u64::MAX), None, "it arrived later");
         drop(head);
         lines.send_probes(NAME, 1, |_| true);
     });

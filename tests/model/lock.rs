@@ -128,15 +128,15 @@ impl World {
     pub(crate) fn first(&self) -> Head {
         match self.lines.join(NAME, Wants { fits: true }, None) {
             Joined::Head(ahead, None) => ahead,
-            Joined::Head(_, Some(_)) => panic!("nothing is kept yet"),
-            Joined::Waiting(_) => panic!("nobody else is there"),
+            Joined::Head(_, Some(_)) => panic!("no lock is cached yet"),
+            Joined::Waiting(_) => panic!("no other task is queued"),
         }
     }
 
     /// A place behind the callers that are there, taken before any task runs.
     pub(crate) fn behind(&self, wants: Wants) -> Waiter {
         match self.lines.join(NAME, wants, None) {
-            Joined::Head(..) => panic!("there is one ahead"),
+            Joined::Head(..) => panic!("a head is queued"),
             Joined::Waiting(place) => place,
         }
     }
@@ -208,7 +208,7 @@ impl World {
     fn give_back(&self) {
         let told = {
             let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
-            assert!(store.taken, "given back twice");
+            assert!(store.taken, "released twice");
             self.log(|log| log.returns += 1);
             let told = store.waiting.pop_front();
             store.taken = told.is_some();
@@ -268,7 +268,7 @@ impl Held {
                 Next::Hand(waiter) => {
                     world.contended(|now| {
                         now.handed += u32::from(was_wanted);
-                        assert!(now.handed <= LIMITS.count, "handed over too often");
+                        assert!(now.handed <= LIMITS.count, "handed off too often");
                     });
                     assert!(waiter.wants().fits);
                     self.ahead = Some(ahead);
@@ -310,15 +310,15 @@ impl Drop for World {
             return;
         }
         for kept in self.lines.take_cached(None) {
-            assert!(!self.contended(|now| now.known), "kept though another process waits");
+            assert!(!self.contended(|now| now.known), "cached though another process waits");
             // Its drop must not find this world.
             drop(kept);
             self.give_back();
         }
-        self.log(|log| assert_eq!(log.grants, log.returns, "granted as often as given back"));
+        self.log(|log| assert_eq!(log.grants, log.returns, "granted as often as released"));
         let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         assert!(!store.taken && store.waiting.is_empty(), "the lock is lost");
-        assert!(self.lines.try_join(NAME).is_some(), "a line is left that nobody stands in");
+        assert!(self.lines.try_join(NAME).is_some(), "an empty queue is left");
         let mut had_it: Vec<char> =
             self.log(|log| log.had_it.chars().filter(|who| self.stay.contains(*who)).collect());
         if self.kind == Kind::IsPermit {

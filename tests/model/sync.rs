@@ -43,7 +43,7 @@ impl<T> Mutex<T> {
         match self.value.try_lock() {
             Ok(guard) => Ok(guard),
             Err(TryLockError::Poisoned(poisoned)) => Err(poisoned),
-            Err(TryLockError::WouldBlock) => panic!("locked again by who has locked it"),
+            Err(TryLockError::WouldBlock) => panic!("locked again by the task that holds it"),
         }
     }
 }

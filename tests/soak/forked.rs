@@ -5,7 +5,7 @@
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "a copy ends where it stands, and its end is timed on a thread without a runtime"
+    reason = "a fork exits at once, and its exit is timed on a thread without a runtime"
 )]
 
 use std::collections::BTreeMap;
@@ -63,7 +63,7 @@ fn is_no_holder(
     wants(matches!(held.ensure_held(), Err(Error::Lost { .. })), "it holds what its parent holds")?;
     let asked = parents.acquire_blocking(format!("{key}:copy"), LockOptions::new());
     wants(matches!(asked, Err(Error::InvalidOptions(_))), "its parent's manager serves it")?;
-    wants(held.release_blocking().is_err(), "it gives back what its parent holds")?;
+    wants(held.release_blocking().is_err(), "it releases what its parent holds")?;
     let failed = |error: Error| error.to_string();
     let own = match LockManager::builder().url(url).build() {
         // Its client has a thread, which exists only in the parent.

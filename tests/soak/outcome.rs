@@ -139,7 +139,7 @@ impl Outcome {
         let findings = [
             ("VIOLATION", &self.violations),
             ("LEAKED", &self.leaked),
-            ("left in line for its time", &self.outlived),
+            ("left in the queue until its entry expires", &self.outlived),
             ("HUNG", &self.hung),
             ("WRONG", &self.wrong),
         ];
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn complaints_are_parsed_as_they_were_printed() {
         let directory = tempfile::tempdir().unwrap();
-        let said = Complaint::Hung("nobody answers".into());
+        let said = Complaint::Hung("no reply".into());
         Complaints::at(directory.path(), 7).say(said.clone());
         assert_eq!(Complaints::read(directory.path()), [(7, said)]);
     }

@@ -121,8 +121,11 @@ async fn a_crowd_gives_up<T: Topology>(engine: &T) -> Option<String> {
     holder.shutdown().await;
     let answers = said.as_deref().and_then(Answers::read);
     let all = Answers { contended: CROWD, ..Answers::default() };
-    (answers.as_ref() != Some(&all))
-        .then(|| format!("{CROWD} give up at once, the lock is held, the server is well: {said:?}"))
+    (answers.as_ref() != Some(&all)).then(|| {
+        format!(
+            "{CROWD} callers give up at once, the lock is held, the server is healthy: {said:?}"
+        )
+    })
 }
 
 /// Two futures ask in one task, and the second is dropped when the first is done.

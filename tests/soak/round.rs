@@ -52,7 +52,7 @@ pub(crate) async fn run<T: Topology>(name: &'static str, plan: &Plan, seed: u64)
         list.push(format!("process {process}: {text}"));
     }
     if verdict.operations.acquired == 0 {
-        wrong.push("nobody had any lock in all the time".into());
+        wrong.push("no worker held any lock in the whole round".into());
     }
     let mut faults = Faults::new();
     for (kind, count) in processes.into_iter().chain([servers, plots]).flatten() {
@@ -116,8 +116,10 @@ async fn somebody_new_has_all<T: Topology>(engine: &T) -> Vec<String> {
         };
         match timeout(limit + SLACK, had).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => hung.push(format!("all is over, and `{key}` is not had: {error}")),
-            Err(_) => hung.push(format!("all is over, and nobody answers who wants `{key}`")),
+            Ok(Err(error)) => {
+                hung.push(format!("after the round `{key}` cannot be acquired: {error}"))
+            }
+            Err(_) => hung.push(format!("after the round an acquire of `{key}` gets no reply")),
         }
     }
     manager.shutdown().await;

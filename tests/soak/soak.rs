@@ -56,7 +56,7 @@ pub(crate) async fn run(plan: &Plan) -> Result<(), String> {
     let Outcome { violations, leaked, outlived, hung, wrong, .. } = &mut all;
     [violations, leaked, outlived, hung, wrong].into_iter().for_each(|list| list.truncate(10));
     println!("{}", serde_json::to_string(&all).expect("plain data"));
-    if clean { Ok(()) } else { Err("not clean; each finding stands above with its replay".into()) }
+    if clean { Ok(()) } else { Err("not clean; each finding is above, with its replay".into()) }
 }
 
 /// A round that the harness could not run is a failure too.

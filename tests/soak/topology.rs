@@ -18,7 +18,7 @@ use crate::plan::Plan;
 use crate::round;
 
 /// Servers that can be disturbed.
-#[allow(async_fn_in_trait, reason = "one task asks")]
+#[allow(async_fn_in_trait, reason = "one task acquires")]
 pub(crate) trait Topology: Engine {
     /// The faults that its servers survive.
     const HARMS: &'static [Harm];
@@ -75,7 +75,7 @@ macro_rules! topologies {
         pub(crate) async fn round_on(name: &'static str, plan: &Plan, seed: u64) -> Outcome {
             match name {
                 $($name => Box::pin(round::run::<$topology>(name, plan, seed)).await,)*
-                name => unreachable!("the plan has taken {name}"),
+                name => unreachable!("the plan accepted {name}"),
             }
         }
     };

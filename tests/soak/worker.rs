@@ -137,14 +137,15 @@ async fn peace(world: &World, key: usize) {
                     sleep(Duration::from_millis(100)).await;
                 }
                 Err(error) => {
-                    let text = format!("in peace, `{}` is not had: {error}", KEYS[key]);
+                    let text =
+                        format!("without faults `{}` cannot be acquired: {error}", KEYS[key]);
                     return world.complaints.say(Complaint::Hung(text));
                 }
             }
         }
     };
     if timeout(PEACE + Duration::from_secs(5), had).await.is_err() {
-        let text = format!("in peace, nobody answers who wants `{}`: {last}", KEYS[key]);
+        let text = format!("without faults an acquire of `{}` gets no reply: {last}", KEYS[key]);
         world.complaints.say(Complaint::Hung(text));
     }
 }

@@ -112,7 +112,9 @@ impl Member {
         // for a node.
         match self.node.line_within(SETTLES_WITHIN).await.as_deref() {
             Some("settled") => Ok(()),
-            answer => Err(format!("process {} says {answer:?}, and not `settled`", self.number())),
+            answer => {
+                Err(format!("process {} printed {answer:?}, and not `settled`", self.number()))
+            }
         }
     }
 

@@ -68,7 +68,7 @@ impl<'a> Crowd<'a> {
         let cli = server.cli().await;
         let mut crowd = Self { server, tasks: JoinSet::new(), shared: Arc::default() };
         let first = manager().expect("good settings");
-        let held = first.acquire(KEY, LockOptions::new()).await.expect("nobody else is here");
+        let held = first.acquire(KEY, LockOptions::new()).await.expect("no other caller");
         while crowd.tasks.len() < waiting {
             for _ in 0..AT_A_TIME.min(waiting - crowd.tasks.len()) {
                 let manager = manager().expect("good settings");
@@ -121,7 +121,7 @@ impl<'a> Crowd<'a> {
             Ok(())
         };
         let left = timeout(PATIENCE, all).await;
-        left.unwrap_or_else(|_| Err(format!("some have had no turn for {PATIENCE:?}")))
+        left.unwrap_or_else(|_| Err(format!("some had no turn for {PATIENCE:?}")))
     }
 }
 
@@ -157,7 +157,7 @@ async fn until_queued(cli: &Cli, count: usize) {
         if queued >= count {
             return;
         }
-        assert!(since.elapsed() < PATIENCE, "{queued} of {count} came into the queue");
+        assert!(since.elapsed() < PATIENCE, "{queued} of {count} were queued");
         sleep(PAUSE).await;
     }
 }

@@ -19,7 +19,7 @@ pub(crate) enum OrderError {
     Lock(#[from] LockError),
     #[error("the row of product {0} was written under a later fencing token")]
     Overtaken(i64),
-    #[error("there is no product {0}")]
+    #[error("no such product: {0}")]
     NoSuchProduct(i64),
     #[error("only {left} of product {product} are left")]
     SoldOut { product: i64, left: i32 },

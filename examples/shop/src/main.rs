@@ -59,7 +59,7 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     };
     tokio::select! {
         served = serves => served?,
-        () = too_long => tracing::warn!("some requests take too long, and lose their locks"),
+        () = too_long => tracing::warn!("some requests take too long and lose their locks"),
     }
     // Only now, or all orders in progress would lose their locks. Remaining locks are released.
     locks.shutdown().await;
@@ -72,7 +72,7 @@ async fn told_to_end() {
     let told = async |kind| match signal(kind) {
         Ok(mut signals) => _ = signals.recv().await,
         Err(error) => {
-            tracing::error!(%error, "a signal to end would not be heard");
+            tracing::error!(%error, "a signal to end would not be received");
             std::future::pending::<()>().await;
         }
     };

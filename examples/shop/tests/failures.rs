@@ -62,7 +62,7 @@ async fn an_order_whose_lock_is_lost_is_not_written() {
     let under_way = tokio::spawn(async move { order(&address, 7).await });
     let cli = servers.redis.cli().await;
     let taken = async || cli.query::<i64>(&["DEL", "lock:product:7"]).await == 1;
-    eventually(SOON, "somebody deletes the lock", taken).await;
+    eventually(SOON, "an operator deletes the lock", taken).await;
     check(&under_way.await.unwrap(), 500, "lost", None);
     assert_eq!(servers.stock_and_sold(7).await, (20, 0));
 }

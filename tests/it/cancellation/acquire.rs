@@ -104,7 +104,7 @@ fn an_acquire_whose_first_answer_was_lost_leaves_nothing() {
     ADOPTED.sweep();
 }
 
-const LAPSED: Scenario = Scenario::of("acquire: takes a grant over that came too late", |world| {
+const LAPSED: Scenario = Scenario::of("acquire: adopts a grant that arrived too late", |world| {
     Box::pin(async move {
         world.store.first(&[Fate::Slow]);
         Case::of(asks(world.ours, "a", LockOptions::new()))
@@ -153,10 +153,11 @@ fn a_nested_acquire_that_waits_for_its_turn_leaves_the_hold_and_the_turn() {
     TURN.sweep();
 }
 
-const NO_TURN: Scenario = Scenario::of("acquire, nested: gives up on its turn", |world| {
-    Box::pin(waits_for_turn(world, LEASE, LockOptions::new().retry(2)))
-})
-.ends("contended", 1, 31);
+const NO_TURN: Scenario =
+    Scenario::of("acquire, nested: gives up while waiting for its turn", |world| {
+        Box::pin(waits_for_turn(world, LEASE, LockOptions::new().retry(2)))
+    })
+    .ends("contended", 1, 31);
 
 #[test]
 fn a_nested_acquire_that_gives_up_leaves_the_hold_and_the_turn() {

@@ -39,7 +39,7 @@ impl Aftermath {
                 if self.polled {
                     self.grants_nothing().await;
                     let Err(Error::Lost { reason, .. }) = guard.ensure_held() else {
-                        panic!("not told");
+                        panic!("not notified");
                     };
                     assert_eq!(reason, LostReason::ShutDown);
                 }
@@ -75,7 +75,7 @@ impl Aftermath {
         // No other call has the turn of this hold.
         let options = LockOptions::new().wait(Duration::ZERO);
         let nested = guard.scope(self.world.ours.try_acquire("a", options)).await;
-        assert_eq!(nested.unwrap().expect("the turn is taken").depth(), 2);
+        assert_eq!(nested.unwrap().expect("the turn is occupied").depth(), 2);
     }
 
     /// Checks that calls ended by a shutdown have ended.
@@ -92,7 +92,7 @@ impl Aftermath {
                 assert!(lost || matches!(end, Error::ShutDown { .. }), "{end:?}");
             }
         };
-        timeout(TWO_TRIPS, ends).await.expect("a call goes on after a shutdown");
+        timeout(TWO_TRIPS, ends).await.expect("a call continues after a shutdown");
     }
 
     async fn grants_nothing(&self) {
@@ -123,7 +123,7 @@ impl Aftermath {
         }
         // A release that never gets a reply is not retried: the lease expires.
         sleep(LEASE).await;
-        assert!(self.is_clean(keys).await, "still ours when its lease is over");
+        assert!(self.is_clean(keys).await, "still ours after its lease");
     }
 
     async fn is_clean(&self, keys: &[&str]) -> bool {
@@ -153,7 +153,7 @@ impl Aftermath {
             // it when the release is retried. If that never arrives, its entry expires.
             let patience = if self.nemesis == Nemesis::Calm { Duration::ZERO } else { LONG };
             let guard = next.acquire(key, for_good().wait(patience)).await;
-            guards.push(guard.expect("the next caller is kept out"));
+            guards.push(guard.expect("the next caller cannot acquire"));
         }
         sleep(LONG).await;
         for key in KEYS {
@@ -172,7 +172,9 @@ impl Aftermath {
     async fn nothing_is_watched(&self) {
         if self.nemesis == Nemesis::Calm {
             match self.world.ours.try_acquire("a", LockOptions::new()).await {
-                Ok(guard) => guard.expect("kept out by ourselves").release().await.unwrap(),
+                Ok(guard) => {
+                    guard.expect("the lock is still held by this process").release().await.unwrap()
+                }
                 Err(error) => assert!(matches!(error, Error::ShutDown { .. }), "{error:?}"),
             }
         }

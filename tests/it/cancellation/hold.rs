@@ -55,7 +55,7 @@ const LOST_BY_RELEASE: Scenario = Scenario::of("lost: by the guard's drop", |wor
         Case::of(async move {
             let began = Instant::now();
             lease.lost().await;
-            assert!(began.elapsed() < LEASE / 2, "not told of the release");
+            assert!(began.elapsed() < LEASE / 2, "not notified of the release");
             Ok(())
         })
     })
@@ -131,7 +131,7 @@ fn a_release_leaves_nothing() {
     RELEASE.sweep();
 }
 
-const LATE_RELEASE: Scenario = Scenario::of("release: another has it already", |world| {
+const LATE_RELEASE: Scenario = Scenario::of("release: another process holds it already", |world| {
     Box::pin(async move {
         let guard = world.held(LockOptions::new().renew(false)).await;
         sleep(LEASE).await;

@@ -33,7 +33,7 @@ async fn held_by_us(world: &World) {
     });
 }
 
-const HANDED: Scenario = Scenario::of("acquire: handed over by another call of ours", |world| {
+const HANDED: Scenario = Scenario::of("acquire: handed off by another call of ours", |world| {
     Box::pin(async move {
         held_by_us(&world).await;
         Case::of(asks(world.ours, patient()))
@@ -47,7 +47,7 @@ fn an_acquire_that_is_handed_the_lock_leaves_nothing() {
     HANDED.sweep();
 }
 
-const HANDED_BODY: Scenario = Scenario::of("with_lock: handed over, a body, a release", |world| {
+const HANDED_BODY: Scenario = Scenario::of("with_lock: handed off, a body, a release", |world| {
     Box::pin(async move {
         held_by_us(&world).await;
         Case::of(async move {
@@ -65,7 +65,7 @@ fn a_body_whose_lock_was_handed_off_leaves_nothing() {
 }
 
 /// The call wants another lease than the one that is handed off, so its turn is to ask the store.
-const TURN_TO_ASK: Scenario = Scenario::of("acquire: its turn in our line is to ask", |world| {
+const TURN_TO_ASK: Scenario = Scenario::of("acquire: at the head of the local queue", |world| {
     Box::pin(async move {
         held_by_us(&world).await;
         Case::of(asks(world.ours, patient().ttl(LEASE / 2)))
@@ -80,7 +80,7 @@ fn an_acquire_at_the_head_of_the_local_queue_leaves_nothing() {
 }
 
 /// The caller is not notified: it asks again when the lease of the dead holder is over.
-const LAPSES: Scenario = Scenario::of("acquire: in line behind a lease that ends", |world| {
+const LAPSES: Scenario = Scenario::of("acquire: queued behind a lease that ends", |world| {
     Box::pin(async move {
         let dead = LockOptions::new().ttl(10 * MS).renew(false);
         std::mem::forget(world.stranger("dead").acquire("a", dead).await.unwrap());

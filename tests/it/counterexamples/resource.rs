@@ -24,7 +24,7 @@ async fn paused_between_reading_and_writing(
     }
     stage.wakes(first);
     let reply = stage.order(first, "write").await;
-    assert_eq!(stage.order(first, "release").await, "no", "it was told of the loss");
+    assert_eq!(stage.order(first, "release").await, "no", "notified of the loss");
     let damage = stage.damage(if compares_tokens { 1 } else { 2 });
     assert_eq!(stage.reports(&server).await, [""; 0]);
     (reply, [late, successor], damage)

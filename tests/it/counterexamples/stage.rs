@@ -146,7 +146,7 @@ impl<'a> Stage<'a> {
             node.kill();
         }
         let events = read(self.history()).expect("the history of all processes");
-        assert!(!events.is_empty(), "nothing was written down");
+        assert!(!events.is_empty(), "no history was written");
         let mut reported: Vec<String> = match check(&events) {
             Ok(_) => Vec::new(),
             Err(found) => found.iter().map(|violation| violation.kind.to_string()).collect(),

@@ -69,7 +69,7 @@ impl<'a, E: Engine> Case<'a, E> {
     pub(crate) async fn holds(&self, node: &mut Node) {
         node.say(&format!("acquire {}", self.key)).await;
         let answer = node.line().await;
-        assert!(answer.starts_with("held "), "the node said: {answer}");
+        assert!(answer.starts_with("held "), "the node replied: {answer}");
     }
 
     pub(crate) async fn acquire(&self, manager: &LockManager) -> LockGuard {
@@ -132,7 +132,7 @@ pub(crate) async fn connected(url: &str) -> LockManager {
             }
         }
     };
-    timeout(LIMIT, connected).await.expect("nobody answers")
+    timeout(LIMIT, connected).await.expect("no reply")
 }
 
 pub(crate) async fn gets_in_within(
@@ -140,7 +140,7 @@ pub(crate) async fn gets_in_within(
     waiting: JoinHandle<Instant>,
     since: Instant,
 ) -> Instant {
-    let got_in = timeout(LIMIT, waiting).await.expect("nobody gets in").unwrap();
+    let got_in = timeout(LIMIT, waiting).await.expect("no caller acquires").unwrap();
     let after = got_in.saturating_duration_since(since);
     assert!(after < limit, "the next got in after {after:?}");
     got_in

@@ -4,7 +4,7 @@
 //! engine_faults::redis::a_counter -- --nocapture` runs it for ten minutes. `LOCKATTR_CHAOS_SEED`
 //! repeats the same faults.
 
-#![allow(clippy::print_stdout, reason = "what it takes to see a failed run again")]
+#![allow(clippy::print_stdout, reason = "what is needed to reproduce a failed run")]
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ pub(super) async fn a_counter_of_three_processes_loses_nothing_while_their_netwo
         network.pass().await;
     }
     let before = case.resource.count();
-    eventually(E::GIVES_UP_WITHIN + SLACK, "all is well again, and somebody gets in", async || {
+    eventually(E::GIVES_UP_WITHIN + SLACK, "after the faults a caller acquires", async || {
         case.resource.count() > before
     })
     .await;
@@ -57,7 +57,7 @@ pub(super) async fn a_counter_of_three_processes_loses_nothing_while_their_netwo
         node.say("enough").await;
         let answer = node.line().await;
         let count = answer.strip_prefix("added ").and_then(|count| count.parse::<u64>().ok());
-        added += count.unwrap_or_else(|| panic!("the node said: {answer}"));
+        added += count.unwrap_or_else(|| panic!("the node replied: {answer}"));
         assert!(node.finish().await.success());
     }
     println!("{added} turns in {seconds} s");

@@ -53,11 +53,11 @@ async fn away<E: Engine>(case: Case<'_, E>, failure: Failure) {
         // first.
         wires.pass().await;
     }
-    let (next, both) = timeout(LIMIT, waiting).await.expect("nobody gets in").unwrap();
+    let (next, both) = timeout(LIMIT, waiting).await.expect("no caller acquires").unwrap();
     let after = failed.elapsed();
     assert!(after < E::GIVES_UP_WITHIN + SLACK, "the next got in after {after:?}");
     // Where the connection is the lock, the server notices its end before the holder does.
-    assert!(!both || !E::OUTLIVES_ITS_CONNECTION, "the next got in beside the holder");
+    assert!(!both || !E::OUTLIVES_ITS_CONNECTION, "two holders at once");
     works(&case.resource, &next).await;
     assert!(!case.resource.add(&holder, Duration::ZERO).await.unwrap(), "it writes no more");
     holder.release().await.unwrap_err();
@@ -66,9 +66,9 @@ async fn away<E: Engine>(case: Case<'_, E>, failure: Failure) {
     let warm = format!("{}_warm", case.key);
     let again = timeout(LIMIT, manager.acquire(warm, patient())).await.expect("a hang").unwrap();
     again.release().await.unwrap();
-    next.ensure_held().expect("the late release frees nobody");
+    next.ensure_held().expect("the late release frees no lock");
     works(&case.resource, &next).await;
-    next.release().await.expect("it was never anybody else's meanwhile");
+    next.release().await.expect("another process held it meanwhile");
     case.nothing_left().await;
 }
 
@@ -112,7 +112,7 @@ pub(super) async fn a_waiter_that_is_cut_off_times_out_and_leaves_nothing<E: Eng
         }
         let given_up = timeout(LIMIT, waiting).await.expect("a hang").unwrap();
         let after = began.elapsed();
-        let error = given_up.expect_err("the holder has it");
+        let error = given_up.expect_err("the holder acquires");
         assert!(matches!(error, Error::Store { .. } | Error::Contended { .. }), "{error:?}");
         assert!(patience <= after && after < patience + SLACK, "gave up after {after:?}");
         wires.pass().await;
@@ -175,7 +175,7 @@ pub(super) async fn a_caller_dropped_during_a_network_outage_leaves_nothing<E: E
         let caller = tokio::spawn(async move { asking.acquire(key, patient()).await.map(|_| ()) });
         wires.settled(before, Duration::from_secs(1)).await;
         caller.abort();
-        assert!(caller.await.unwrap_err().is_cancelled(), "it had no answer");
+        assert!(caller.await.unwrap_err().is_cancelled(), "it got no reply");
         wires.pass().await;
         case.gets_in_soon(case.waits(case.manager().await), Instant::now()).await;
         case.nothing_left().await;

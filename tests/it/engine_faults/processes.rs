@@ -18,7 +18,7 @@ pub(super) async fn the_lock_of_a_killed_holder_goes_to_the_next_when_its_lease_
     holder.say("left").await;
     let answer = holder.line().await;
     let left = answer.strip_prefix("left ").and_then(|left| left.parse().ok());
-    let left = Duration::from_millis(left.unwrap_or_else(|| panic!("the node said: {answer}")));
+    let left = Duration::from_millis(left.unwrap_or_else(|| panic!("the node replied: {answer}")));
     let killed = Instant::now();
     holder.kill();
     let got_in = case.gets_in(waiting, killed).await;
@@ -78,13 +78,13 @@ pub(super) async fn a_holder_stopped_past_its_lease_writes_no_more<E: Engine>(ca
     }
     let next = match next {
         Some(next) => {
-            next.ensure_held().expect("the late release frees nobody");
+            next.ensure_held().expect("the late release frees no lock");
             next
         }
         None => case.acquire(&manager).await,
     };
     works(&case.resource, &next).await;
-    next.release().await.expect("it was never anybody else's meanwhile");
+    next.release().await.expect("another process held it meanwhile");
     assert!(holder.finish().await.success());
     case.nothing_left().await;
 }

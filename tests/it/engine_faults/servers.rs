@@ -26,10 +26,10 @@ pub(super) async fn a_restart_with_a_holder_and_waiters_makes_no_second_holder<E
         let other = case.manager().await;
         let got_in = other.try_acquire(case.key, LockOptions::new()).await;
         // This check comes last: a lease that is valid now was valid all the time.
-        holder.ensure_held().expect("it knows of nothing, and its lease is not over");
+        holder.ensure_held().expect("its lease is valid and not reported lost");
         assert!(!matches!(got_in, Ok(Some(_))), "a second holder: its lease did not survive");
     }
-    case.resource.add(&holder, Duration::from_millis(1)).await.expect("nobody beside it");
+    case.resource.add(&holder, Duration::from_millis(1)).await.expect("no second holder");
     let count = case.resource.count();
     // The lease may have expired before the servers were back.
     holder.release().await.ok();

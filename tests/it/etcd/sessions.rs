@@ -18,9 +18,9 @@ async fn a_session_that_is_revoked_by_hand_is_lost_at_once() {
     let held = here.acquire("revoked", LockOptions::new()).await.unwrap();
     let [session] = &etcd.leases().await[..] else { panic!("one session for one store") };
     let waits = tokio::spawn(async move { there.acquire("revoked", patient()).await });
-    eventually(SOON, "it stands in line", async || etcd.leases().await.len() == 2).await;
+    eventually(SOON, "queued", async || etcd.leases().await.len() == 2).await;
     etcd.ctl(&["lease", "revoke", session]).await;
-    timeout(SOON, held.lost()).await.expect("it is told");
+    timeout(SOON, held.lost()).await.expect("notified");
     let lockattr::Error::Lost { reason, .. } = held.ensure_held().unwrap_err() else { panic!() };
     assert_eq!(reason, LostReason::Taken);
     let next = timeout(SOON, waits).await.expect("it is free").unwrap().unwrap();

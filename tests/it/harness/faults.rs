@@ -51,7 +51,7 @@ impl Setup {
 
     async fn seen(&self, count: usize) {
         let seen = async || self.proxy.seen("incr") == count;
-        eventually(LIMIT, "the requests have come", seen).await;
+        eventually(LIMIT, "the requests have arrived", seen).await;
     }
 
     async fn counted(&self, count: &str) {
@@ -214,7 +214,7 @@ async fn half_open_the_server_has_gone_and_the_client_does_not_know() {
     second.abort();
     drop(connection);
     let closed = async || setup.proxy.connections() == 0;
-    eventually(LIMIT, "the client's end is noticed", closed).await;
+    eventually(LIMIT, "the end of the client is detected", closed).await;
 }
 
 #[tokio::test]

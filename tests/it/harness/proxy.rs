@@ -55,7 +55,7 @@ async fn frozen_it_buffers_bytes_and_forwards_them_later() {
     setup.proxy.freeze();
     assert!(incr(&mut connection).await.unwrap_err().is_timeout());
     assert_eq!(setup.cli.value("counter").await, None);
-    assert!(setup.connect().await.is_err(), "accepted, but nobody answers");
+    assert!(setup.connect().await.is_err(), "accepted, but no reply");
     setup.proxy.pass();
     assert_eq!(incr(&mut connection).await, Ok(2));
 }

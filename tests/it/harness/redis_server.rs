@@ -101,7 +101,7 @@ async fn it_waits_for_its_port() {
     server.kill();
     let squatter = std::net::TcpListener::bind(server.addr()).unwrap();
     let early = tokio::time::timeout(Duration::from_millis(200), server.revive()).await;
-    assert!(early.is_err(), "somebody else listens there");
+    assert!(early.is_err(), "another process listens there");
     drop(squatter);
     server.revive().await;
     pings(server.url()).await;

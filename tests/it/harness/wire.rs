@@ -38,7 +38,7 @@ async fn says(from: &mut TcpStream, what: &str) {
 /// Exactly this comes next.
 async fn hears(to: &mut TcpStream, what: &str) {
     let mut heard = vec![0; what.len()];
-    timeout(SOON, to.read_exact(&mut heard)).await.expect("nothing comes").unwrap();
+    timeout(SOON, to.read_exact(&mut heard)).await.expect("no bytes arrive").unwrap();
     assert_eq!(String::from_utf8_lossy(&heard), what);
 }
 
@@ -79,7 +79,7 @@ async fn what_is_held_arrives_later_in_order() {
     let setup = setup().await;
     let (mut client, mut server) = setup.connect().await;
     setup.wire.hold();
-    says(&mut client, "a question").await;
+    says(&mut client, "a request").await;
     says(&mut server, "an answer").await;
     hears_nothing(&mut server).await;
     hears_nothing(&mut client).await;
@@ -87,7 +87,7 @@ async fn what_is_held_arrives_later_in_order() {
     drop(client);
     hears_nothing(&mut server).await;
     setup.wire.pass().await;
-    hears(&mut server, "a question, and the end").await;
+    hears(&mut server, "a request, and the end").await;
     hears_the_end(&mut server).await;
 }
 
@@ -96,8 +96,8 @@ async fn holding_replies_does_not_hold_requests() {
     let setup = setup().await;
     let (mut client, mut server) = setup.connect().await;
     setup.wire.hold_replies();
-    says(&mut client, "a question").await;
-    hears(&mut server, "a question").await;
+    says(&mut client, "a request").await;
+    hears(&mut server, "a request").await;
     says(&mut server, "an answer").await;
     hears_nothing(&mut client).await;
     setup.wire.pass().await;
@@ -109,8 +109,8 @@ async fn swallowed_replies_never_arrive_and_their_connection_is_of_no_use_afterw
     let setup = setup().await;
     let (mut client, mut server) = setup.connect().await;
     setup.wire.swallow_replies();
-    says(&mut client, "a question").await;
-    hears(&mut server, "a question").await;
+    says(&mut client, "a request").await;
+    hears(&mut server, "a request").await;
     says(&mut server, "an answer").await;
     hears_nothing(&mut client).await;
     setup.wire.pass().await;
@@ -153,8 +153,8 @@ async fn delayed_bytes_take_that_much_longer_each_way() {
     let (mut client, mut server) = setup.connect().await;
     setup.wire.delay(Duration::from_millis(40));
     let asked = Instant::now();
-    says(&mut client, "a question").await;
-    hears(&mut server, "a question").await;
+    says(&mut client, "a request").await;
+    hears(&mut server, "a request").await;
     says(&mut server, "an answer").await;
     hears(&mut client, "an answer").await;
     let took = asked.elapsed();

@@ -165,7 +165,7 @@ async fn a_waiter_outlives_a_restart_of_the_server() {
     });
     let line = "SELECT COUNT(*) FROM lockattr_line";
     let stands = async || server.query::<i64>("lockattr", line).await == [1];
-    eventually(LIMIT, "it stands in line", stands).await;
+    eventually(LIMIT, "queued", stands).await;
     // Gives the waiter the time to receive that reply.
     sleep(Duration::from_millis(500)).await;
     server.restart().await;

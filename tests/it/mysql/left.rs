@@ -18,7 +18,7 @@ async fn rows_of_killed_processes_are_swept() {
     waits.say("acquire a").await;
     let line =
         "SELECT COUNT(*) FROM lockattr_line WHERE IS_USED_LOCK(CONCAT('lockattr:', ear)) > 0";
-    eventually(LIMIT, "it stands in line", async || database.number(line).await == 1).await;
+    eventually(LIMIT, "queued", async || database.number(line).await == 1).await;
     node.kill();
     waits.kill();
     eventually(LIMIT, "it is gone", async || database.number(line).await == 0).await;

@@ -52,7 +52,7 @@ impl Subscriber for TakesLocks {
         if let Some(manager) = manager {
             let options = LockOptions::new().wait(Duration::ZERO);
             drop(manager.acquire("inside", options).now_or_never());
-            drop(manager.install_as("taken while an event was heard"));
+            drop(manager.install_as("acquired while an event was handled"));
         }
     }
 
@@ -61,7 +61,7 @@ impl Subscriber for TakesLocks {
     fn exit(&self, _: &Id) {}
 }
 
-#[distributed_lock(key = "job", manager = "a name that nobody installed")]
+#[distributed_lock(key = "job", manager = "a name without a manager")]
 async fn unmanaged() -> Result<(), Error> {
     Ok(())
 }

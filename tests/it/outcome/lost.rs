@@ -78,11 +78,11 @@ async fn a_body_that_still_runs_at_the_loss_is_treated_as_on_lost_says() {
         let started = Instant::now();
         let outcome = fixed_cancel(&manager, long(&ran, end)).await;
         assert!(is_lost(&outcome, LostReason::Expired), "{outcome:?}");
-        assert!(!ran.get() && started.elapsed() < SECOND, "told no later than the deadline");
+        assert!(!ran.get() && started.elapsed() < SECOND, "notified no later than the deadline");
 
         let outcome = fixed_error(&manager, long(&ran, end)).await;
         assert!(is_lost(&outcome, LostReason::Expired), "{outcome:?}");
-        assert!(ran.get(), "the body was to come to its end");
+        assert!(ran.get(), "the body must finish");
         assert!(events.is_empty(), "{:?}", events.all());
 
         let outcome = fixed_ignore(&manager, long(&ran, end)).await;
@@ -105,7 +105,7 @@ async fn a_body_that_exceeds_max_hold_is_treated_as_on_lost_says() {
 
         let outcome = capped_error(&manager, long(&ran, end)).await;
         assert!(is_lost(&outcome, LostReason::MaxHold), "{outcome:?}");
-        assert!(ran.get(), "the body was to come to its end");
+        assert!(ran.get(), "the body must finish");
         assert!(events.is_empty(), "{:?}", events.all());
 
         let outcome = capped_ignore(&manager, long(&ran, end)).await;

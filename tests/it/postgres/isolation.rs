@@ -45,7 +45,7 @@ async fn sessions_see_what_was_committed_while_they_waited_whatever_the_role_has
             meddler.batch_execute(&unlock).await.unwrap();
             released.await.unwrap().unwrap();
             let next = timeout(SOON, next).await;
-            let guard = next.unwrap_or_else(|_| panic!("{isolation}: nobody told it")).unwrap();
+            let guard = next.unwrap_or_else(|_| panic!("{isolation}: not notified")).unwrap();
             guard.release().await.unwrap();
             database.has_nothing_left().await;
         }
@@ -80,7 +80,7 @@ async fn one_is_inside_at_a_time_whatever_the_role_has_set() {
         });
         for worker in workers {
             let worked = timeout(4 * SOON, worker).await;
-            worked.unwrap_or_else(|_| panic!("{isolation}: one waits still")).unwrap();
+            worked.unwrap_or_else(|_| panic!("{isolation}: one still waits")).unwrap();
         }
         assert_eq!(counter.load(Ordering::SeqCst), 2 * ROUNDS, "{isolation}");
         database.has_nothing_left().await;

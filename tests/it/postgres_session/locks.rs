@@ -20,11 +20,11 @@ async fn any_client_can_acquire_the_same_lock_with_one_statement() {
     });
     client.query_one(lock, &[]).await.unwrap();
     let asked = manager.try_acquire("product:42", LockOptions::new()).await.unwrap();
-    assert!(asked.is_none(), "a lock of another program was taken");
+    assert!(asked.is_none(), "a lock of another program was acquired");
     client.query_one(unlock, &[]).await.unwrap();
     let guard = acquire(&manager, "product:42").await;
     let had: bool = client.query_one(try_lock, &[]).await.unwrap().get(0);
-    assert!(!had, "a lock of ours was taken");
+    assert!(!had, "a lock of ours was acquired");
     guard.release().await.unwrap();
     let had: bool = client.query_one(try_lock, &[]).await.unwrap().get(0);
     assert!(had);

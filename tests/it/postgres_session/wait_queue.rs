@@ -32,7 +32,7 @@ async fn a_process_that_does_not_know_whether_it_is_queued_leaves_the_queue() {
     assert!(matches!(asked, Err(Error::Store { .. } | Error::Contended { .. })), "{asked:?}");
     database.waiting(0).await;
     guard.release().await.unwrap();
-    assert!(is_free(&holder, "a").await, "granted to nobody");
+    assert!(is_free(&holder, "a").await, "granted to no caller");
     database.nobody_locks().await;
 }
 
@@ -66,7 +66,7 @@ async fn callers_with_a_short_timeout_get_a_connection_in_the_end() {
     wire.delay(Duration::from_millis(50));
     let began = Instant::now();
     let guard = loop {
-        assert!(began.elapsed() < SOON, "nobody gets a connection");
+        assert!(began.elapsed() < SOON, "no caller gets a connection");
         let asks = manager.acquire("a", LockOptions::new());
         if let Ok(asked) = timeout(Duration::from_millis(400), asks).await {
             break asked.unwrap();

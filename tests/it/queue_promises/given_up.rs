@@ -61,7 +61,7 @@ pub(super) async fn a_killed_holder_behind_a_waiter_that_gave_up_costs_one_ttl<T
     gives_up.abort();
     holder.release().await.unwrap();
     let answer = short.line().await;
-    assert!(answer.starts_with("held "), "the node said: {answer}");
+    assert!(answer.starts_with("held "), "the node replied: {answer}");
     short.kill();
     // First the killed holder's lease or session must end, then the grant or the entry of the
     // waiter that gave up.

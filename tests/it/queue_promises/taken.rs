@@ -36,11 +36,11 @@ async fn is_the_waiters<T: Topology>(
     let waiter = waits(&case, &next, case.key, LockOptions::new()).await;
     take_away(&held, &first).await;
     let since = Instant::now();
-    let guard = timeout(LIMIT, waiter).await.expect("a hang").unwrap().expect("nobody has it");
+    let guard = timeout(LIMIT, waiter).await.expect("a hang").unwrap().expect("the lock is free");
     assert!(since.elapsed() < SOON, "after {:?}", since.elapsed());
     let released = holder.release().await;
     assert!(matches!(released, Err(Error::Lost { .. })), "{released:?}");
-    guard.ensure_held().expect("the late release frees nobody");
+    guard.ensure_held().expect("the late release frees no lock");
     guard.release().await.unwrap();
     case.nothing_left().await;
 }

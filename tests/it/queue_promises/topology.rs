@@ -8,7 +8,7 @@ use tokio::sync::OnceCell;
 use crate::engine_faults;
 
 /// Servers that keep a wait queue.
-#[allow(async_fn_in_trait, reason = "one task asks")]
+#[allow(async_fn_in_trait, reason = "one task acquires")]
 pub(super) trait Topology: Engine {
     /// Returns the servers of the whole test program. Tests differ in their keys.
     async fn shared() -> &'static Self;

@@ -55,7 +55,7 @@ async fn not_there_at_start_up() {
     let manager = LockManager::builder().url(server.url_with(QUICK)).build().unwrap();
     refused_by_store(&manager, LockOptions::new().retry(2)).await;
     let waited = refused_by_store(&manager, LockOptions::new().wait(SECOND)).await;
-    assert!(waited >= SECOND, "patience covers outages too: {waited:?}");
+    assert!(waited >= SECOND, "the wait covers outages too: {waited:?}");
     server.revive().await;
     works_again(&manager).await;
     assert_nothing_left(&server).await;
@@ -304,7 +304,7 @@ async fn a_server_that_became_a_replica_is_left() {
     for _ in 0..2 {
         refused_by_store(&manager, LockOptions::new().retry(0)).await;
     }
-    assert_eq!(received().await, before + 1, "the second attempt took a new connection");
+    assert_eq!(received().await, before + 1, "the second attempt used a new connection");
     cli.query::<String>(&["REPLICAOF", "NO", "ONE"]).await;
     works_again(&manager).await;
 }
@@ -346,5 +346,8 @@ async fn an_outage_causes_no_storm_of_requests() {
     works_again(&manager).await;
     manager.shutdown().await;
     let scripts = cli.commandstats().await.get("evalsha").copied().unwrap_or_default();
-    assert!(scripts < 10, "{scripts} scripts for one lock: releases of what was never asked for");
+    assert!(
+        scripts < 10,
+        "{scripts} scripts for one lock: releases of requests that were never sent"
+    );
 }

@@ -38,7 +38,7 @@ async fn a_thousand_acquisitions_of_four_processes_across_a_flush_and_a_restart_
     server.cli().await.flushall().await;
     let second = tokens(&mut nodes, 100).await;
     server.restart().await;
-    assert!(server.cli().await.keys("*").await.is_empty(), "it saves nothing");
+    assert!(server.cli().await.keys("*").await.is_empty(), "the server saves no data");
     let third = tokens(&mut nodes, 50).await;
 
     let all: Vec<_> = first.iter().chain(&second).chain(&third).copied().collect();
@@ -97,7 +97,7 @@ async fn a_token_in_the_upper_half_of_the_range_of_a_double_is_issued_once() {
     assert_eq!(acquired, AcquireOutcome::Acquired { fencing, contended: true });
     let expected = subscriber.subscribe(last.token());
     store.release(&[ReleaseRequest::new(next)]).await.remove(0).unwrap();
-    let Notification::Granted(grant) = expected.next().await else { panic!("it is its turn") };
+    let Notification::Granted(grant) = expected.next().await else { panic!("granted") };
     assert_eq!(grant.fencing, FencingToken::from_counter(counter + 2));
     store.release(&[ReleaseRequest::new(last)]).await.remove(0).unwrap();
 

@@ -9,7 +9,7 @@ async fn said(node: &mut Node, last: &str) -> Vec<String> {
     let mut said = Vec::new();
     while said.last().is_none_or(|line: &String| !line.starts_with(last)) {
         let line = node.line_within(Duration::from_secs(20)).await;
-        said.push(line.unwrap_or_else(|| panic!("it ended or hangs after {said:#?}")));
+        said.push(line.unwrap_or_else(|| panic!("it exited or hangs after {said:#?}")));
     }
     said
 }
@@ -47,7 +47,7 @@ async fn a_forked_process_is_refused_and_releases_nothing_of_its_parent() {
     let halves = |value: &str| [value[..16].to_owned(), value[16..32].to_owned()];
     let same = halves(&parents).iter().any(|half| halves(&copys).contains(half));
     assert!(!same, "two processes with one chance: {parents}, {copys}");
-    assert!(cli.value("lock:held").await.is_some(), "the copy gave back what its parent holds");
+    assert!(cli.value("lock:held").await.is_some(), "the fork released what its parent holds");
     node.say("go on").await;
     assert_eq!(node.line().await, "parent released");
     cli.query::<i64>(&["DEL", "lock:parents", "lock:copys"]).await;

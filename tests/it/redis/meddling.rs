@@ -28,7 +28,7 @@ async fn works_again(manager: &LockManager) {
 /// Waits for the loss to be reported, and checks its reason: a renewal found out (`Taken`), or the
 /// deadline passed (`Expired`).
 async fn is_lost(guard: &LockGuard, expected: LostReason) {
-    timeout(LIMIT, guard.lost()).await.expect("the loss is told");
+    timeout(LIMIT, guard.lost()).await.expect("the loss is reported");
     let Err(Error::Lost { key, reason }) = guard.ensure_held() else { panic!("{guard:?}") };
     assert_eq!((key.as_str(), reason), (guard.key(), expected));
 }

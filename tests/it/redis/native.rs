@@ -25,7 +25,7 @@ struct Newer {
     command: &'static str,
 }
 
-#[expect(clippy::print_stderr, reason = "who runs the tests has to know what was left out")]
+#[expect(clippy::print_stderr, reason = "the log must say what was skipped")]
 fn newer() -> Vec<Newer> {
     let known = [("LOCKATTR_NEWEST_REDIS", "delex"), ("LOCKATTR_NEWEST_VALKEY", "delifeq")];
     let newer = known.into_iter().filter_map(|(variable, command)| {
@@ -123,7 +123,7 @@ async fn the_next_in_the_queue_gets_it_at_once_though_the_holder_missed_the_noti
         let held = acquire(&one).await;
         proxy.swallow_messages(1);
         let waiter = waits(&server, &other).await;
-        eventually(SOON, "it is told", async || proxy.seen("message") == 1).await;
+        eventually(SOON, "notified", async || proxy.seen("message") == 1).await;
         held.release().await.unwrap();
         // By the server's command, and then by the script.
         assert_eq!(proxy.seen("release"), 2);
@@ -144,7 +144,7 @@ async fn a_holder_that_was_notified_of_a_waiter_uses_the_script_at_once() {
             (connect(&server.url_through(&proxy)).await, connect(&server.url()).await);
         let held = acquire(&one).await;
         let waiter = waits(&server, &other).await;
-        eventually(SOON, "it is told", async || proxy.seen("message") == 1).await;
+        eventually(SOON, "notified", async || proxy.seen("message") == 1).await;
         held.release().await.unwrap();
         assert_eq!(proxy.seen("release"), 1);
         timeout(SOON, waiter).await.expect("granted at once").unwrap().release().await.unwrap();
@@ -157,7 +157,7 @@ async fn waits(server: &RedisServer, manager: &LockManager) -> tokio::task::Join
     let (manager, cli) = (manager.clone(), server.cli().await);
     let waiter = tokio::spawn(async move { acquire(&manager).await });
     let line = "lockattr:line-of:{lock:a}";
-    eventually(SOON, "it is in line", async || cli.pttl(line).await > 0).await;
+    eventually(SOON, "queued", async || cli.pttl(line).await > 0).await;
     waiter
 }
 
@@ -174,7 +174,7 @@ async fn the_next_in_the_queue_gets_it_though_the_holder_is_cut_off_while_it_han
         let held = acquire(&one).await;
         proxy.swallow_messages(1);
         let waiter = waits(&server, &other).await;
-        eventually(SOON, "it is told", async || proxy.seen("message") == 1).await;
+        eventually(SOON, "notified", async || proxy.seen("message") == 1).await;
         proxy.next("release", Fault::Delay(Duration::ZERO));
         proxy.next("release", Fault::CutBefore);
         assert!(matches!(held.release().await, Err(Error::Store { .. })));

@@ -94,12 +94,12 @@ async fn a_process_killed_while_it_waits_leaves_nothing() {
     let mut node = node!("lock", url = server.url_with("ttl=60s"));
     node.say("acquire a").await;
     let asked = async || cli.commandstats().await.get("evalsha").is_some_and(|calls| *calls > 2);
-    eventually(LIMIT, "it asks again and again", asked).await;
+    eventually(LIMIT, "it retries", asked).await;
     node.kill();
     cli.query::<i64>(&["DEL", "lock:a"]).await;
     let manager = LockManager::connect(&server.url()).await.unwrap();
     let guard = manager.try_acquire("a", LockOptions::new()).await.unwrap();
-    guard.expect("no connection hears its grant").release().await.unwrap();
+    guard.expect("no connection receives its grant").release().await.unwrap();
     assert_nothing_left(&server).await;
 }
 
@@ -168,10 +168,10 @@ async fn the_graceful_example_ends_well_when_it_is_interrupted() {
     }
     assert!(service.finish().await.success());
     let left = cli.keys("lock:*").await;
-    assert!(left.is_empty(), "left by a process that said goodbye: {left:?}");
+    assert!(left.is_empty(), "left by a process that exited in order: {left:?}");
     let count = |words: &str| said.iter().filter(|line| line.contains(words)).count();
     assert_eq!(count("shutting down: nothing more is granted"), 1, "{said:#?}");
     assert!(count("was lost: the lock manager is shutting down") >= 1, "{said:#?}");
-    assert_eq!(count("was not granted"), 3, "each worker was granted no more: {said:#?}");
+    assert_eq!(count("was not granted"), 3, "no worker was granted more: {said:#?}");
     assert_eq!((count("all released"), count("is free")), (1, 4), "{said:#?}");
 }

@@ -72,7 +72,7 @@ async fn outlived(
     };
     assert!(matches!(kept.extend(TTL).await, Err(Error::Store { .. })));
     assert!(matches!(let_go.release().await, Err(Error::Store { .. })));
-    timeout(LIMIT, short.lost()).await.expect("the loss is told");
+    timeout(LIMIT, short.lost()).await.expect("the loss is reported");
     let lost = short.ensure_held();
     assert!(matches!(lost, Err(Error::Lost { reason: LostReason::Expired, .. })), "{lost:?}");
     eventually(LIMIT, "a renewal is overdue", async || kept.remaining() < TTL / 2).await;

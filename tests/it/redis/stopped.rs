@@ -35,8 +35,8 @@ async fn no_line_of_an_annotated_body_runs_after_the_await_it_slept_in() {
     let successor = succeed(&server, "job").await;
     node.continue_signal();
     let answer = node.line().await;
-    assert!(answer.starts_with("ended the lease on `job` was lost"), "the body said: {answer}");
-    successor.release().await.expect("it was never anybody else's meanwhile");
+    assert!(answer.starts_with("ended the lease on `job` was lost"), "the body replied: {answer}");
+    successor.release().await.expect("another process held it meanwhile");
     assert!(node.finish().await.success());
     assert_nothing_left(&server).await;
 }
@@ -51,7 +51,7 @@ async fn a_body_that_continues_and_checks_its_lease_before_it_writes_is_refused(
     let successor = succeed(&server, "job").await;
     node.continue_signal();
     let answer = node.line().await;
-    assert!(answer.starts_with("ended the lease on `job` was lost"), "the body said: {answer}");
+    assert!(answer.starts_with("ended the lease on `job` was lost"), "the body replied: {answer}");
     successor.release().await.expect("the late release did no harm");
     assert!(node.finish().await.success());
     assert_nothing_left(&server).await;

@@ -27,7 +27,7 @@ async fn ten_thousand_held_locks_are_listed_in_a_hundred_requests() {
     cli.query::<()>(&["EVAL", take, "0", &value]).await;
     // As a program that does not know lockattr.
     cli.query::<()>(&["SET", "lock:foreign", "mine", "NX", "PX", "60000"]).await;
-    cli.query::<()>(&["SET", "lock:for ever", "mine", "NX"]).await;
+    cli.query::<()>(&["SET", "lock:forever", "mine", "NX"]).await;
     let manager = LockManager::connect(server.url()).await.unwrap();
     let guard = manager.acquire("ours", lease()).await.unwrap();
 
@@ -36,7 +36,7 @@ async fn ten_thousand_held_locks_are_listed_in_a_hundred_requests() {
     assert_eq!(held.len(), 10_003);
     assert!(held.is_sorted_by_key(|held| &held.key));
     let find = |key: &str| held.iter().find(|held| held.key == key).expect("it is listed");
-    let (foreign, for_ever) = (&find("foreign").holder, &find("for ever").holder);
+    let (foreign, for_ever) = (&find("foreign").holder, &find("forever").holder);
     assert!(foreign.service.is_none() && foreign.process.is_none());
     assert!(foreign.remaining.is_some_and(|left| left <= MINUTE));
     assert_eq!(for_ever.remaining, None);
@@ -63,7 +63,7 @@ async fn without_a_prefix_only_keys_that_can_be_locks_are_listed() {
     let (here, there) = (here.unwrap(), there.unwrap());
     let guard = here.acquire("a", lease()).await.unwrap();
     let waiting = tokio::spawn(async move { there.acquire("a", lease()).await });
-    lockattr_tests::eventually(MINUTE, "it stands in line", async || {
+    lockattr_tests::eventually(MINUTE, "queued", async || {
         here.held_locks().await.unwrap()[0].waiting == 1
     })
     .await;

@@ -67,12 +67,12 @@ async fn a_lock_is_acquired_renewed_handed_off_and_released_over_tls() {
         async move { other.acquire("a", LockOptions::new()).await }
     });
     let line = "lockattr:line-of:{lock:a}";
-    eventually(SOON, "it is in line", async || cli.pttl(line).await > 0).await;
+    eventually(SOON, "queued", async || cli.pttl(line).await > 0).await;
     let fenced = guard.fencing_token();
     guard.release().await.unwrap();
-    let granted = timeout(SOON, waiter).await.expect("told at once").unwrap().unwrap();
+    let granted = timeout(SOON, waiter).await.expect("notified at once").unwrap().unwrap();
     assert!(granted.fencing_token() > fenced);
-    assert_eq!(cli.client_count().await, before + 2, "messages come on the same connection");
+    assert_eq!(cli.client_count().await, before + 2, "notifications arrive on the same connection");
     granted.release().await.unwrap();
 
     let shared = LockOptions::new().mode(Mode::Shared);

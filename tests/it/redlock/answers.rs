@@ -29,7 +29,7 @@ async fn all_nodes_are_sent_the_request_even_if_a_majority_replies_at_once() {
     }
     guard.release().await.unwrap();
     for node in &scene.nodes {
-        assert!(node.holder("stock").await.is_none(), "it stayed behind");
+        assert!(node.holder("stock").await.is_none(), "it was left behind");
     }
 }
 
@@ -68,7 +68,7 @@ async fn three_of_five_that_are_down_are_an_outage_and_no_body_runs() {
     // What the two reachable nodes granted is released.
     tokio::time::sleep(Duration::from_millis(1)).await;
     for node in &scene.nodes[3..] {
-        assert!(node.holder("stock").await.is_none(), "it stayed behind");
+        assert!(node.holder("stock").await.is_none(), "it was left behind");
     }
 }
 
@@ -111,10 +111,10 @@ async fn nodes_that_granted_a_refused_claim_are_released() {
     let answer = store.acquire(&AcquireRequest::new(claim("late"), TTL)).await.unwrap();
     assert!(matches!(answer, AcquireOutcome::Held { .. }), "{answer:?}");
     for node in &scene.nodes[3..] {
-        assert!(node.holder("stock").await.is_none(), "it stayed behind");
+        assert!(node.holder("stock").await.is_none(), "it was left behind");
     }
     for node in &scene.nodes[..3] {
-        assert!(node.holder("stock").await.is_some(), "it was not the late one's");
+        assert!(node.holder("stock").await.is_some(), "the late claim released it");
     }
 }
 
@@ -129,7 +129,7 @@ async fn nodes_that_granted_a_refused_claim_without_an_answer_are_released() {
     let answer = scene.store().acquire(&AcquireRequest::new(claim("late"), TTL)).await.unwrap();
     assert!(matches!(answer, AcquireOutcome::Held { .. }), "{answer:?}");
     tokio::time::sleep(Duration::from_millis(1)).await;
-    assert!(scene.nodes[2].holder("stock").await.is_none(), "it stayed behind");
+    assert!(scene.nodes[2].holder("stock").await.is_none(), "it was left behind");
 }
 
 /// A majority of the *configured* nodes, not of those that answer.
@@ -168,7 +168,7 @@ async fn a_release_needs_a_majority_and_is_sent_to_all() {
     let released = store.release(&[ReleaseRequest::new(claim.clone())]).await.remove(0);
     assert_eq!(released.unwrap(), ReleaseOutcome::Released);
     for node in &scene.nodes {
-        assert!(node.holder("stock").await.is_none(), "it stayed behind");
+        assert!(node.holder("stock").await.is_none(), "it was left behind");
     }
     let again = store.release(&[ReleaseRequest::new(claim)]).await.remove(0);
     assert_eq!(again.unwrap(), ReleaseOutcome::NotHeld);
@@ -193,7 +193,7 @@ async fn batches_are_counted_claim_by_claim() {
     scene.nodes[0].renewals(&[Fate::Refused]);
     let answers = store.renew(&renewals).await;
     assert!(matches!(answers[0], Ok(RenewOutcome::Renewed)));
-    assert!(answers[1].is_err(), "one of two that are left says so");
+    assert!(answers[1].is_err(), "one of the two left reports it");
     assert!(matches!(answers[2], Ok(RenewOutcome::NotHeld)));
 }
 

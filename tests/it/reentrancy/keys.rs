@@ -60,7 +60,7 @@ async fn a_body_has_lost_all_with_a_key_that_was_entered_again() {
     };
     let (cancelled, thief) = tokio::join!(both, thief);
     assert_eq!(lost_key(cancelled), "a");
-    assert!(locks.holder("b").is_none(), "the other is given back");
+    assert!(locks.holder("b").is_none(), "the other is released");
     thief.release();
     assert_eq!(lost_key(a.release().await), "a");
     locks.assert_nothing_left().await;

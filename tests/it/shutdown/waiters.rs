@@ -34,7 +34,7 @@ async fn a_waiter_in_its_pause_is_refused_at_once() {
         let error = waiter.await.unwrap().unwrap_err();
         assert!(matches!(error, Error::ShutDown { ref key } if key == "job"), "{error:?}");
         let waited = started.elapsed();
-        assert!(waited < SECOND, "told only after {waited:?}");
+        assert!(waited < SECOND, "notified only after {waited:?}");
     }
     shutdown.await.unwrap();
     assert_eq!(manager.holder("job").await.unwrap(), None);
@@ -53,7 +53,7 @@ async fn a_waiter_whose_store_does_not_answer_is_refused_at_once() {
     let error = waiter.await.unwrap().unwrap_err();
     assert!(matches!(error, Error::ShutDown { ref key } if key == "job"), "{error:?}");
     let waited = started.elapsed();
-    assert!(waited < SECOND, "told only after {waited:?}");
+    assert!(waited < SECOND, "notified only after {waited:?}");
     sleep(SECOND).await;
     assert_eq!(manager.holder("job").await.unwrap(), None);
 }
@@ -73,7 +73,7 @@ async fn a_grant_that_arrives_with_the_shutdown_is_released() {
     assert!(poll_immediate(late.as_mut()).await.is_none(), "granted without an answer");
     sleep(2 * SECOND).await;
     let mut shutdown = pin!(manager.shutdown());
-    assert!(poll_immediate(shutdown.as_mut()).await.is_none(), "a grant is still under way");
+    assert!(poll_immediate(shutdown.as_mut()).await.is_none(), "a grant is still pending");
     let error = late.await.unwrap_err();
     assert!(matches!(error, Error::ShutDown { ref key } if key == "late"), "{error:?}");
     drop(other);

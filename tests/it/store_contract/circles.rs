@@ -56,7 +56,7 @@ pub(super) async fn a_deadlock_of_two_processes_is_broken_and_named(store: AnySt
     let (error, [asked, holds], other) = match timeout(SOON, both).await.expect("it is broken") {
         (Err(error), Ok(())) => (error, ["b", "a"], "there"),
         (Ok(()), Err(error)) => (error, ["a", "b"], "here"),
-        both => panic!("one of them gives way, and the other has it: {both:?}"),
+        both => panic!("one of them fails, and the other acquires: {both:?}"),
     };
     let said = error.to_string();
     let Error::Deadlock { key, circle, holds: held } = error else { panic!("{error:?}") };
@@ -83,7 +83,7 @@ pub(super) async fn a_note_of_a_dead_process_is_ignored(store: AnyStore) {
     let inner = outer.scope(here.acquire("b", PATIENT));
     // Unless the machine is slow, the waiter has read the note three times by then.
     let early = timeout(Duration::from_secs(2), inner).await;
-    assert!(early.is_err(), "somebody works on it: {:?}", early.map(drop));
+    assert!(early.is_err(), "its holder works: {:?}", early.map(drop));
     works.release().await.expect("held");
     let inner = outer.scope(here.acquire("b", PATIENT)).await.expect("free");
     inner.release().await.expect("held");

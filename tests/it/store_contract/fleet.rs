@@ -337,7 +337,7 @@ impl Waiter {
     pub(super) async fn stands(&self) -> Duration {
         match self.store.acquire(&self.waits()).await {
             Ok(AcquireOutcome::Held { queued: Some(again), .. }) => again,
-            other => panic!("{:?} does not stand in line: {other:?}", self.claim),
+            other => panic!("{:?} is not queued: {other:?}", self.claim),
         }
     }
 
@@ -346,7 +346,7 @@ impl Waiter {
         match self.store.acquire(&self.asks(Waiting::Not)).await.unwrap() {
             AcquireOutcome::Acquired { .. } => true,
             AcquireOutcome::Held { queued, .. } => {
-                assert_eq!(queued, None, "in line without having asked for it");
+                assert_eq!(queued, None, "queued without having requested it");
                 false
             }
         }
@@ -376,23 +376,23 @@ impl Waiter {
             }
         };
         let granted = timeout(TTL / 2, granted).await;
-        let grant = granted.unwrap_or_else(|_| panic!("{:?} was not told", self.claim));
-        assert!(grant.since <= Instant::now(), "the lease began when it was told, or earlier");
-        assert!(self.holds().await, "told, but not so");
+        let grant = granted.unwrap_or_else(|_| panic!("{:?} was not notified", self.claim));
+        assert!(grant.since <= Instant::now(), "the lease began at the notification or earlier");
+        assert!(self.holds().await, "notified, but not of a grant");
         grant
     }
 
     /// Waits for the grant without asking again.
     pub(super) async fn is_granted(&self) -> Grant {
-        match timeout(TTL / 2, self.expected.next()).await.expect("it is told") {
+        match timeout(TTL / 2, self.expected.next()).await.expect("notified") {
             Notification::Granted(grant) => grant,
-            Notification::AskAgain(_) => panic!("not granted, but told to ask"),
+            Notification::AskAgain(_) => panic!("not granted, but notified to retry"),
         }
     }
 
     /// Waits for the notification that says when to ask again.
     pub(super) async fn told_when_to_ask_again(&self) -> Instant {
-        match timeout(TTL / 2, self.expected.next()).await.expect("it is told") {
+        match timeout(TTL / 2, self.expected.next()).await.expect("notified") {
             Notification::AskAgain(at) => at,
             other @ Notification::Granted(_) => panic!("granted: {other:?}"),
         }

@@ -24,7 +24,7 @@ pub(super) async fn several_keys_are_acquired_together_or_not_at_all(store: AnyS
     b.gets().await;
     assert!(!all.asks_once().await);
     for free in ["a", "c"] {
-        assert_eq!(store.holder(&key(free)).await.unwrap(), None, "{free} was taken");
+        assert_eq!(store.holder(&key(free)).await.unwrap(), None, "{free} was locked");
     }
     b.releases().await;
     assert!(all.asks_once().await);
@@ -51,7 +51,7 @@ pub(super) async fn several_keys_are_renewed_and_released_as_one(store: AnyStore
     }
     assert!(all.releases_after(TTL / 2).await);
     for held in ["a", "b"] {
-        let holder = store.holder(&key(held)).await.unwrap().expect("taken still");
+        let holder = store.holder(&key(held)).await.unwrap().expect("still locked");
         assert!(holder.remaining.is_some_and(|left| left <= TTL / 2), "{held}");
     }
     all.releases().await;
@@ -123,7 +123,7 @@ pub(super) async fn a_claim_for_several_keys_is_not_overtaken_forever(store: Any
     holds_a.releases().await;
     assert!(!single.holds().await && !both.holds().await);
     assert!(!hasty.asks_once().await);
-    assert_eq!(store.holder(&key("a")).await.unwrap(), None, "it is kept free");
+    assert_eq!(store.holder(&key("a")).await.unwrap(), None, "it stays reserved");
     holds_b.releases().await;
     both.granted().await;
     assert!(!single.holds().await);

@@ -22,7 +22,7 @@ pub(super) async fn a_notified_claim_acquires_the_lock(store: AnyStore) {
     assert!(holder.releases().await);
     assert!(waiter.told_when_to_ask_again().await <= Instant::now());
     assert_eq!(store.holder(waiter.claim.key()).await.unwrap(), None, "it was not granted");
-    assert!(!waiter.gets().await.1, "nobody else waits");
+    assert!(!waiter.gets().await.1, "no other claim waits");
     assert!(waiter.releases().await);
 }
 
@@ -35,8 +35,8 @@ pub(super) async fn a_notified_claim_acquires_the_free_lock_past_other_waiters(s
     second.stands().await;
     holder.releases().await;
     first.told_when_to_ask_again().await;
-    assert!(!second.holds().await, "it is the first one's turn");
-    assert!(first.gets().await.1, "the second stands in line");
+    assert!(!second.holds().await, "it is the turn of the first");
+    assert!(first.gets().await.1, "the second is queued");
     first.releases().await;
     second.granted().await;
     second.releases().await;
@@ -80,9 +80,9 @@ pub(super) async fn a_claim_that_acquires_before_its_notification_has_left_the_q
     holder.gets().await;
     waiter.stands().await;
     tokio::time::sleep(2 * MEANWHILE).await;
-    assert!(!waiter.gets().await.1, "nobody else waits");
+    assert!(!waiter.gets().await.1, "no other claim waits");
     waiter.releases().await;
-    assert!(!manager.wants("early").gets().await.1, "its place stayed behind");
+    assert!(!manager.wants("early").gets().await.1, "its queue entry was left behind");
 }
 
 pub(super) async fn one_claim_at_a_time_is_notified(store: AnyStore) {
@@ -95,7 +95,7 @@ pub(super) async fn one_claim_at_a_time_is_notified(store: AnyStore) {
     holder.releases().await;
     first.told_when_to_ask_again().await;
     let second_is_told = second.told_when_to_ask_again();
-    assert!(timeout(SHORT, second_is_told).await.is_err(), "both were told");
+    assert!(timeout(SHORT, second_is_told).await.is_err(), "both were notified");
     // When the first waiter gives up, the next one is notified.
     first.releases().await;
     second.told_when_to_ask_again().await;
@@ -111,12 +111,12 @@ pub(super) async fn a_quiet_release_notifies_no_claim_and_keeps_the_place(store:
     let quietly = [ReleaseRequest::new(holder.claim.clone()).without_notification()];
     store.release(&quietly).await.remove(0).unwrap();
     let is_told = waiter.told_when_to_ask_again();
-    assert!(timeout(SHORT, is_told).await.is_err(), "it was told");
+    assert!(timeout(SHORT, is_told).await.is_err(), "it was notified");
     assert_eq!(store.holder(holder.claim.key()).await.unwrap(), None);
 
     // The next caller finds the lock free, but the queued waiter comes first.
     let other = manager.wants("quiet");
-    assert!(!other.asks_once().await, "it overtook the line");
+    assert!(!other.asks_once().await, "it overtook the queue");
     waiter.told_when_to_ask_again().await;
 
     // A queued waiter that releases without notification stays queued.
@@ -168,6 +168,6 @@ pub(super) async fn a_renewal_writes_a_token_back_where_the_lock_is_held(store: 
     assert_eq!(answers, [RenewOutcome::Renewed, RenewOutcome::NotHeld]);
     release(&store, &held).await;
     let next = acquired(&store, &claim("back"), TTL).await;
-    assert!(next > much, "the number was not written back");
-    assert!(next < more, "a number was written back by one who does not hold the lock");
+    assert!(next > much, "the token was not written back");
+    assert!(next < more, "a claim that does not hold the lock wrote a token back");
 }

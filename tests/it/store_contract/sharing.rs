@@ -61,7 +61,7 @@ pub(super) async fn permits_are_counted(store: AnyStore) {
     two.gets().await;
     assert!(one.asks_once().await, "it has one already");
     assert!(!three.asks_once().await);
-    assert!(more.asks_once().await, "by its own count there is one left");
+    assert!(more.asks_once().await, "by its own count one is left");
     more.releases().await;
     three.stands().await;
     four.stands().await;

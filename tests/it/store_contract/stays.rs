@@ -20,7 +20,7 @@ pub(super) async fn a_lock_that_stays_locked_expires(store: AnyStore) {
     assert!(!hasty.asks_once().await);
     // The head of the queue learns it with its next request at the latest.
     let again = second.stands().await;
-    assert!(again <= AFTER + Duration::from_millis(2), "it is to look again after {again:?}");
+    assert!(again <= AFTER + Duration::from_millis(2), "it is to ask again after {again:?}");
     // The waiter is granted the lock when it or another caller asks next.
     eventually(TTL, "it ends", async || second.asks_once().await).await;
     // Stores may round to whole milliseconds.
@@ -35,7 +35,7 @@ pub(super) async fn a_lock_may_stay_locked_for_longer_than_its_lease(store: AnyS
     let first = manager.wants("longer");
     first.gets().await;
     assert!(first.releases_after(LONGER).await);
-    let holder = store.holder(first.claim.key()).await.unwrap().expect("taken still");
+    let holder = store.holder(first.claim.key()).await.unwrap().expect("still locked");
     assert!(holder.remaining.is_some_and(|left| left > TTL && left <= LONGER));
 }
 

@@ -42,7 +42,7 @@ pub(super) async fn held_locks_are_listed_and_nothing_else(store: AnyStore) {
     assert_eq!(a.holder.function.as_deref(), Some("suite::test"));
     assert!(a.holder.since.is_some());
     assert!(a.holder.remaining.is_some_and(|left| left <= TTL && left > TTL / 2));
-    assert!(a.fencing_token.is_none_or(|token| token == fencing), "another's number");
+    assert!(a.fencing_token.is_none_or(|token| token == fencing), "another token");
     assert!(held[1..].iter().all(|held| held.waiting == 0 && held.holders == 1));
 
     // A prefix is matched literally, and the rest of the name is the key.
@@ -110,9 +110,9 @@ pub(super) async fn a_force_released_lock_goes_to_the_next_in_the_queue(store: A
     second.stands().await;
     assert!(store.force_release(&key("evicted")).await.unwrap());
     let grant = first.granted().await;
-    assert!(grant.fencing > fencing, "the next one has a greater number");
-    assert!(!holder.holds().await, "it is told so");
-    assert!(!holder.releases().await, "what it had is not its own to give back");
+    assert!(grant.fencing > fencing, "the next holder has a greater token");
+    assert!(!holder.holds().await, "it is notified");
+    assert!(!holder.releases().await, "it cannot release what it lost");
     assert!(first.holds().await && !second.holds().await);
     assert!(first.releases().await);
     second.granted().await;
@@ -157,9 +157,9 @@ pub(super) async fn a_claim_for_several_keys_loses_all_with_one(store: AnyStore)
     x.stands().await;
     assert!(store.force_release(&key("x")).await.unwrap());
     x.granted().await;
-    assert!(!both.holds().await, "it is told so");
+    assert!(!both.holds().await, "it is notified");
     both.releases().await;
-    assert!(x.holds().await, "what went to another is that one's");
+    assert!(x.holds().await, "what went to another stays with it");
     let is_free = async || y.asks_once().await;
     eventually(TTL, "the other is free too", is_free).await;
     x.releases().await;
@@ -175,7 +175,7 @@ pub(super) async fn a_claim_that_waits_for_several_keys_holds_none(store: AnySto
     let held = listed(&store).await;
     assert_eq!(keys(&held), ["taken"]);
     assert_eq!(held[0].waiting, 1);
-    assert!(!store.force_release(&key("first")).await.unwrap(), "nobody has it");
+    assert!(!store.force_release(&key("first")).await.unwrap(), "the lock is free");
     assert!(store.force_release(&key("taken")).await.unwrap());
     both.granted().await;
     assert_eq!(keys(&listed(&store).await), ["first", "taken"]);

@@ -9,7 +9,7 @@ use super::{AnyStore, MEANWHILE, TTL};
 pub(super) async fn queued_claims_are_granted_in_the_order_of_their_arrival(store: AnyStore) {
     let first = Manager::on(&store);
     let first = first.wants("order");
-    assert!(!first.gets().await.1, "nobody waits");
+    assert!(!first.gets().await.1, "no claim waits");
     let managers: Vec<_> = (0..5).map(|_| Manager::on(&store)).collect();
     // Two claims of one manager are two waiters.
     let waiters: Vec<_> = managers.iter().chain(&managers).map(|it| it.wants("order")).collect();
@@ -68,8 +68,8 @@ pub(super) async fn a_claim_that_is_released_leaves_the_queue(store: AnyStore) {
     first.gets().await;
     second.stands().await;
     third.stands().await;
-    assert!(!second.releases().await, "it had nothing");
-    assert!(first.holds().await, "and took nothing along");
+    assert!(!second.releases().await, "it held nothing");
+    assert!(first.holds().await, "and released nothing");
     first.releases().await;
     third.granted().await;
     assert!(!second.holds().await);
@@ -86,7 +86,7 @@ pub(super) async fn a_caller_that_asks_only_once_does_not_overtake_the_queue(sto
     let [first, second, hasty] = [(); 3].map(|()| manager.wants("hasty"));
     let first = first.for_so_long(MEANWHILE);
     first.gets().await;
-    assert!(second.stands().await <= MEANWHILE * 2, "it may ask again when that lease is over");
+    assert!(second.stands().await <= MEANWHILE * 2, "it may ask again when that lease has ended");
     // The lock is free, or the next waiter already holds it with a longer lease.
     let over = async || {
         let holder = store.holder(first.claim.key()).await.unwrap();
@@ -106,7 +106,7 @@ pub(super) async fn a_holder_learns_that_others_wait(store: AnyStore) {
     first.gets().await;
     other.wants("wanted").stands().await;
     let told = async || holder.contended().contains(&key("wanted").name().to_owned());
-    eventually(TTL, "the holder is told", told).await;
+    eventually(TTL, "the holder is notified", told).await;
     assert!(other.contended().is_empty());
 }
 

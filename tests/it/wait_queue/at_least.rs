@@ -21,7 +21,7 @@ async fn stays_taken_until(manager: &LockManager, until: Instant) {
     sleep_until(until - MS).await;
     assert!(manager.holder("a").await.unwrap().is_some(), "free too early");
     sleep_until(until + MS).await;
-    assert_eq!(manager.holder("a").await.unwrap(), None, "taken for too long");
+    assert_eq!(manager.holder("a").await.unwrap(), None, "locked for too long");
 }
 
 /// Red without: `ReleaseRequest::after` in `HeldLease::releasing`.
@@ -62,7 +62,7 @@ async fn it_stays_locked_after_a_short_body_however_that_ends() {
         let nobody = manager.try_acquire("a", LockOptions::new()).await.unwrap();
         assert!(nobody.is_none(), "{how}: granted");
         stays_taken_until(&manager, began + LEAST).await;
-        assert!(store.calls().renewals.is_empty(), "nobody holds it");
+        assert!(store.calls().renewals.is_empty(), "the lock is free");
     }
 }
 
@@ -225,7 +225,7 @@ async fn a_caller_that_is_handed_the_lock_and_never_begins_ignores_hold_at_least
         settle().await;
         assert_eq!(ran.load(Ordering::SeqCst), 0);
         let holder = manager.holder("a").await.unwrap();
-        assert_eq!(holder, None, "taken for an hour by a job that never ran; by hand: {by_hand}");
+        assert_eq!(holder, None, "locked for an hour by a job that never ran; by hand: {by_hand}");
     }
 }
 
@@ -239,5 +239,5 @@ async fn no_hold_at_least_is_so_long_that_it_would_be_ignored() {
     }
     let year = LockOptions::new().hold_at_least(Duration::from_secs(366 * 24 * 3600));
     manager.acquire("a", year).await.unwrap().release().await.unwrap();
-    assert!(manager.holder("a").await.unwrap().is_some(), "it stays taken");
+    assert!(manager.holder("a").await.unwrap().is_some(), "it stays locked");
 }

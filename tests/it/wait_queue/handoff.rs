@@ -171,7 +171,7 @@ async fn a_caller_that_is_handed_the_lock_has_its_own_max_hold() {
     held.release().await.unwrap();
     let (capped, since) = capped.await.unwrap();
     let capped = capped.unwrap();
-    timeout(60 * SECOND, capped.lost()).await.expect("it goes on");
+    timeout(60 * SECOND, capped.lost()).await.expect("it continues");
     let lasted = since.elapsed();
     assert!(lasted > 9 * SECOND && lasted <= 10 * SECOND, "{lasted:?}");
     drop(capped);

@@ -141,7 +141,7 @@ async fn keys_that_the_chain_holds_already_are_entered_again() {
     }
     both.release().await.unwrap();
     assert_eq!(manager.holder("b").await.unwrap(), None);
-    assert!(manager.holder("a").await.unwrap().is_some(), "the outer hold goes on");
+    assert!(manager.holder("a").await.unwrap().is_some(), "the outer hold continues");
     drop(outer.scope(manager.try_acquire("a", once)).await.unwrap().expect("the turn is free"));
     assert_eq!(store.calls().acquires, 2);
 
@@ -186,7 +186,7 @@ async fn the_loss_of_one_key_is_the_loss_of_all() {
         let options = LockOptions::new().ttl(3 * SECOND);
         let guard = manager.acquire_all(keys, options).await.unwrap();
         cli.query::<i64>(&["DEL", &format!("lock:{lost}")]).await;
-        timeout(20 * SECOND, guard.lost()).await.expect("it is told");
+        timeout(20 * SECOND, guard.lost()).await.expect("notified");
         let error = guard.release().await.unwrap_err();
         let Error::Lost { key, reason } = &error else { panic!("{error:?}") };
         assert_eq!((key.as_str(), *reason), ("a, b, c", LostReason::Taken));

@@ -33,7 +33,13 @@ async fn the_next_call_sends_no_request_to_the_store() {
         let token = used(&manager).await;
         assert!(token > last);
         last = token;
-        drop(manager.try_acquire("a", LockOptions::new()).await.unwrap().expect("kept for us"));
+        drop(
+            manager
+                .try_acquire("a", LockOptions::new())
+                .await
+                .unwrap()
+                .expect("cached by this manager"),
+        );
     }
     let calls = store.calls();
     assert_eq!((calls.acquires, calls.releases.len()), (1, 0));
@@ -224,13 +230,13 @@ async fn a_caller_that_needs_another_lease_is_not_blocked_by_a_lock_that_lingers
         let manager = lingering(&store, 3600 * SECOND);
         used(&manager).await;
         let guard = manager.try_acquire("a", wish.clone()).await.unwrap();
-        guard.unwrap_or_else(|| panic!("kept out: {wish:?}")).release().await.unwrap();
+        guard.unwrap_or_else(|| panic!("cannot acquire: {wish:?}")).release().await.unwrap();
     }
     let store = Scripted::new();
     let manager = lingering(&store, 3600 * SECOND);
     used(&manager).await;
     let once = LockOptions::new().retry(0);
-    manager.acquire_all(["b", "a"], once).await.expect("kept out").release().await.unwrap();
+    manager.acquire_all(["b", "a"], once).await.expect("cannot acquire").release().await.unwrap();
 }
 
 /// Red without: releasing a cached lock that does not fit, before the store is asked.
@@ -241,7 +247,7 @@ async fn thousands_of_calls_in_a_row_each_get_in_at_once() {
     let mut last = 0;
     for n in 0..2_100 {
         let guard = manager.try_acquire("a", LockOptions::new()).await.unwrap();
-        let guard = guard.unwrap_or_else(|| panic!("the {n}th is kept out"));
+        let guard = guard.unwrap_or_else(|| panic!("the {n}th cannot acquire"));
         assert!(guard.fencing_token().get() > last);
         last = guard.fencing_token().get();
         guard.release().await.unwrap();

@@ -136,7 +136,7 @@ fn waiters_on_another_runtime_are_handed_the_lock_of_one_that_ends() {
     let standing = |count| {
         let (started, stays) = (&started, &stays);
         let all = async move || started.load(std::sync::atomic::Ordering::SeqCst) == count;
-        stays.block_on(eventually(20 * SECOND, "in line", all));
+        stays.block_on(eventually(20 * SECOND, "queued", all));
     };
     let _gone = ask(&ends);
     standing(1);
@@ -144,7 +144,7 @@ fn waiters_on_another_runtime_are_handed_the_lock_of_one_that_ends() {
     standing(2);
     drop(ends);
     stays.block_on(async {
-        let guard = tokio::time::timeout(20 * SECOND, next).await.expect("it is told");
+        let guard = tokio::time::timeout(20 * SECOND, next).await.expect("notified");
         guard.unwrap().unwrap().release().await.unwrap();
         assert_eq!(manager.holder("a").await.unwrap(), None);
     });

@@ -124,7 +124,7 @@ async fn a_limited_number_passes_the_head_and_then_one_lease_goes_to_the_store()
         let mut past_the_head = Vec::new();
         settle().await;
         while !other.is_finished() {
-            let at = waiters.iter().position(Asking::is_finished).expect("somebody is next");
+            let at = waiters.iter().position(Asking::is_finished).expect("one of them is next");
             got(waiters.remove(at)).await.0.release().await.unwrap();
             past_the_head.push(at > 0);
             settle().await;
@@ -136,7 +136,7 @@ async fn a_limited_number_passes_the_head_and_then_one_lease_goes_to_the_store()
         got(other).await.0.release().await.unwrap();
         while !waiters.is_empty() {
             settle().await;
-            let at = waiters.iter().position(Asking::is_finished).expect("somebody is next");
+            let at = waiters.iter().position(Asking::is_finished).expect("one of them is next");
             drop(got(waiters.remove(at)).await);
         }
         settle().await;
@@ -211,7 +211,7 @@ async fn callers_that_give_up_keep_no_other_process_out() {
         });
         sleep(SECOND).await;
         let turn = timeout(2 * SECOND, there.acquire("a", permits(2))).await;
-        drop(turn.expect("its turn does not come").unwrap());
+        drop(turn.expect("it is never granted").unwrap());
         load.abort();
         settle().await;
     }
@@ -236,7 +236,7 @@ async fn a_claim_for_two_keys_is_not_handed_a_permit_of_one_key_that_looks_like_
     assert!(!both.is_finished());
     other.ensure_held().unwrap();
     drop(other);
-    drop(timeout(SECOND, both).await.expect("its turn does not come").unwrap());
+    drop(timeout(SECOND, both).await.expect("it is never granted").unwrap());
 }
 
 #[tokio::test(start_paused = true)]
@@ -302,7 +302,7 @@ async fn a_permit_that_is_not_picked_up_goes_to_the_next_waiter() {
     assert!(poll!(&mut frozen).is_pending());
     one.release().await.unwrap();
     assert!(!head.is_finished());
-    let head = timeout(TTL, got(head)).await.expect("it is kept for one that nobody polls").0;
+    let head = timeout(TTL, got(head)).await.expect("it is held for a future that is not polled").0;
     drop((head, two));
     drop(frozen.await.unwrap());
     settle().await;
@@ -339,8 +339,8 @@ async fn a_permit_that_is_lost_or_shut_down_is_not_handed_off() {
     let ([one, two], head) = both(&manager).await;
     let next = asks(&manager, permits(2)).await;
     store.restart();
-    timeout(TTL, two.lost()).await.expect("told by the next renewal");
-    timeout(TTL, one.lost()).await.expect("told by the next renewal");
+    timeout(TTL, two.lost()).await.expect("notified by the next renewal");
+    timeout(TTL, one.lost()).await.expect("notified by the next renewal");
     assert!(matches!(two.release().await, Err(Error::Lost { .. })));
     let head = got(head).await.0;
     let next = got(next).await.0;
@@ -382,7 +382,7 @@ async fn over_redis_most_permits_cost_one_plain_command() {
     }
     sleep(20 * MS).await;
     let turn = timeout(5 * SECOND, there.acquire("a", LockOptions::new().permits(4)));
-    turn.await.expect("its turn comes").unwrap().release().await.unwrap();
+    turn.await.expect("granted").unwrap().release().await.unwrap();
     tasks.join_all().await;
     let scripts = cli.commandstats().await["evalsha"];
     // Without the hand-off, each permit costs two scripts.

@@ -104,7 +104,7 @@ async fn behind_a_writer_no_other_gets_in() {
     assert!(!late.is_finished());
     drop(writer);
     got(late).await.0.release().await.unwrap();
-    assert_eq!(store.calls().acquires, 3, "the first, and those that asked once");
+    assert_eq!(store.calls().acquires, 3, "the first, and the calls without a wait");
     assert_eq!(here.holder("a").await.unwrap(), None);
 }
 
@@ -186,11 +186,11 @@ async fn a_lost_lease_ends_all_its_holders() {
     let readers: [_; 3] = inside(&manager).await;
     let next = asks(&manager, writes()).await;
     store.restart();
-    timeout(TTL, readers[0].lost()).await.expect("told by the next renewal");
+    timeout(TTL, readers[0].lost()).await.expect("notified by the next renewal");
     // Also for readers that did not wait for the loss.
     assert!(readers.iter().all(|reader| reader.ensure_held().is_err()));
     let lost = futures_util::future::join_all(readers.iter().map(|reader| reader.lost()));
-    timeout(TTL, lost).await.expect("told by the next renewal");
+    timeout(TTL, lost).await.expect("notified by the next renewal");
     let began = Instant::now();
     // The next waiter does not wait until the readers have released.
     let next = got(next).await.0;
@@ -214,7 +214,7 @@ async fn a_lease_that_no_process_can_renew_ends_for_all_at_its_deadline() {
     store.renewals(&[Fate::Refused]);
     let began = Instant::now();
     for reader in &readers {
-        timeout(TTL, reader.lost()).await.expect("it goes on");
+        timeout(TTL, reader.lost()).await.expect("it continues");
         assert!(reader.remaining().is_zero() && reader.ensure_held().is_err());
     }
     assert!(began.elapsed() < TTL);
@@ -290,7 +290,7 @@ async fn a_shutdown_ends_all_and_waits_for_the_last() {
     drop(one);
     sleep(50 * SECOND).await;
     assert!(!down.is_finished());
-    assert!(other.holder("a").await.unwrap().is_some(), "kept for the one that is still inside");
+    assert!(other.holder("a").await.unwrap().is_some(), "held for the one that is still inside");
     drop(two);
     timeout(SECOND, down).await.unwrap().unwrap();
     assert_eq!(other.holder("a").await.unwrap(), None);
@@ -402,7 +402,7 @@ async fn over_redis_readers_cost_few_commands_and_another_process_gets_its_turn(
     sleep(400 * MS).await;
     let after = seen().await;
     let turn = timeout(5 * SECOND, there.acquire("a", LockOptions::new().mode(Mode::Shared)));
-    turn.await.expect("its turn comes").unwrap().release().await.unwrap();
+    turn.await.expect("granted").unwrap().release().await.unwrap();
     tasks.join_all().await;
     let (commands, done) = (after.0 - before.0, after.1 - before.1);
     // If the store were asked, each acquisition would cost ten commands or more, with those inside

@@ -116,7 +116,7 @@ async fn readers_that_stay_share_the_lock_although_a_writer_waits() {
     first.release().await.unwrap();
     let stays = got(stays).await.0;
     let other = asks(&there, reads()).await;
-    let other = timeout(100 * MS, got(other)).await.expect("it is kept out").0;
+    let other = timeout(100 * MS, got(other)).await.expect("it cannot acquire").0;
     let behind = asks(&there, reads()).await;
     sleep(60 * SECOND).await;
     assert!(!writer.is_finished() && !behind.is_finished());
@@ -148,7 +148,7 @@ async fn readers_share_the_lock_although_a_writer_is_not_polled_any_more() {
             forget(frozen);
         }
         let other = asks(&there, reads()).await;
-        let other = timeout(100 * MS, got(other)).await.expect("it is kept out").0;
+        let other = timeout(100 * MS, got(other)).await.expect("it cannot acquire").0;
         stays.ensure_held().unwrap();
         drop((stays, other));
         settle().await;
@@ -179,7 +179,7 @@ fn readers_share_the_lock_although_the_writer_before_them_computes() {
         // From here on, the runtime `own` is not driven.
         others.block_on(async {
             let other = timeout(5 * SECOND, there.acquire("a", reads()));
-            let other = other.await.expect("it is kept out").unwrap();
+            let other = other.await.expect("it cannot acquire").unwrap();
             let reader = reader.await.unwrap();
             reader.ensure_held().unwrap();
             drop((reader, other));

@@ -101,7 +101,7 @@ async fn a_waiter_that_is_dropped_after_its_hand_off_passes_the_lock_on() {
         assert!(poll_immediate(first.as_mut()).await.is_none());
         assert!(poll_immediate(second.as_mut()).await.is_none());
         held.release().await.unwrap();
-        assert!(manager.holder("a").await.unwrap().is_some(), "it is in somebody's hand");
+        assert!(manager.holder("a").await.unwrap().is_some(), "it was handed to a waiter");
     }
     settle().await;
     assert_eq!(manager.holder("a").await.unwrap(), None);
@@ -250,7 +250,7 @@ async fn callers_behind_a_silent_head_ask_again_if_their_replacement_is_dropped(
         waiters.push(asks(&here, LockOptions::new().wait(300 * MS)).await);
     }
     sleep(600 * MS).await;
-    assert_eq!(store.calls().acquires, 3, "the first asks for all");
+    assert_eq!(store.calls().acquires, 3, "the first sends the request for all");
     first.abort();
     for waiter in waiters {
         let (error, _) = waiter.await.unwrap();

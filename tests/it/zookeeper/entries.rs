@@ -22,7 +22,7 @@ async fn a_lost_create_reply_is_found_again() {
     let lost = claim(&subscriber, "a");
     wires.swallow_replies();
     let asked = AcquireRequest::new(lost.clone(), TTL);
-    assert!(store.acquire(&asked).await.is_err(), "no answer came");
+    assert!(store.acquire(&asked).await.is_err(), "no reply arrived");
     let url = ensemble.url();
     let made = async || line(&ensemble, &url, "a").await.len() == 1;
     eventually(LIMIT, "it was made", made).await;
@@ -61,14 +61,14 @@ async fn a_part_of_an_unknown_outcome_is_not_taken_for_the_whole() {
         };
         wires.swallow_replies();
         let asked = AcquireRequest::new(lost.clone(), TTL);
-        assert!(store.acquire(&asked).await.is_err(), "no answer came");
+        assert!(store.acquire(&asked).await.is_err(), "no reply arrived");
         eventually(LIMIT, "it was made", async || made(removed).await.len() == 1).await;
         ensemble.delete(&made(removed).await[0]).await;
         wires.cut().await;
         wires.pass().await;
         let again =
             async || matches!(store.acquire(&asked).await, Ok(AcquireOutcome::Acquired { .. }));
-        eventually(LIMIT, "it is asked anew", again).await;
+        eventually(LIMIT, "it is requested again", again).await;
         for key in ["a", "b"] {
             assert_eq!(made(key).await.len(), 1, "without {removed}: {key}");
         }
@@ -92,7 +92,7 @@ async fn a_lost_create_reply_is_undone_by_a_release() {
     wires.swallow_replies();
     assert!(
         store.acquire(&AcquireRequest::new(lost.clone(), TTL)).await.is_err(),
-        "no answer came"
+        "no reply arrived"
     );
     wires.cut().await;
     wires.pass().await;
@@ -134,7 +134,7 @@ async fn an_entry_of_an_earlier_session_is_not_taken_for_ours() {
     assert_eq!(line(ensemble, &url, "a").await.len(), 2);
     let expected = subscriber.subscribe(same.token());
     drop(earlier);
-    tokio::time::timeout(LIMIT, expected.next()).await.expect("its turn");
+    tokio::time::timeout(LIMIT, expected.next()).await.expect("granted");
     assert!(holds(&store, &same).await);
     drop(store);
     nothing_is_left(ensemble, &url).await;

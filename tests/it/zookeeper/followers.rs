@@ -67,7 +67,7 @@ async fn a_server_without_a_quorum_proves_no_lock() {
     let frozen = Instant::now();
     held.lost().await;
     let lost_after = frozen.elapsed();
-    assert!(lost_after <= Duration::from_millis(3_500), "believed for {lost_after:?}");
+    assert!(lost_after <= Duration::from_millis(3_500), "considered held for {lost_after:?}");
     let once = LockOptions::new().wait(Duration::from_millis(200));
     let refused = manager.acquire("b", once).await;
     assert!(matches!(refused, Err(Error::Store { .. })), "an outage is no contention: {refused:?}");

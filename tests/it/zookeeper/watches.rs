@@ -31,18 +31,18 @@ async fn a_release_wakes_one_of_a_hundred() {
     let fired = async || ensemble.sum("zk_sum_node_deleted_watch_count").await;
     let before = fired().await;
     assert!(releases(&store, &holder).await);
-    let first = timeout(LIMIT, waiters[0].1.next()).await.expect("the first is told");
+    let first = timeout(LIMIT, waiters[0].1.next()).await.expect("the first is notified");
     assert!(matches!(first, Notification::Granted(_)));
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(fired().await - before, 1, "watches fired");
     assert_eq!(watches().await, 99, "watches left");
     for (_, expected) in &waiters[1..] {
-        assert!(timeout(Duration::ZERO, expected.next()).await.is_err(), "another was told");
+        assert!(timeout(Duration::ZERO, expected.next()).await.is_err(), "another was notified");
     }
     for (waiter, _) in waiters.iter().rev() {
         releases(&store, waiter).await;
     }
-    eventually(LIMIT, "all watches are taken back", async || watches().await == 0).await;
+    eventually(LIMIT, "all watches are removed", async || watches().await == 0).await;
     drop(store);
     nothing_is_left(&ensemble, &url).await;
 }
@@ -65,7 +65,7 @@ async fn an_entry_that_may_not_be_read_is_waited_for_too() {
     assert!(!asks(&store, &waiter).await);
     // The holder's own watch, which would be counted too, must fire first.
     let told = async || contended.load(Ordering::Acquire);
-    eventually(LIMIT, "the holder is told", told).await;
+    eventually(LIMIT, "the holder is notified", told).await;
     let watches = async || ensemble.sum("zk_watch_count").await;
     eventually(LIMIT, "it is watched", async || watches().await == 1).await;
     assert!(releases(&store, &holder).await);

@@ -45,16 +45,16 @@ impl fmt::Display for Step {
             Self::Sets(claim) => (claim, "has its SET executed"),
             Self::SetsAgain(claim) => (claim, "has its SET executed again"),
             Self::Increments(claim) => (claim, "has its INCR executed"),
-            Self::Asks(claim) => (claim, "asks the script"),
-            Self::Arrives(claim) => (claim, "has its question executed"),
+            Self::Asks(claim) => (claim, "sends its request to the script"),
+            Self::Arrives(claim) => (claim, "has its request executed"),
             Self::ArrivesLate(claim) => (claim, "has a late command executed"),
-            Self::Hears(claim) => (claim, "hears the answer"),
+            Self::Hears(claim) => (claim, "receives the reply"),
             Self::HearsNothing(claim) => (claim, "waits for no answer any more"),
-            Self::HearsGrant(claim) => (claim, "hears of its grant"),
-            Self::AsksRenewal(claim) => (claim, "asks for a renewal"),
-            Self::AsksExtension(claim) => (claim, "asks for an extension"),
+            Self::HearsGrant(claim) => (claim, "receives its grant"),
+            Self::AsksRenewal(claim) => (claim, "sends a renewal"),
+            Self::AsksExtension(claim) => (claim, "sends an extension"),
             Self::Renews(claim) => (claim, "has its renewal executed"),
-            Self::HearsRenewal(claim) => (claim, "hears of its renewal"),
+            Self::HearsRenewal(claim) => (claim, "receives the reply to its renewal"),
             Self::PassesOn(claim) => (claim, "passes its lease on"),
             Self::Releases(claim) => (claim, "is done"),
             Self::GivesUp(claim) => (claim, "gives up"),
@@ -66,7 +66,7 @@ impl fmt::Display for Step {
             Self::Heartbeat(process) => {
                 return write!(f, "process {} has a heartbeat", process + 1);
             }
-            Self::Reads(key) => return write!(f, "somebody reads {}", letter(key)),
+            Self::Reads(key) => return write!(f, "another client reads {}", letter(key)),
             Self::IntruderLeaves => return write!(f, "the other program is done"),
             Self::Replicates => return write!(f, "the replica catches up"),
             Self::Fails(fault, at) => return write_fault(f, fault, at),
@@ -89,11 +89,11 @@ fn write_fault(f: &mut fmt::Formatter<'_>, fault: Fault, at: usize) -> fmt::Resu
         Fault::Evict => return write!(f, "{} is evicted", letter(at)),
         Fault::Delete => return write!(f, "{} is deleted", letter(at)),
         Fault::Flush => return write!(f, "everything is forgotten"),
-        Fault::Intrude => return write!(f, "another program takes a"),
-        Fault::IntrudeForever => return write!(f, "another program takes a for good"),
+        Fault::Intrude => return write!(f, "another program acquires a"),
+        Fault::IntrudeForever => return write!(f, "another program acquires a without an end"),
         Fault::Failover => return write!(f, "the replica takes over"),
         Fault::RoleChange => return write!(f, "the server becomes the replica"),
-        Fault::Swap => return write!(f, "the replica takes over unseen"),
+        Fault::Swap => return write!(f, "the replica takes over unnoticed"),
     };
     write!(f, "{} {what}", at + 1)
 }

@@ -26,10 +26,10 @@ impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (claim, what) = match *self {
             Self::Asks(claim) => (claim, "asks"),
-            Self::Arrives(claim) => (claim, "has its question executed"),
-            Self::ArrivesLate(claim) => (claim, "has a late question executed"),
-            Self::Hears(claim) => (claim, "hears the answer"),
-            Self::HearsGrant(claim) => (claim, "hears of its grant"),
+            Self::Arrives(claim) => (claim, "has its request executed"),
+            Self::ArrivesLate(claim) => (claim, "has a late request executed"),
+            Self::Hears(claim) => (claim, "receives the reply"),
+            Self::HearsGrant(claim) => (claim, "receives its grant"),
             Self::Releases(claim) => (claim, "is done"),
             Self::GivesUp(claim) => (claim, "gives up"),
             Self::IsUndone(claim) => (claim, "has its release answered"),

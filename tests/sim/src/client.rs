@@ -144,14 +144,14 @@ impl Store for WireStore {
     async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
         match self.ask(Question::Holder(key.clone())).await? {
             Answer::Holder(holder) => Ok(holder),
-            other => panic!("{other:?} is no answer to a question for the holder"),
+            other => panic!("{other:?} is no reply to a request for the holder"),
         }
     }
 
     async fn next_token(&self, key: &LockKey) -> Result<Option<FencingToken>, StoreError> {
         match self.ask(Question::Number(key.clone())).await? {
             Answer::Number(number) => Ok(number),
-            other => panic!("{other:?} is no answer to a question for a number"),
+            other => panic!("{other:?} is no reply to a request for a token"),
         }
     }
 

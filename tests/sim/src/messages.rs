@@ -86,7 +86,7 @@ impl Messages {
     /// If it was delivered twice or in part: no such network is simulated.
     pub(crate) fn collect(&self, bytes: [u8; 8]) -> Message {
         let number = u64::from_be_bytes(bytes);
-        self.depot().waiting.remove(&number).expect("a message comes once")
+        self.depot().waiting.remove(&number).expect("a message arrives once")
     }
 
     fn depot(&self) -> MutexGuard<'_, Depot> {

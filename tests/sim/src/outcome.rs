@@ -44,7 +44,7 @@ impl Outcome {
     pub fn judge(&self) -> Result<Judged, String> {
         let mut report = String::new();
         for finding in &self.findings {
-            writeln!(report, "{finding}").expect("a string takes all");
+            writeln!(report, "{finding}").expect("writing to a string cannot fail");
         }
         match check(&self.history) {
             Ok(judged) if report.is_empty() => return Ok(judged),

@@ -152,7 +152,7 @@ impl Process {
         };
         let mut servers = self.servers.iter().map(server);
         match self.topology {
-            Topology::Alone => servers.next().expect("it asks one server"),
+            Topology::Alone => servers.next().expect("it sends its request to one server"),
             Topology::Redlock => AnyStore::new(RedlockStore::new(servers).expect("enough servers")),
         }
     }

@@ -106,7 +106,7 @@ impl Server {
                         continue;
                     }
                     let Message::Question(number, question) = self.messages.collect(bytes) else {
-                        panic!("a process asks");
+                        panic!("a process sends a request");
                     };
                     if let Question::Listen(ids) = &question {
                         for &id in ids {

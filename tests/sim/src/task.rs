@@ -117,7 +117,7 @@ impl Task {
                 Ok(()) => releases.into_iter().for_each(|call| call.ok(None)),
                 Err(Error::Lost { .. }) => releases.into_iter().for_each(Call::fail),
                 Err(Error::Store { .. }) => releases.into_iter().for_each(Call::unknown),
-                Err(error) => self.finds(format!("a release said {error:?}")),
+                Err(error) => self.finds(format!("a release returned {error:?}")),
             }
         }
     }
@@ -142,7 +142,7 @@ impl Task {
                 self.waited(turn, began);
                 self.refused(asked, &waits, Some(&error));
             }
-            (outcome, _) => self.finds(format!("`with_lock` said {outcome:?}")),
+            (outcome, _) => self.finds(format!("`with_lock` returned {outcome:?}")),
         }
     }
 
@@ -167,14 +167,14 @@ impl Task {
                 waits.fails(error);
                 asked.into_iter().for_each(Call::unknown);
             }
-            Some(error) => self.finds(format!("an acquire said {error:?}")),
+            Some(error) => self.finds(format!("an acquire returned {error:?}")),
         }
     }
 
     fn waited(&self, turn: &Turn, began: Instant) {
         let (waited, wait) = (began.elapsed(), turn.wait.unwrap_or_default());
         if waited > wait + AND_NO_LONGER {
-            self.finds(format!("{:?} with a patience of {wait:?} took {waited:?}", turn.keys));
+            self.finds(format!("{:?} with a wait of {wait:?} took {waited:?}", turn.keys));
         }
     }
 

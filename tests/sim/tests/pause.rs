@@ -30,10 +30,10 @@ fn a_paused_process_does_nothing_and_then_continues() {
             };
             let nanos = |time: std::time::Duration| u64::try_from(time.as_nanos()).expect("short");
             let (at, until) = (nanos(fault.at), nanos(fault.until));
-            assert_eq!(did(at + STEP, until), 0, "seed {seed}: process {process} stood still");
+            assert_eq!(did(at + STEP, until), 0, "seed {seed}: process {process} was paused");
             pauses += 1;
             went_on += usize::from(did(until, u64::MAX) > 0);
         }
     }
-    assert!(pauses > 10 && went_on * 2 > pauses, "{went_on} of {pauses} went on");
+    assert!(pauses > 10 && went_on * 2 > pauses, "{went_on} of {pauses} continued");
 }

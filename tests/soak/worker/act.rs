@@ -87,7 +87,7 @@ async fn gives_back(world: &World, chain: &Chain<'_>, guard: LockGuard, release:
     match (guard.release().await, release) {
         (Ok(()), Some(release)) => release.ok(None),
         (Ok(()), None) => {
-            let text = format!("`{key}` was lost, and its release says that it was held");
+            let text = format!("`{key}` was lost, and its release reports that it was held");
             world.complaints.say(Complaint::Violation(text));
         }
         (Err(error), release) => {
@@ -119,7 +119,7 @@ async fn in_a_body(world: &World, chain: &Chain<'_>, turn: &Turn) {
         (Err(error), Some(calls)) => refused(world, turn, calls, &error),
         (Err(Error::Lost { .. }), None) => chain.loses(),
         (Err(error), None) => {
-            let text = format!("the body ran, and its caller is told: {error}");
+            let text = format!("the body ran, and its caller gets: {error}");
             world.complaints.say(Complaint::Wrong(text));
         }
         (Ok(()), Some(_)) => {

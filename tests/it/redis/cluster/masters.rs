@@ -23,7 +23,7 @@ async fn first_acquire(manager: &LockManager, key: &str) -> Duration {
 }
 
 #[tokio::test]
-#[expect(clippy::print_stderr, reason = "the figures, for whoever wants to see them")]
+#[expect(clippy::print_stderr, reason = "figures for the log")]
 async fn a_master_that_dies_costs_a_failover_and_no_lease() {
     let cluster = Cluster::start().await;
     let manager = manager(&cluster, "ttl=20s").await;
@@ -77,14 +77,14 @@ async fn those_in_the_queue_get_in(stands_still: bool) {
     }
     cluster.failed_over(master).await;
     let line = async || queued(&cluster, "a").await == 1;
-    eventually(SOON, "it is in line again", line).await;
+    eventually(SOON, "queued again", line).await;
     let new = cluster.node_of("lock:a").await.cli().await;
     let listens = async || {
         let channels: Vec<String> = new.query(&["PUBSUB", "SHARDCHANNELS"]).await;
         !channels.is_empty()
     };
     eventually(SOON, "it listens there", listens).await;
-    assert!(!waiter.is_finished(), "beside a holder");
+    assert!(!waiter.is_finished(), "two holders at once");
     assert!(holder.ensure_held().is_ok());
     holder.release().await.unwrap();
     let next = granted(SOON, waiter).await;
@@ -158,7 +158,7 @@ async fn a_shard_that_is_gone_is_an_error_in_time_and_no_harm_to_the_others() {
     });
     sleep(Duration::from_millis(100)).await;
     acquire(&manager, &other).await.release().await.unwrap();
-    assert!(!both.is_finished(), "it stood in nobody's way while it was tried");
+    assert!(!both.is_finished(), "it delayed no other while it was tried");
     let both = both.await.unwrap();
     assert!(matches!(both, Err(Error::Store { .. })), "{both:?}");
     assert!(began.elapsed() < LIMIT, "{:?}", began.elapsed());

@@ -76,7 +76,7 @@ async fn a_lease_whose_slot_migrates_counts_with_the_replica_of_the_new_node() {
     }
     // Newer servers report the lock there only once the slot has moved.
     replica.stop_signal();
-    timeout(SOON, holder.lost()).await.expect("its deadline comes");
+    timeout(SOON, holder.lost()).await.expect("its deadline passes");
     let Err(Error::Lost { reason, .. }) = holder.ensure_held() else { panic!("it is lost") };
     assert_eq!(reason, LostReason::Expired);
     replica.continue_signal();

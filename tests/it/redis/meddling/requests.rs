@@ -60,7 +60,7 @@ async fn connections_killed_under_an_acquire_a_renewal_and_a_release() {
     let manager = manager.await.unwrap();
     let asks_and_is_killed = async || {
         let asks = async || cli.info("blocked_clients").await != "0";
-        eventually(LIMIT, "it asks", asks).await;
+        eventually(LIMIT, "it sends its request", asks).await;
         assert!(cli.client_kill_all_others().await > 0);
         cli.query::<()>(&["CLIENT", "UNPAUSE"]).await;
     };

@@ -54,7 +54,7 @@ async fn a_full_server_that_refuses_a_subscription_is_subscribed_to_later() {
     };
     assert!(!listens().await);
     proxy.pass();
-    eventually(LIMIT, "its inbox is subscribed to", listens).await;
+    eventually(LIMIT, "its channel is subscribed to", listens).await;
     guard.release().await.unwrap();
     assert_nothing_left(&server).await;
 }

@@ -38,7 +38,7 @@ async fn a_replicated_lease_continues_at_the_new_master() {
     for sentinel in sentinels.sentinels() {
         let cli = sentinel.cli().await;
         let listens = async || cli.query::<String>(&["CLIENT", "LIST"]).await.contains("sub=1");
-        eventually(LIMIT, "nobody listens to it", async || !listens().await).await;
+        eventually(LIMIT, "no process subscribes to it", async || !listens().await).await;
     }
 }
 
@@ -61,8 +61,8 @@ async fn a_lock_that_its_replicas_never_got_is_lost_and_its_holder_learns_in_tim
     replicas.iter().for_each(|replica| replica.continue_signal());
     let new = sentinels.failed_over(old).await;
     let second = two.acquire("a", options.clone().wait(LIMIT)).await.unwrap();
-    assert!(second.fencing_token() > first.fencing_token(), "a resource can tell them apart");
-    timeout(LIMIT, first.lost()).await.expect("told by its next renewal");
+    assert!(second.fencing_token() > first.fencing_token(), "a resource can order them");
+    timeout(LIMIT, first.lost()).await.expect("notified by its next renewal");
     assert!(asked.elapsed() < LIMIT, "no later than at its deadline: {:?}", asked.elapsed());
     let lost = first.ensure_held().unwrap_err();
     let Error::Lost { reason, .. } = lost else { panic!("{lost:?}") };
@@ -70,7 +70,7 @@ async fn a_lock_that_its_replicas_never_got_is_lost_and_its_holder_learns_in_tim
     assert!(first.release().await.is_err());
     sentinels.settled().await;
     assert!(new.cli().await.value("lock:a").await.is_some(), "the second's, untouched");
-    second.release().await.expect("it was never anybody else's");
+    second.release().await.expect("another process held it");
     assert_nothing_left(&sentinels).await;
 }
 

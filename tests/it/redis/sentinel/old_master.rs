@@ -25,7 +25,7 @@ async fn replies_of_a_resumed_old_master_do_not_count() {
         let got = timeout(LIMIT / 10, got).await;
         got.is_ok_and(|got| got.is_ok_and(|guard| guard.is_some()))
     };
-    eventually(LIMIT, "it asks the new master", free).await;
+    eventually(LIMIT, "it sends its request to the new master", free).await;
     let cli = new.cli().await;
     let guard = timeout(LIMIT, asking).await.expect("soon").unwrap().unwrap();
     old.continue_signal();
@@ -55,7 +55,7 @@ async fn is_left_by_one_a_waiter(sentinels: &Sentinels, url: String) {
     cli.query::<()>(&["DEL", "lock:a"]).await;
     old.continue_signal();
     let after = manager.acquire("b", LockOptions::new().wait(LIMIT)).await.unwrap();
-    assert!(cli.value("lock:b").await.is_some(), "asked of the new master");
+    assert!(cli.value("lock:b").await.is_some(), "sent to the new master");
     after.release().await.unwrap();
     waiter.abort();
     assert!(waiter.await.unwrap_err().is_cancelled());

@@ -49,7 +49,7 @@ async fn commands_per_hand_off(managers: usize) -> f64 {
 }
 
 #[tokio::test]
-#[expect(clippy::print_stderr, reason = "the figures, for whoever wants to see them")]
+#[expect(clippy::print_stderr, reason = "figures for the log")]
 async fn a_hand_off_between_processes_costs_two_commands_whatever_their_number() {
     for managers in [2, 16, 64] {
         let commands = commands_per_hand_off(managers).await;
@@ -76,7 +76,7 @@ async fn looks_in_a_second(tasks: usize, place: usize) -> f64 {
     crowds.push(crowd(&next, &witness, tasks));
     stand_in_line(&cli, place + 1).await;
     let (began, before) = (Instant::now(), proxy.seen("acquire"));
-    eventually(LIMIT, "it looks", async || proxy.seen("acquire") >= before + 5).await;
+    eventually(LIMIT, "it polls", async || proxy.seen("acquire") >= before + 5).await;
     let looks = f64::from(u32::try_from(proxy.seen("acquire") - before).unwrap());
     let per_second = looks / began.elapsed().as_secs_f64();
     assert_eq!(witness.count(), 0);
@@ -90,7 +90,7 @@ async fn looks_in_a_second(tasks: usize, place: usize) -> f64 {
 /// The head of the queue asks once in each `retry_delay`; every other process asks less often, the
 /// more waiters are before it. A slow machine asks later, but never more often.
 #[tokio::test]
-#[expect(clippy::print_stderr, reason = "the figures, for whoever wants to see them")]
+#[expect(clippy::print_stderr, reason = "figures for the log")]
 async fn a_waiting_process_polls_once_per_retry_delay_however_many_tasks_wait() {
     for (tasks, place, most) in [(1, 0, 5.5), (16, 0, 5.5), (16, 3, 1.6)] {
         let looks = looks_in_a_second(tasks, place).await;

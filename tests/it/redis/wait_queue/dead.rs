@@ -231,7 +231,7 @@ async fn a_waiter_acquires_a_deleted_lock_within_its_retry_delay() {
     let waiter = tokio::spawn(async move { next.acquire("a", waits).await });
     stand_in_line(&cli, 1).await;
     let _: u32 = cli.query(&["DEL", "lock:a"]).await;
-    let guard = waiter.await.unwrap().expect("nobody has it");
+    let guard = waiter.await.unwrap().expect("the lock is free");
     assert!(matches!(holder.release().await, Err(lockattr::Error::Lost { .. })));
     guard.release().await.unwrap();
     drop(first);

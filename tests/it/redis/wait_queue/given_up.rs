@@ -100,7 +100,7 @@ async fn a_waiter_whose_request_to_leave_is_lost_leaves_all_the_same() {
         stand_in_line(&cli, 2).await;
         proxy.next("release", fault.clone());
         drop(waiter);
-        eventually(SOON, "it asks to leave", async || proxy.seen("release") > 0).await;
+        eventually(SOON, "it sends its release", async || proxy.seen("release") > 0).await;
         stand_in_line(&cli, 1).await;
         witness.saw(holder.fencing_token());
         holder.release().await.unwrap();

@@ -13,7 +13,7 @@ pub(super) async fn held(node: &mut Node) -> FencingToken {
     let answer = node.line().await;
     let token = answer.strip_prefix("held ").and_then(|token| token.parse().ok());
     // Printed whole, as issued; the low bits count its local hand-offs.
-    let token: u64 = token.unwrap_or_else(|| panic!("the node said: {answer}"));
+    let token: u64 = token.unwrap_or_else(|| panic!("the node replied: {answer}"));
     FencingToken::from_counter(token >> 10)
 }
 
@@ -48,7 +48,7 @@ async fn the_queue_moves_on_within_the_ttl_of_a_holder_that_was_killed() {
     holder.kill();
     let killed = Instant::now();
     assert_eq!(witness.count(), 0);
-    eventually(LIMIT, "the line moves on", async || witness.count() > 0).await;
+    eventually(LIMIT, "the queue moves on", async || witness.count() > 0).await;
     // Five times what it needs, and far less than a recheck without a known end takes.
     assert!(killed.elapsed() < Duration::from_secs(10), "after {:?}", killed.elapsed());
     all_have_worked(SOON, crowds).await;
@@ -92,7 +92,7 @@ async fn a_lock_whose_whole_queue_was_killed_is_free_as_soon_as_it_is_released()
     listeners(&server, 1).await;
     holder.release().await.unwrap();
     let next = first.try_acquire("a", LockOptions::new()).await.unwrap();
-    next.expect("nobody is before us").release().await.unwrap();
+    next.expect("the queue is empty").release().await.unwrap();
     drop(first);
     assert_no_trace(&server).await;
 }

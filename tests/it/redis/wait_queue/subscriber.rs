@@ -49,11 +49,11 @@ async fn grants_published_while_the_waiters_are_disconnected_strand_no_waiter() 
         end.comes_to(&proxy, &cli).await;
         let deaf =
             async || subscribers(&cli).await.iter().all(|subscriber| holders.contains(subscriber));
-        eventually(SOON, "they hear nothing", deaf).await;
+        eventually(SOON, "they are disconnected", deaf).await;
         witness.saw(holder.fencing_token());
         holder.release().await.unwrap();
         stand_in_line(&cli, 0).await;
-        assert_eq!(witness.count(), 0, "nobody can know");
+        assert_eq!(witness.count(), 0, "no process can know");
         proxy.pass();
         proxy.accept().await;
         all_have_worked(SOON, crowds).await;
@@ -111,7 +111,7 @@ async fn a_grant_that_arrives_after_its_lease_and_a_later_request_is_discarded()
     witness.saw(holder.fencing_token());
     holder.release().await.unwrap();
     let successor = timeout(SOON, waiting).await.expect("within its TTL").unwrap();
-    assert!(proxy.seen("acquire") > questions, "it has asked meanwhile");
+    assert!(proxy.seen("acquire") > questions, "it has sent a request meanwhile");
     witness.sees(&successor).await;
     proxy.pass();
     stand_in_line(&cli, 1).await;
@@ -119,8 +119,8 @@ async fn a_grant_that_arrives_after_its_lease_and_a_later_request_is_discarded()
     deaf.holder("a").await.unwrap();
     assert!(!late.is_finished(), "it believes to hold");
     successor.ensure_held().unwrap();
-    successor.release().await.expect("it was never anybody else's meanwhile");
-    let late = timeout(SOON, late).await.expect("its turn has come").unwrap();
+    successor.release().await.expect("another process held it meanwhile");
+    let late = timeout(SOON, late).await.expect("granted").unwrap();
     witness.sees(&late).await;
     late.release().await.unwrap();
     drop((first, next, deaf));

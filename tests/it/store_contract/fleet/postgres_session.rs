@@ -54,6 +54,6 @@ impl Fleet for OnPostgresSessions {
         let name = database().await;
         // One claim of the test still waits.
         let gone = async || client.query(waiting, &[&name]).await.unwrap().len() <= 1;
-        eventually(TTL, "it stands in line no more", gone).await;
+        eventually(TTL, "no longer queued", gone).await;
     }
 }

@@ -79,7 +79,7 @@ impl Task {
                 holding.leaves(key, inner);
             }
             Err(Error::Lost { .. } | Error::ShutDown { .. }) => asked.fail(),
-            Err(error) => self.finds(format!("a re-entry said {error:?}")),
+            Err(error) => self.finds(format!("a re-entry returned {error:?}")),
         }
     }
 }
