@@ -50,7 +50,7 @@ fn a_shared_lock_that_forgets_the_queue() {
 
 #[test]
 fn a_recheck_that_does_not_prolong_the_queue() {
-    let looks = Setting { faults: 0, ttl: 4, renewals: 1, ..with(Mistake::LookProlongsNothing) };
+    let looks = Setting { faults: 0, ttl: 4, renewals: 1, ..with(Mistake::RecheckProlongsNothing) };
     is_wrong(&looks, PLACE, 11);
 }
 

@@ -9,7 +9,7 @@ use super::world::{NODE_NAMES, NODES};
 pub(crate) enum Step {
     Begins(Who),
     Takes(Who, usize),
-    Hears(Who, [Option<u8>; NODES]),
+    ReceivesReply(Who, [Option<u8>; NODES]),
     WritesBack(Who, usize),
     HasMajority(Who),
     GivesUp(Who),
@@ -38,7 +38,7 @@ impl fmt::Display for Step {
         match self {
             Self::Begins(who) => write!(f, "{who} begins"),
             Self::Takes(who, at) => write!(f, "{who} gets {}", name(at)),
-            Self::Hears(who, answers) => {
+            Self::ReceivesReply(who, answers) => {
                 write!(f, "{who} receives a reply")?;
                 let heard = answers.iter().zip(NODE_NAMES).filter_map(|(a, n)| Some((n, (*a)?)));
                 heard.into_iter().try_for_each(|(name, answer)| write!(f, " {name} {answer}"))
