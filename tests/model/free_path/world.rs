@@ -48,7 +48,7 @@ pub(crate) struct Claim {
     pub(crate) phase: Phase,
     /// Waiting: ticks until it asks again.
     pub(crate) timer: u8,
-    /// Asking: its lease if this very request is granted. Holding: the ticks until its deadline.
+    /// Requested: its lease if this very request is granted. Holding: the ticks until its deadline.
     pub(crate) valid: u8,
     /// It may have entries in the store's queues, as far as its process knows.
     pub(crate) entered: bool,
@@ -56,9 +56,9 @@ pub(crate) struct Claim {
     pub(crate) unsure: bool,
     /// Leaving: its process tries the lean release first.
     pub(crate) lean: bool,
-    /// Asking: what is on its way, or has come.
+    /// Requested: what is on its way, or has come.
     pub(crate) message: Message,
-    /// Asking with a pair: the greatest token that its process had seen before.
+    /// Requested with a pair: the greatest token that its process had seen before.
     pub(crate) seen: u8,
     /// How many commands of a pair that its process has given up are on the way.
     pub(crate) late_pair: u8,

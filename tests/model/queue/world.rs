@@ -38,7 +38,7 @@ pub(crate) struct Claim {
     pub(crate) phase: Phase,
     /// Waiting: ticks until it asks again.
     pub(crate) timer: u8,
-    /// Asking: its lease if this very request is granted. Holding: the ticks until its deadline.
+    /// Requested: its lease if this very request is granted. Holding: the ticks until its deadline.
     pub(crate) valid: u8,
     /// It may have entries in the store's queues, as far as its process knows.
     pub(crate) entered: bool,

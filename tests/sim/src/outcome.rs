@@ -27,7 +27,7 @@ pub struct Outcome {
 }
 
 /// How many violations a report lists; the others follow from the first.
-const TOLD: usize = 3;
+const LISTED: usize = 3;
 
 impl Outcome {
     /// Returns the number of requests to locks.
@@ -51,11 +51,11 @@ impl Outcome {
             Ok(_) => {}
             Err(violations) => {
                 let many = violations.len();
-                for violation in violations.iter().take(TOLD) {
+                for violation in violations.iter().take(LISTED) {
                     writeln!(report, "{violation}").expect("as above");
                 }
-                if many > TOLD {
-                    writeln!(report, "and {} more", many - TOLD).expect("as above");
+                if many > LISTED {
+                    writeln!(report, "and {} more", many - LISTED).expect("as above");
                 }
             }
         }
