@@ -146,8 +146,8 @@ async fn a_task_of_the_holders_own_process_gets_it_then() {
 struct Bare(MemoryStore);
 
 impl Store for Bare {
-    async fn acquire(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
-        self.0.acquire(asked).await
+    async fn acquire(&self, request: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
+        self.0.acquire(request).await
     }
 
     async fn renew(&self, renewals: &[RenewRequest]) -> Vec<Result<RenewOutcome, StoreError>> {

@@ -57,9 +57,9 @@ async fn bodies_then_releases(ttl: Duration) {
     sleep(SECOND).await;
     let next = {
         let (other, diary) = (other.clone(), diary.clone());
-        let patient = LockOptions::new().wait(60 * SECOND).retry_delay(SECOND / 100);
+        let long_wait = LockOptions::new().wait(60 * SECOND).retry_delay(SECOND / 100);
         tokio::spawn(async move {
-            let guard = other.acquire("job", patient).await.unwrap();
+            let guard = other.acquire("job", long_wait).await.unwrap();
             diary.note("next");
             guard.release().await
         })

@@ -71,7 +71,7 @@ async fn a_lease_without_renewal_has_its_whole_ttl_however_long_its_claim_waited
 
 #[tokio::test(start_paused = true)]
 async fn a_renewal_without_an_answer_is_unknown_not_lost() {
-    for fate in [Fate::Refused, Fate::AnswerLost] {
+    for fate in [Fate::Refused, Fate::ReplyLost] {
         let store = Scripted::new();
         let guard = store.manager().acquire("a", lease(3 * SECOND)).await.unwrap();
         store.renewals(&[fate, fate, fate, Fate::Answered]);
@@ -200,7 +200,7 @@ async fn a_refusal_does_not_settle_an_earlier_attempt_without_an_answer() {
 async fn an_acquire_whose_answer_was_lost_is_adopted_by_the_next_attempt() {
     let store = Scripted::new();
     let manager = store.manager();
-    store.acquires(&[Fate::AnswerLost, Fate::Answered]);
+    store.acquires(&[Fate::ReplyLost, Fate::Answered]);
     // Its own unknown grant must not block it: the second attempt gets the lock.
     let guard = manager.acquire("a", lease(60 * SECOND).retry(1)).await.unwrap();
     assert_eq!(store.calls().acquires, 2);
@@ -212,7 +212,7 @@ async fn an_acquire_whose_answer_was_lost_is_adopted_by_the_next_attempt() {
 async fn an_acquire_that_gives_up_without_an_answer_is_undone() {
     let store = Scripted::new();
     let manager = store.manager();
-    for fate in [Fate::AnswerLost, Fate::Late(30 * SECOND)] {
+    for fate in [Fate::ReplyLost, Fate::Late(30 * SECOND)] {
         store.acquires(&[fate]);
         let options = lease(60 * SECOND).wait(SECOND);
         let error = timeout(10 * SECOND, manager.acquire("a", options)).await.unwrap().unwrap_err();
@@ -239,7 +239,7 @@ async fn a_hanging_store_does_not_outlast_the_wait() {
 
 #[tokio::test(start_paused = true)]
 async fn a_release_without_an_answer_is_an_event_and_is_retried() {
-    for fate in [Fate::Refused, Fate::AnswerLost] {
+    for fate in [Fate::Refused, Fate::ReplyLost] {
         let events = capture_events();
         let store = Scripted::new();
         let manager = store.manager();
@@ -278,7 +278,7 @@ async fn the_lease_of_an_extend_without_an_answer_is_released_too() {
     let store = Scripted::new();
     let manager = store.manager();
     let guard = manager.acquire("a", lease(SECOND)).await.unwrap();
-    store.renewals(&[Fate::AnswerLost]);
+    store.renewals(&[Fate::ReplyLost]);
     assert!(matches!(guard.extend(600 * SECOND).await, Err(Error::Store { .. })));
     store.releases(&[Fate::Refused]);
     drop(guard);
@@ -382,7 +382,7 @@ async fn a_release_whose_answer_was_lost_is_not_reported_as_a_lost_lock() {
         let events = capture_events();
         let store = Scripted::new();
         let manager = store.manager();
-        store.releases(&[Fate::AnswerLost, Fate::Answered]);
+        store.releases(&[Fate::ReplyLost, Fate::Answered]);
         if background {
             let options = lease(6 * SECOND).release(lockattr::Release::Background);
             manager.with_lock("a", options, async |_| ()).await.unwrap();

@@ -16,11 +16,11 @@ const MS: Duration = Duration::from_millis(1);
 /// How long another process holds the lock.
 const BUSY: Duration = Duration::from_millis(11);
 
-fn patient() -> LockOptions {
+fn long_wait() -> LockOptions {
     LockOptions::new().wait(30 * MS)
 }
 
-async fn asks(manager: LockManager, options: LockOptions) -> Result<(), Error> {
+async fn acquire(manager: LockManager, options: LockOptions) -> Result<(), Error> {
     manager.acquire("a", options).await.map(drop)
 }
 
@@ -36,7 +36,7 @@ async fn held_by_us(world: &World) {
 const HANDED: Scenario = Scenario::of("acquire: handed off by another call of ours", |world| {
     Box::pin(async move {
         held_by_us(&world).await;
-        Case::of(asks(world.ours, patient()))
+        Case::of(acquire(world.ours, long_wait()))
     })
 })
 .ends("ok", 1, 31);
@@ -52,7 +52,7 @@ const HANDED_BODY: Scenario = Scenario::of("with_lock: handed off, a body, a rel
         held_by_us(&world).await;
         Case::of(async move {
             let body = async |_: &Lease| ticks(3).await;
-            world.ours.with_lock("a", patient(), body).await
+            world.ours.with_lock("a", long_wait(), body).await
         })
     })
 })
@@ -68,7 +68,7 @@ fn a_body_whose_lock_was_handed_off_leaves_nothing() {
 const TURN_TO_ASK: Scenario = Scenario::of("acquire: at the head of the local queue", |world| {
     Box::pin(async move {
         held_by_us(&world).await;
-        Case::of(asks(world.ours, patient().ttl(LEASE / 2)))
+        Case::of(acquire(world.ours, long_wait().ttl(LEASE / 2)))
     })
 })
 .ends("ok", 4, 153);
@@ -84,7 +84,7 @@ const LAPSES: Scenario = Scenario::of("acquire: queued behind a lease that ends"
     Box::pin(async move {
         let dead = LockOptions::new().ttl(10 * MS).renew(false);
         std::mem::forget(world.stranger("dead").acquire("a", dead).await.unwrap());
-        Case::of(asks(world.ours, patient()))
+        Case::of(acquire(world.ours, long_wait()))
     })
 })
 .ends("ok", 6, 175);
@@ -98,10 +98,10 @@ fn an_acquire_behind_a_lease_that_ends_by_itself_leaves_nothing() {
 const ALL: Scenario = Scenario::of("acquire_all: two keys, one of them busy", |world| {
     Box::pin(async move {
         let other = world.other_holds(OTHER_KEY).await;
-        other.lets_go_after(BUSY);
+        other.release_after(BUSY);
         let ours = world.ours;
-        let both = async move { ours.acquire_all(["a", OTHER_KEY], patient()).await.map(drop) };
-        Case::of(both).beside(other)
+        let both = async move { ours.acquire_all(["a", OTHER_KEY], long_wait()).await.map(drop) };
+        Case::of(both).with_other(other)
     })
 })
 .ends("ok", 4, 113);

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{Case, SLACK, short};
 
-fn number(name: &str) -> Option<u64> {
+fn env_number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|value| value.parse().expect(name))
 }
 
@@ -25,8 +25,8 @@ pub(super) async fn a_counter_of_three_processes_loses_nothing_while_their_netwo
 >(
     case: Case<'_, E>,
 ) {
-    let seconds = number("LOCKATTR_CHAOS_SECONDS").unwrap_or(8);
-    let seed = number("LOCKATTR_CHAOS_SEED").unwrap_or_else(rand::random);
+    let seconds = env_number("LOCKATTR_CHAOS_SECONDS").unwrap_or(8);
+    let seed = env_number("LOCKATTR_CHAOS_SEED").unwrap_or_else(rand::random);
     println!("LOCKATTR_CHAOS_SEED={seed}");
     let mut random = StdRng::seed_from_u64(seed);
     let (mut networks, mut nodes) = (Vec::new(), Vec::new());
@@ -55,9 +55,9 @@ pub(super) async fn a_counter_of_three_processes_loses_nothing_while_their_netwo
     let mut added = 0;
     for node in &mut nodes {
         node.say("enough").await;
-        let answer = node.line().await;
-        let count = answer.strip_prefix("added ").and_then(|count| count.parse::<u64>().ok());
-        added += count.unwrap_or_else(|| panic!("the node replied: {answer}"));
+        let reply = node.line().await;
+        let count = reply.strip_prefix("added ").and_then(|count| count.parse::<u64>().ok());
+        added += count.unwrap_or_else(|| panic!("the node replied: {reply}"));
         assert!(node.finish().await.success());
     }
     println!("{added} turns in {seconds} s");

@@ -7,7 +7,7 @@ use lockattr_tests::{Engine, Etcd};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use super::{manager, patient};
+use super::{long_wait, manager};
 
 /// An election, on an overloaded machine.
 const ELECTED: Duration = Duration::from_secs(20);
@@ -25,7 +25,7 @@ async fn waiters(etcd: &Etcd, count: usize) -> Vec<Waiter> {
     let mut waiters = Vec::new();
     for nth in 0..count {
         let there = manager(&etcd.url_with(QUICK)).await;
-        waiters.push(tokio::spawn(async move { there.acquire("members", patient()).await }));
+        waiters.push(tokio::spawn(async move { there.acquire("members", long_wait()).await }));
         let line = async || etcd.keys("lock:members/").await.len() == nth + 2;
         lockattr_tests::eventually(ELECTED, "queued", line).await;
     }

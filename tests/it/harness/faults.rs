@@ -76,8 +76,8 @@ fn asking(connection: &MultiplexedConnection) -> JoinHandle<RedisResult<u64>> {
 }
 
 async fn stays_silent(asking: &mut JoinHandle<RedisResult<u64>>) {
-    let answer = timeout(QUIET, asking).await;
-    assert!(answer.is_err(), "{answer:?}");
+    let reply = timeout(QUIET, asking).await;
+    assert!(reply.is_err(), "{reply:?}");
 }
 
 #[tokio::test]
@@ -85,11 +85,11 @@ async fn a_delayed_request_keeps_what_follows_waiting() {
     let setup = setup().await;
     let mut client = setup.raw().await;
     setup.proxy.next("incr", Fault::Delay(QUIET));
-    let asked = Instant::now();
-    client.says("GET counter\r\nINCR counter\r\nGET counter\r\n").await;
-    client.hears("$-1\r\n").await;
-    client.hears(":1\r\n$1\r\n1\r\n").await;
-    assert!(asked.elapsed() >= QUIET);
+    let started = Instant::now();
+    client.send("GET counter\r\nINCR counter\r\nGET counter\r\n").await;
+    client.expect("$-1\r\n").await;
+    client.expect(":1\r\n$1\r\n1\r\n").await;
+    assert!(started.elapsed() >= QUIET);
 }
 
 #[tokio::test]
@@ -147,7 +147,7 @@ async fn a_held_request_reaches_the_server_although_its_client_has_gone() {
     let setup = setup().await;
     let mut client = setup.raw().await;
     setup.proxy.next("incr", Fault::HoldRequest);
-    client.says("INCR counter\r\n").await;
+    client.send("INCR counter\r\n").await;
     setup.seen(1).await;
     drop(client);
     assert_eq!(setup.counter().await, None);

@@ -24,10 +24,10 @@ async fn setup() -> Setup {
 
 impl Setup {
     async fn connect(&self) -> RedisResult<MultiplexedConnection> {
-        let patience = Some(Duration::from_millis(200));
+        let max_wait = Some(Duration::from_millis(200));
         let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(patience)
-            .set_response_timeout(patience);
+            .set_connection_timeout(max_wait)
+            .set_response_timeout(max_wait);
         let client = Client::open(self.server.url_through(&self.proxy))?;
         client.get_multiplexed_async_connection_with_config(&config).await
     }
@@ -110,9 +110,9 @@ async fn delayed_bytes_take_that_much_longer_each_way() {
     let setup = setup().await;
     let mut connection = setup.connect().await.unwrap();
     setup.proxy.delay(Duration::from_millis(40));
-    let asked = Instant::now();
+    let started = Instant::now();
     assert_eq!(incr(&mut connection).await, Ok(1));
-    let took = asked.elapsed();
+    let took = started.elapsed();
     assert!(took >= Duration::from_millis(80), "{took:?}");
 }
 

@@ -31,26 +31,26 @@ impl Setup {
     }
 }
 
-async fn says(from: &mut TcpStream, what: &str) {
+async fn send_text(from: &mut TcpStream, what: &str) {
     from.write_all(what.as_bytes()).await.unwrap();
 }
 
 /// Exactly this comes next.
-async fn hears(to: &mut TcpStream, what: &str) {
-    let mut heard = vec![0; what.len()];
-    timeout(SOON, to.read_exact(&mut heard)).await.expect("no bytes arrive").unwrap();
-    assert_eq!(String::from_utf8_lossy(&heard), what);
+async fn expect_text(to: &mut TcpStream, what: &str) {
+    let mut received = vec![0; what.len()];
+    timeout(SOON, to.read_exact(&mut received)).await.expect("no bytes arrive").unwrap();
+    assert_eq!(String::from_utf8_lossy(&received), what);
 }
 
-async fn hears_nothing(to: &mut TcpStream) {
-    let heard = timeout(NOT_NOW, to.read_u8()).await;
-    assert!(heard.is_err(), "{heard:?}");
+async fn expect_nothing(to: &mut TcpStream) {
+    let received = timeout(NOT_NOW, to.read_u8()).await;
+    assert!(received.is_err(), "{received:?}");
 }
 
 /// The other end has closed, or the way to it has broken.
-async fn hears_the_end(to: &mut TcpStream) {
-    let heard = timeout(SOON, to.read_u8()).await.expect("no end");
-    let error = heard.expect_err("a byte");
+async fn expect_close(to: &mut TcpStream) {
+    let received = timeout(SOON, to.read_u8()).await.expect("no end");
+    let error = received.expect_err("a byte");
     let ends = [io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionReset];
     assert!(ends.contains(&error.kind()), "{error}");
 }
@@ -60,17 +60,17 @@ async fn bytes_pass_both_ways_and_so_does_the_end_of_either_side() {
     let setup = setup().await;
     let (mut client, mut server) = setup.connect().await;
     // No protocol: neither lines nor frames.
-    says(&mut client, "\0\r\n*3").await;
-    hears(&mut server, "\0\r\n*3").await;
-    says(&mut server, "half").await;
-    hears(&mut client, "half").await;
+    send_text(&mut client, "\0\r\n*3").await;
+    expect_text(&mut server, "\0\r\n*3").await;
+    send_text(&mut server, "half").await;
+    expect_text(&mut client, "half").await;
     assert_eq!(setup.wire.came(), 9);
     client.shutdown().await.unwrap();
-    hears_the_end(&mut server).await;
-    says(&mut server, " closed").await;
-    hears(&mut client, " closed").await;
+    expect_close(&mut server).await;
+    send_text(&mut server, " closed").await;
+    expect_text(&mut client, " closed").await;
     drop(server);
-    hears_the_end(&mut client).await;
+    expect_close(&mut client).await;
     eventually(SOON, "it is gone", async || setup.wire.connections() == 0).await;
 }
 
@@ -79,16 +79,16 @@ async fn what_is_held_arrives_later_in_order() {
     let setup = setup().await;
     let (mut client, mut server) = setup.connect().await;
     setup.wire.hold();
-    says(&mut client, "a request").await;
-    says(&mut server, "an answer").await;
-    hears_nothing(&mut server).await;
-    hears_nothing(&mut client).await;
-    says(&mut client, ", and the end").await;
+    send_text(&mut client, "a request").await;
+    send_text(&mut server, "an answer").await;
+    expect_nothing(&mut server).await;
+    expect_nothing(&mut client).await;
+    send_text(&mut client, ", and the end").await;
     drop(client);
-    hears_nothing(&mut server).await;
+    expect_nothing(&mut server).await;
     setup.wire.pass().await;
-    hears(&mut server, "a request, and the end").await;
-    hears_the_end(&mut server).await;
+    expect_text(&mut server, "a request, and the end").await;
+    expect_close(&mut server).await;
 }
 
 #[tokio::test]
@@ -96,12 +96,12 @@ async fn holding_replies_does_not_hold_requests() {
     let setup = setup().await;
     let (mut client, mut server) = setup.connect().await;
     setup.wire.hold_replies();
-    says(&mut client, "a request").await;
-    hears(&mut server, "a request").await;
-    says(&mut server, "an answer").await;
-    hears_nothing(&mut client).await;
+    send_text(&mut client, "a request").await;
+    expect_text(&mut server, "a request").await;
+    send_text(&mut server, "an answer").await;
+    expect_nothing(&mut client).await;
     setup.wire.pass().await;
-    hears(&mut client, "an answer").await;
+    expect_text(&mut client, "an answer").await;
 }
 
 #[tokio::test]
@@ -109,16 +109,16 @@ async fn swallowed_replies_never_arrive_and_their_connection_is_of_no_use_afterw
     let setup = setup().await;
     let (mut client, mut server) = setup.connect().await;
     setup.wire.swallow_replies();
-    says(&mut client, "a request").await;
-    hears(&mut server, "a request").await;
-    says(&mut server, "an answer").await;
-    hears_nothing(&mut client).await;
+    send_text(&mut client, "a request").await;
+    expect_text(&mut server, "a request").await;
+    send_text(&mut server, "an answer").await;
+    expect_nothing(&mut client).await;
     setup.wire.pass().await;
-    hears_the_end(&mut client).await;
-    hears_the_end(&mut server).await;
+    expect_close(&mut client).await;
+    expect_close(&mut server).await;
     let (mut client, mut server) = setup.connect().await;
-    says(&mut server, "another").await;
-    hears(&mut client, "another").await;
+    send_text(&mut server, "another").await;
+    expect_text(&mut client, "another").await;
 }
 
 #[tokio::test]
@@ -127,9 +127,9 @@ async fn with_everything_swallowed_not_even_a_close_gets_through() {
     let (client, mut server) = setup.connect().await;
     setup.wire.swallow();
     drop(client);
-    hears_nothing(&mut server).await;
+    expect_nothing(&mut server).await;
     setup.wire.pass().await;
-    hears_the_end(&mut server).await;
+    expect_close(&mut server).await;
 }
 
 #[tokio::test]
@@ -137,14 +137,14 @@ async fn cut_it_ends_all_connections_and_accepts_none() {
     let setup = setup().await;
     let (mut client, mut server) = setup.connect().await;
     setup.wire.cut().await;
-    hears_the_end(&mut client).await;
-    hears_the_end(&mut server).await;
+    expect_close(&mut client).await;
+    expect_close(&mut server).await;
     let refused = TcpStream::connect(setup.wire.addr()).await.unwrap_err();
     assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
     setup.wire.pass().await;
     let (mut client, mut server) = setup.connect().await;
-    says(&mut client, "again").await;
-    hears(&mut server, "again").await;
+    send_text(&mut client, "again").await;
+    expect_text(&mut server, "again").await;
 }
 
 #[tokio::test]
@@ -152,12 +152,12 @@ async fn delayed_bytes_take_that_much_longer_each_way() {
     let setup = setup().await;
     let (mut client, mut server) = setup.connect().await;
     setup.wire.delay(Duration::from_millis(40));
-    let asked = Instant::now();
-    says(&mut client, "a request").await;
-    hears(&mut server, "a request").await;
-    says(&mut server, "an answer").await;
-    hears(&mut client, "an answer").await;
-    let took = asked.elapsed();
+    let started = Instant::now();
+    send_text(&mut client, "a request").await;
+    expect_text(&mut server, "a request").await;
+    send_text(&mut server, "an answer").await;
+    expect_text(&mut client, "an answer").await;
+    let took = started.elapsed();
     assert!(took >= Duration::from_millis(80), "{took:?}");
 }
 
@@ -166,5 +166,5 @@ async fn a_missing_server_closes_connections_through_it() {
     let Setup { server, wire } = setup().await;
     drop(server);
     let mut client = TcpStream::connect(wire.addr()).await.unwrap();
-    hears_the_end(&mut client).await;
+    expect_close(&mut client).await;
 }

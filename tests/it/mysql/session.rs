@@ -81,14 +81,14 @@ async fn a_waiter_is_notified_in_the_order_of_the_server() {
     let database = Database::new().await;
     let holder = manager(&database).await;
     let guard = holder.acquire("a", LockOptions::new()).await.unwrap();
-    let (told, mut order) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut order) = tokio::sync::mpsc::unbounded_channel();
     let waiting = "SELECT COUNT(*) FROM information_schema.processlist \
                    WHERE state = 'User lock' AND db = DATABASE()";
     for nth in 0..4 {
-        let (manager, told) = (manager(&database).await, told.clone());
+        let (manager, sender) = (manager(&database).await, sender.clone());
         tokio::spawn(async move {
             let guard = manager.acquire("a", LockOptions::new().wait(LIMIT)).await.unwrap();
-            told.send(nth).unwrap();
+            sender.send(nth).unwrap();
             guard.release().await.unwrap();
         });
         let waits = async || database.number(waiting).await == nth + 1;
@@ -109,8 +109,8 @@ async fn a_waiter_that_gives_up_waits_no_more_on_the_server() {
     let database = Database::new().await;
     let (here, there) = (manager(&database).await, manager(&database).await);
     let guard = here.acquire("a", LockOptions::new()).await.unwrap();
-    let patience = LockOptions::new().wait(Duration::from_millis(300));
-    let refused = there.acquire("a", patience).await.unwrap_err();
+    let max_wait = LockOptions::new().wait(Duration::from_millis(300));
+    let refused = there.acquire("a", max_wait).await.unwrap_err();
     assert!(matches!(refused, Error::Contended { .. }), "{refused:?}");
     let waiting = "SELECT COUNT(*) FROM information_schema.processlist \
                    WHERE state = 'User lock' AND db = DATABASE()";

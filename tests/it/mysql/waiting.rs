@@ -70,9 +70,9 @@ async fn a_waiter_that_was_killed_is_passed_over_at_once() {
     // The server must first notice that its connections have ended.
     let ears =
         "SELECT COUNT(*) FROM lockattr_line WHERE IS_USED_LOCK(CONCAT('lockattr:', ear)) > 0";
-    let asked = Instant::now();
+    let started = Instant::now();
     eventually(LIMIT, "it is known to be gone", async || database.number(ears).await == 1).await;
-    assert!(asked.elapsed() < Duration::from_secs(9), "only after {:?}", asked.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(9), "only after {:?}", started.elapsed());
     held.release().await.unwrap();
     let waited = Instant::now();
     timeout(LIMIT, next).await.expect("notified").unwrap();

@@ -68,15 +68,15 @@ async fn a_lease_whose_grant_was_cut_off_is_released() {
     manager.acquire("first", LockOptions::new()).await.unwrap().release().await.unwrap();
     database.holds_nothing().await;
     wire.hold_replies();
-    let asking = {
+    let call = {
         let manager = manager.clone();
         tokio::spawn(async move { manager.acquire("a", LockOptions::new().retry(0)).await })
     };
     let leases = "SELECT COUNT(*) FROM lockattr_locks";
     eventually(LIMIT, "it is granted", async || database.number(leases).await == 1).await;
     wire.cut().await;
-    let asked = timeout(LIMIT, asking).await.expect("an error").unwrap();
-    assert!(matches!(asked, Err(Error::Store { .. })), "{asked:?}");
+    let outcome = timeout(LIMIT, call).await.expect("an error").unwrap();
+    assert!(matches!(outcome, Err(Error::Store { .. })), "{outcome:?}");
     wire.pass().await;
     database.holds_nothing().await;
 }

@@ -20,11 +20,11 @@ fn is_lost(outcome: &Result<u32, Failure>, why: LostReason) -> bool {
 }
 
 /// Returns whether there is exactly one event: the loss that was ignored.
-fn told_once(events: &Events) -> bool {
+fn reported_once(events: &Events) -> bool {
     let all = events.all();
-    let told = "the lease was lost while the body ran; ignored";
+    let message = "the lease was lost while the body ran; ignored";
     let [event] = all.as_slice() else { return false };
-    event.level == Level::WARN && event.text.contains(told) && event.text.contains("key=\"job\"")
+    event.level == Level::WARN && event.text.contains(message) && event.text.contains("key=\"job\"")
 }
 
 /// A body that a test defines.
@@ -87,7 +87,7 @@ async fn a_body_that_still_runs_at_the_loss_is_treated_as_on_lost_says() {
 
         let outcome = fixed_ignore(&manager, long(&ran, end)).await;
         assert!(ran.get() && end.is(&outcome), "{outcome:?}");
-        assert!(told_once(&events), "{:?}", events.all());
+        assert!(reported_once(&events), "{:?}", events.all());
         assert_eq!(manager.holder("job").await.unwrap(), None);
     }
 }
@@ -110,7 +110,7 @@ async fn a_body_that_exceeds_max_hold_is_treated_as_on_lost_says() {
 
         let outcome = capped_ignore(&manager, long(&ran, end)).await;
         assert!(ran.get() && end.is(&outcome), "{outcome:?}");
-        assert!(told_once(&events), "{:?}", events.all());
+        assert!(reported_once(&events), "{:?}", events.all());
         assert_eq!(manager.holder("job").await.unwrap(), None);
     }
 }
@@ -134,7 +134,7 @@ async fn a_loss_that_only_the_release_detects_is_reported() {
         assert!(events.is_empty(), "{:?}", events.all());
         let outcome = fixed_ignore(&manager, body()).await;
         assert!(end.is(&outcome), "{outcome:?}");
-        assert!(told_once(&events), "{:?}", events.all());
+        assert!(reported_once(&events), "{:?}", events.all());
     }
 }
 

@@ -94,10 +94,10 @@ async fn requests_to_a_frozen_server_are_undone_when_it_resumes() {
     acquire(&manager, "a").await.release().await.unwrap();
     for round in 0..5 {
         server.freeze();
-        let asked = Instant::now();
+        let started = Instant::now();
         let refused = manager.try_acquire("a", LockOptions::new()).await;
         assert!(matches!(refused, Err(Error::Store { .. })), "{round}: {refused:?}");
-        assert!(asked.elapsed() < SOON);
+        assert!(started.elapsed() < SOON);
         sleep(Duration::from_millis(100)).await;
         server.thaw();
         eventually(SOON, "nothing is left", async || server.left().await.is_empty()).await;

@@ -144,9 +144,9 @@ fn the_locks_of_a_runtime_end_with_it() {
     let other = LockManager::builder().url(&url).build().unwrap();
     let guard = runtime().block_on(acquire(&manager, "a"));
     outer.block_on(async {
-        let asked = Instant::now();
+        let started = Instant::now();
         let next = acquire(&other, "a").await;
-        assert!(asked.elapsed() < SOON);
+        assert!(started.elapsed() < SOON);
         assert!(guard.ensure_held().is_err(), "two holders");
         next.release().await.unwrap();
         drop(guard);

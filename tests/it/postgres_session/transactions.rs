@@ -296,8 +296,8 @@ async fn a_transaction_without_a_wait_is_refused_at_once() {
             let guard = acquire(&manager, "a").await;
             let mut client = database.client().await;
             let mut transaction = client.transaction().await.unwrap();
-            let asked = timeout(SOON, manager.acquire_in(&mut transaction, "a")).await;
-            let refused = asked.expect("it does not wait for a minute");
+            let outcome = timeout(SOON, manager.acquire_in(&mut transaction, "a")).await;
+            let refused = outcome.expect("it does not wait for a minute");
             assert!(matches!(refused, Err(Error::Contended { .. })), "{refused:?}");
             if query.starts_with("retry=0") {
                 transaction.batch_execute("select 1").await.unwrap();

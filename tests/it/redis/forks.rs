@@ -15,7 +15,7 @@ async fn said(node: &mut Node, last: &str) -> Vec<String> {
 }
 
 /// The rest of the line that begins with `words`.
-fn told<'a>(said: &'a [String], words: &str) -> &'a str {
+fn value_of<'a>(said: &'a [String], words: &str) -> &'a str {
     let line = said.iter().find_map(|line| line.strip_prefix(words));
     line.unwrap_or_else(|| panic!("no `{words}` in {said:#?}"))
 }
@@ -27,20 +27,20 @@ async fn a_forked_process_is_refused_and_releases_nothing_of_its_parent() {
     let mut node = node!("fork", url = server.url_with("ttl=60s"));
     let said = said(&mut node, "parent holds").await;
     for asks in ["copy acquires: ", "copy asks: ", "copy shuts down: "] {
-        let refused = told(&said, asks);
+        let refused = value_of(&said, asks);
         assert!(
             refused.starts_with("Err(InvalidOptions(") && refused.contains("fork"),
             "{refused}"
         );
     }
     for looks in ["copy holds: ", "copy nests: ", "copy releases: "] {
-        let lost = told(&said, looks);
+        let lost = value_of(&said, looks);
         assert!(lost.starts_with("Err(Lost {") && lost.contains("Forked"), "{lost}");
     }
-    assert_eq!(told(&said, "copy installs once: "), "true");
-    assert_eq!(told(&said, "copy finds it free: "), "false");
-    assert_eq!(told(&said, "copy ended: "), "Ok(())");
-    assert_eq!(told(&said, "parent holds: "), "Ok(())");
+    assert_eq!(value_of(&said, "copy installs once: "), "true");
+    assert_eq!(value_of(&said, "copy finds it free: "), "false");
+    assert_eq!(value_of(&said, "copy ended: "), "Ok(())");
+    assert_eq!(value_of(&said, "parent holds: "), "Ok(())");
     let cli = server.cli().await;
     let (parents, copys) = (cli.value("lock:parents").await, cli.value("lock:copys").await);
     let (parents, copys) = (parents.expect("it is held"), copys.expect("it is held"));
@@ -60,9 +60,9 @@ async fn a_process_forked_inside_a_body_learns_that_it_has_no_lock() {
     let server = RedisServer::start().await;
     let mut node = node!("fork", url = server.url_with("ttl=60s"), how = "body");
     let said = said(&mut node, "parent ended").await;
-    let lost = told(&said, "copy ended: ");
+    let lost = value_of(&said, "copy ended: ");
     assert!(lost.starts_with("Err(Lost {") && lost.contains("Forked"), "{lost}");
-    assert_eq!(told(&said, "parent ended: "), "Ok(())");
+    assert_eq!(value_of(&said, "parent ended: "), "Ok(())");
     assert!(node.finish().await.success());
     assert_nothing_left(&server).await;
 }
@@ -73,10 +73,10 @@ async fn a_forked_runtime_acquires_and_releases_nothing() {
     let server = RedisServer::start().await;
     let mut node = node!("fork", url = server.url_with("ttl=60s"), how = "runtime");
     let said = said(&mut node, "parent released").await;
-    let refused = told(&said, "copy acquires: ");
+    let refused = value_of(&said, "copy acquires: ");
     assert!(refused.starts_with("Err(InvalidOptions(") && refused.contains("fork"), "{refused}");
-    assert_eq!(told(&said, "copy waited: "), "false");
-    assert_eq!(told(&said, "parent holds: "), "Ok(())");
+    assert_eq!(value_of(&said, "copy waited: "), "false");
+    assert_eq!(value_of(&said, "parent holds: "), "Ok(())");
     assert!(node.finish().await.success());
     assert_nothing_left(&server).await;
 }

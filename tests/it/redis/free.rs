@@ -75,14 +75,14 @@ impl Claims {
     }
 
     async fn asks(&self, claim: &Arc<Claim>, ttl: Duration) -> bool {
-        let answer = self.store.acquire(&AcquireRequest::new(claim.clone(), ttl)).await.unwrap();
-        matches!(answer, AcquireOutcome::Acquired { .. })
+        let outcome = self.store.acquire(&AcquireRequest::new(claim.clone(), ttl)).await.unwrap();
+        matches!(outcome, AcquireOutcome::Acquired { .. })
     }
 
     /// Asks, and joins the wait queue if the claim is refused.
     async fn waits(&self, claim: &Arc<Claim>, ttl: Duration) -> bool {
-        let asked = AcquireRequest::new(claim.clone(), ttl).waiting(Waiting::Queued);
-        matches!(self.store.acquire(&asked).await.unwrap(), AcquireOutcome::Acquired { .. })
+        let request = AcquireRequest::new(claim.clone(), ttl).waiting(Waiting::Queued);
+        matches!(self.store.acquire(&request).await.unwrap(), AcquireOutcome::Acquired { .. })
     }
 
     async fn releases(&self, releasing: ReleaseRequest) -> ReleaseOutcome {
@@ -302,8 +302,8 @@ async fn a_server_out_of_memory_renews_a_lock_with_waiters() {
     }
     cli.query::<()>(&["CONFIG", "SET", "maxmemory", "1"]).await;
     let renewals = [&sharer, &alone].map(|claim| RenewRequest::new(claim.clone(), LONG));
-    for answer in claims.store.renew(&renewals).await {
-        assert_eq!(answer.unwrap(), RenewOutcome::Renewed);
+    for outcome in claims.store.renew(&renewals).await {
+        assert_eq!(outcome.unwrap(), RenewOutcome::Renewed);
     }
     assert!(cli.pttl("lock:b").await > 50_000);
     cli.query::<()>(&["CONFIG", "SET", "maxmemory", "0"]).await;

@@ -41,11 +41,11 @@ async fn a_process_that_ends_in_order_leaves_nothing() {
 /// and not never.
 async fn free_after_its_ttl_and_not_before(server: &RedisServer) {
     let manager = LockManager::connect(&server.url()).await.unwrap();
-    let asked = Instant::now();
+    let started = Instant::now();
     let left = server.cli().await.pttl("lock:a").await;
     assert!(left > 0, "a killed process cannot release");
     let guard = manager.acquire("a", LockOptions::new().wait(LIMIT)).await.unwrap();
-    let (waited, left) = (asked.elapsed(), Duration::from_millis(left.unsigned_abs()));
+    let (waited, left) = (started.elapsed(), Duration::from_millis(left.unsigned_abs()));
     // The server counts whole milliseconds.
     assert!(waited + Duration::from_millis(2) >= left, "after {waited:?}, and not {left:?}");
     guard.release().await.unwrap();
@@ -130,8 +130,8 @@ async fn a_process_killed_while_its_release_is_cut_off_holds_for_a_ttl() {
     proxy.swallow_requests();
     node.say("release").await;
     // From here on it retries on its own.
-    let answer = node.line().await;
-    assert!(answer.starts_with("refused the store could not be asked about `a`"), "{answer}");
+    let reply = node.line().await;
+    assert!(reply.starts_with("refused the store could not be asked about `a`"), "{reply}");
     node.kill();
     free_after_its_ttl_and_not_before(&server).await;
 }

@@ -79,12 +79,12 @@ async fn a_server_that_forgot_the_scripts_is_sent_them_again() {
 async fn without_the_replica_nothing_is_granted_and_nothing_stays_locked() {
     let world = world("").await;
     world.replica.stop_signal();
-    let asked = Instant::now();
+    let started = Instant::now();
     let error = world.manager.acquire("a", once()).await.unwrap_err();
-    assert!(asked.elapsed() < Duration::from_secs(9), "after {:?}", asked.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(9), "after {:?}", started.elapsed());
     let Error::Store { ref source, .. } = error else { panic!("{error:?}") };
-    let told = source.to_string();
-    assert!(told.starts_with("0 of the 1 replicas") && told.contains("500ms"), "{told}");
+    let text = source.to_string();
+    assert!(text.starts_with("0 of the 1 replicas") && text.contains("500ms"), "{text}");
     assert_nothing_left(&world.master).await;
 
     // Without the option: granted, on one server only.
@@ -103,11 +103,11 @@ async fn without_the_replica_nothing_is_granted_and_nothing_stays_locked() {
 async fn without_the_replica_a_lease_is_held_until_its_deadline_and_no_longer() {
     let world = world("").await;
     let options = LockOptions::new().ttl(Duration::from_secs(4));
-    let asked = Instant::now();
+    let started = Instant::now();
     let held = world.manager.acquire("a", options.clone()).await.unwrap();
     world.replica.stop_signal();
     timeout(LIMIT, held.lost()).await.expect("its deadline passes");
-    let after = asked.elapsed();
+    let after = started.elapsed();
     assert!(after >= Duration::from_millis(3_900), "lost before its deadline: {after:?}");
     assert!(after < Duration::from_millis(5_300), "renewed: {after:?}");
     let Err(Error::Lost { reason, .. }) = held.ensure_held() else { panic!("it is lost") };

@@ -34,8 +34,8 @@ async fn no_line_of_an_annotated_body_runs_after_the_await_it_slept_in() {
     node.stands_still().await;
     let successor = succeed(&server, "job").await;
     node.continue_signal();
-    let answer = node.line().await;
-    assert!(answer.starts_with("ended the lease on `job` was lost"), "the body replied: {answer}");
+    let reply = node.line().await;
+    assert!(reply.starts_with("ended the lease on `job` was lost"), "the body replied: {reply}");
     successor.release().await.expect("another process held it meanwhile");
     assert!(node.finish().await.success());
     assert_nothing_left(&server).await;
@@ -50,8 +50,8 @@ async fn a_body_that_continues_and_checks_its_lease_before_it_writes_is_refused(
     node.stands_still().await;
     let successor = succeed(&server, "job").await;
     node.continue_signal();
-    let answer = node.line().await;
-    assert!(answer.starts_with("ended the lease on `job` was lost"), "the body replied: {answer}");
+    let reply = node.line().await;
+    assert!(reply.starts_with("ended the lease on `job` was lost"), "the body replied: {reply}");
     successor.release().await.expect("the late release did no harm");
     assert!(node.finish().await.success());
     assert_nothing_left(&server).await;
@@ -72,11 +72,11 @@ async fn a_process_that_slept_past_its_lease_writes_no_more() {
     // The order is already in its input when it is continued.
     node.say("write").await;
     node.continue_signal();
-    let answer = node.line().await;
-    assert!(answer.starts_with("refused the lease on `a` was lost"), "{answer}");
+    let reply = node.line().await;
+    assert!(reply.starts_with("refused the lease on `a` was lost"), "{reply}");
     node.say("release").await;
-    let answer = node.line().await;
-    assert!(answer.starts_with("refused the lease on `a` was lost"), "{answer}");
+    let reply = node.line().await;
+    assert!(reply.starts_with("refused the lease on `a` was lost"), "{reply}");
     successor.release().await.expect("the late release did no harm");
     assert_nothing_left(&server).await;
 }

@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 use tracing::Level;
 use url::Url;
 
-use crate::redis::told;
+use crate::redis::describe;
 
 /// Long before a lease of these tests ends, or a waiter asks again without a notification.
 const SOON: Duration = Duration::from_secs(3);
@@ -83,7 +83,7 @@ async fn a_lock_is_acquired_renewed_handed_off_and_released_over_tls() {
 }
 
 async fn connect(url: &str) -> LockManager {
-    LockManager::connect(url).await.unwrap_or_else(|error| panic!("{}", told(&error)))
+    LockManager::connect(url).await.unwrap_or_else(|error| panic!("{}", describe(&error)))
 }
 
 /// Any file path works: percent-encoded in the URL, and as it is on the builder.
@@ -172,9 +172,9 @@ async fn a_process_that_is_not_trusted_learns_why_and_runs_no_body() {
             assert!(began.elapsed() < SOON * 3, "{case}: {:?}", began.elapsed());
             for error in [connected, refused] {
                 assert!(matches!(error, Error::Store { .. }), "{case}: {error:?}");
-                let told = told(&error);
-                assert!(told.contains(expected), "{case}: {told}");
-                let shown = format!("{told} {manager:?}");
+                let text = describe(&error);
+                assert!(text.contains(expected), "{case}: {text}");
+                let shown = format!("{text} {manager:?}");
                 let secret = secrets.iter().find(|&secret| shown.contains(secret));
                 assert_eq!(secret, None, "{case}: {shown}");
             }

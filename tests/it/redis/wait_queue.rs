@@ -54,7 +54,7 @@ async fn queued(cli: &Cli, key: &str) -> usize {
 }
 
 /// Waits until `count` waiters are queued for the lock `a`.
-async fn stand_in_line(cli: &Cli, count: usize) {
+async fn wait_until_queued(cli: &Cli, count: usize) {
     let what = format!("{count} queued");
     eventually(LIMIT, &what, async || queued(cli, "a").await == count).await;
 }

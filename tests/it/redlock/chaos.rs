@@ -65,7 +65,7 @@ async fn nodes_cut_and_healed_at_random_under_load() {
         let manager = LockManager::builder().url(&url).build().unwrap();
         workers.extend((0..2).map(|_| worker(random.next_u64(), manager.clone())));
     }
-    let weather = async {
+    let nemesis = async {
         let ends = Instant::now() + Duration::from_secs(seconds);
         while Instant::now() < ends {
             fault(&proxies[random.random_range(0..5)], &mut random).await;
@@ -81,7 +81,7 @@ async fn nodes_cut_and_healed_at_random_under_load() {
         assert!(after > before, "the faults are over, and no caller acquires");
         over.store(true, Ordering::Relaxed);
     };
-    let (_, done) = tokio::join!(weather, futures_util::future::join_all(workers));
+    let (_, done) = tokio::join!(nemesis, futures_util::future::join_all(workers));
     let writes = resources.writes();
     println!("{} holds, {writes} writes in {seconds} s", done.iter().sum::<u64>());
     assert_eq!(resources.damage(), [""; 0], "two holders, or a smaller token");

@@ -81,8 +81,8 @@ async fn three_of_five_down_or_stopped_are_an_outage_in_time_and_no_body_runs() 
         }
         let body = async |_: &_| panic!("the body ran without the lock");
         let options = LockOptions::new().wait(Duration::from_millis(500));
-        let asked = manager.with_lock("a", options, body);
-        let error = timeout(LIMIT, asked).await.expect("in time").unwrap_err();
+        let call = manager.with_lock("a", options, body);
+        let error = timeout(LIMIT, call).await.expect("in time").unwrap_err();
         assert!(matches!(&error, Error::Store { key, .. } if key == "a"), "{error:?}");
         drop(manager);
         if !killed {
@@ -131,8 +131,8 @@ async fn a_server_that_came_back_empty_grants_nothing_until_the_longest_lease_is
     };
     assert!(error.to_string().contains("grants nothing for"), "{error}");
     let manager = LockManager::builder().url(&url).build().unwrap();
-    let patient = LockOptions::new().wait(LIMIT);
-    manager.acquire("a", patient).await.unwrap().release().await.unwrap();
+    let long_wait = LockOptions::new().wait(LIMIT);
+    manager.acquire("a", long_wait).await.unwrap().release().await.unwrap();
 
     // Held on three nodes, one of which loses it.
     let fixed = LockOptions::new().renew(false);

@@ -22,9 +22,9 @@ async fn an_invalid_url_is_refused_with_a_message() {
     for (url, expected) in cases {
         let error = LockManager::connect(url).await.unwrap_err();
         assert!(matches!(error, Error::InvalidOptions(_)), "{url}: {error:?}");
-        let told = format!("{error} {error:?}");
-        assert!(told.contains(expected), "{url}: {told}");
-        let shown = format!("{told} {:?}", LockManager::builder().url(url));
+        let text = format!("{error} {error:?}");
+        assert!(text.contains(expected), "{url}: {text}");
+        let shown = format!("{text} {:?}", LockManager::builder().url(url));
         assert!(!shown.contains("s3cret"), "{shown}");
     }
 }

@@ -173,10 +173,10 @@ async fn until_the_loss_is_detected_both_believe_to_hold_and_the_later_token_is_
 async fn an_expired_lease_goes_to_the_next_in_the_queue_and_its_holder_knows() {
     let locks = TestLocks::new();
     let node = locks.another_process();
-    let (began, patient) = (Instant::now(), LockOptions::new().wait(30 * SECOND));
+    let (began, long_wait) = (Instant::now(), LockOptions::new().wait(30 * SECOND));
     let next = async {
         locks.until_held("product:42").await;
-        let next = node.acquire("product:42", patient);
+        let next = node.acquire("product:42", long_wait);
         let expiry = async {
             locks.until_waiting("product:42", 1).await;
             locks.expire("product:42");

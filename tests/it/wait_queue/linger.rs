@@ -7,7 +7,7 @@ use lockattr::{Error, LockManager, LockOptions, LostReason, Mode};
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep};
 
-use super::{MS, SECOND, asks, got, on, patient, settle};
+use super::{MS, SECOND, acquired_by, long_wait, on, settle, spawn_acquire};
 use crate::support::Scripted;
 
 fn lingering(store: &Arc<Scripted>, time: Duration) -> LockManager {
@@ -83,13 +83,13 @@ async fn another_process_that_waits_gets_it_at_once() {
     let store = Scripted::new();
     let (here, there) = (lingering(&store, 3600 * SECOND), store.manager());
     used(&here).await;
-    let (guard, at) = asks(&there, patient()).await.await.unwrap();
+    let (guard, at) = spawn_acquire(&there, long_wait()).await.await.unwrap();
     assert!(at + 10 * MS > Instant::now(), "not at once");
     let guard = guard.unwrap();
     // It is not cached there, and it does not come back here early.
-    let back = asks(&here, patient()).await;
+    let back = spawn_acquire(&here, long_wait()).await;
     guard.release().await.unwrap();
-    got(back).await.0.release().await.unwrap();
+    acquired_by(back).await.0.release().await.unwrap();
     assert!(here.holder("a").await.unwrap().is_some(), "it lingers here again");
 }
 
@@ -101,7 +101,7 @@ async fn a_lock_that_another_process_waits_for_is_not_cached() {
     let store = Scripted::new();
     let (here, there) = (lingering(&store, 3600 * SECOND), store.manager());
     let guard = here.acquire("a", LockOptions::new()).await.unwrap();
-    let waiter = asks(&there, patient()).await;
+    let waiter = spawn_acquire(&there, long_wait()).await;
     let began = Instant::now();
     guard.release().await.unwrap();
     let (guard, at) = waiter.await.unwrap();
@@ -115,10 +115,11 @@ async fn those_in_the_queue_here_are_served_before_it_is_kept() {
     let store = Scripted::new();
     let manager = lingering(&store, 3600 * SECOND);
     let guard = manager.acquire("a", LockOptions::new()).await.unwrap();
-    let waiters = [asks(&manager, patient()).await, asks(&manager, patient()).await];
+    let waiters =
+        [spawn_acquire(&manager, long_wait()).await, spawn_acquire(&manager, long_wait()).await];
     guard.release().await.unwrap();
     for waiter in waiters {
-        got(waiter).await.0.release().await.unwrap();
+        acquired_by(waiter).await.0.release().await.unwrap();
     }
     assert_eq!(store.calls().acquires, 1);
 }

@@ -18,9 +18,9 @@ async fn freezing_the_leader_loses_no_lock() {
     let began = Instant::now();
     let leader = ensemble.leader().await;
     ensemble.freeze_one(leader);
-    let patience = LockOptions::new().wait(LIMIT);
+    let max_wait = LockOptions::new().wait(LIMIT);
     let waits = tokio::spawn(async move {
-        let guard = there.acquire("a", patience).await;
+        let guard = there.acquire("a", max_wait).await;
         (Instant::now(), guard)
     });
     let lost = tokio::spawn(async move {

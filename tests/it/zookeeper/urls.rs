@@ -59,8 +59,8 @@ async fn the_nodes_of_a_login_are_closed_to_others() {
     for other in [&login("app:wrong"), &url] {
         let connected = LockManager::connect(other).await.unwrap_err();
         let other = LockManager::builder().url(other).build().unwrap();
-        let asked = other.acquire("a", LockOptions::new()).await.unwrap_err();
-        for error in [connected, asked] {
+        let outcome = other.acquire("a", LockOptions::new()).await.unwrap_err();
+        for error in [connected, outcome] {
             assert!(matches!(error, Error::Store { .. }), "{error}");
             assert!(!error.to_string().contains("s3cret") && !error.to_string().contains("wrong"));
         }

@@ -92,7 +92,7 @@ async fn no_process_writes_with_a_smaller_token_while_masters_fail_under_load() 
         }
         managers.push(manager);
     }
-    let weather = async {
+    let nemesis = async {
         let _ends_with_it = Over(&over);
         written_again(&resources, &names, "work begins", |_| true).await;
 
@@ -127,7 +127,7 @@ async fn no_process_writes_with_a_smaller_token_while_masters_fail_under_load() 
         )
         .await;
     };
-    let (done, ()) = tokio::join!(join_all(workers), weather);
+    let (done, ()) = tokio::join!(join_all(workers), nemesis);
     assert!(done.iter().all(|&done| done > 0), "each got in: {done:?}");
     let writes = names.each_ref().map(|name| resources.writes_of(name));
     eprintln!("{} holds, writes for each key: {writes:?}", done.iter().sum::<u64>());

@@ -61,7 +61,7 @@ async fn a_master_that_dies_costs_a_failover_and_no_lease() {
 
 /// A waiter notices a master's death by the end of its connection, and a silent master by its
 /// heartbeat.
-async fn those_in_the_queue_get_in(stands_still: bool) {
+async fn waiters_get_in(block_at: bool) {
     let cluster = Cluster::start().await;
     let query = "ttl=20s&wait=60s&heartbeat=500ms&response_timeout=500ms";
     let (first, second) = (manager(&cluster, query).await, manager(&cluster, query).await);
@@ -70,7 +70,7 @@ async fn those_in_the_queue_get_in(stands_still: bool) {
     let waiter = waiter(&cluster, &second, "a", 1).await;
     let master = cluster.node_of("lock:a").await;
     assert_eq!(master.cli().await.query::<usize>(&["WAIT", "1", "5000"]).await, 1);
-    if stands_still {
+    if block_at {
         master.stop_signal();
     } else {
         master.kill();
@@ -89,7 +89,7 @@ async fn those_in_the_queue_get_in(stands_still: bool) {
     holder.release().await.unwrap();
     let next = granted(SOON, waiter).await;
     assert!(next.fencing_token() > held);
-    if stands_still {
+    if block_at {
         master.continue_signal();
         cluster.settled().await;
     }
@@ -101,12 +101,12 @@ async fn those_in_the_queue_get_in(stands_still: bool) {
 
 #[tokio::test]
 async fn waiters_of_a_master_that_dies_get_in_at_the_next() {
-    those_in_the_queue_get_in(false).await;
+    waiters_get_in(false).await;
 }
 
 #[tokio::test]
 async fn waiters_of_a_master_that_is_stopped_get_in_at_the_next() {
-    those_in_the_queue_get_in(true).await;
+    waiters_get_in(true).await;
 }
 
 /// The old master keeps its connections, and takes the channels away.

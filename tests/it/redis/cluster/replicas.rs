@@ -33,9 +33,9 @@ async fn a_shard_without_its_replica_grants_nothing_and_the_others_do() {
     let replica = cluster.replica_of(slot).await.unwrap();
     replica.stop_signal();
     for keys in [vec!["a"], vec!["a", &*other], vec![&*other, "a"]] {
-        let asked = Instant::now();
+        let started = Instant::now();
         let error = manager.acquire_all(keys, once()).await.unwrap_err();
-        assert!(asked.elapsed() < Duration::from_secs(5), "after {:?}", asked.elapsed());
+        assert!(started.elapsed() < Duration::from_secs(5), "after {:?}", started.elapsed());
         let Error::Store { ref source, .. } = error else { panic!("{error:?}") };
         assert!(source.to_string().starts_with("0 of the 1 replicas"), "{source}");
         assert_nothing_left(&cluster).await;

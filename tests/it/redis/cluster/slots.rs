@@ -103,8 +103,8 @@ async fn a_caller_that_acquires_while_the_keys_migrate_gets_in_afterwards() {
     let (slot, there) = (slot_of(&cluster, "a"), another_master(&cluster, "a").await);
     let from = cluster.begin_migration(slot, there).await;
     let release = tokio::spawn(holder.release());
-    let asking = manager.clone();
-    let asks = tokio::spawn(async move { acquire(&asking, "a").await });
+    let cloned = manager.clone();
+    let asks = tokio::spawn(async move { acquire(&cloned, "a").await });
     sleep(Duration::from_millis(300)).await;
     assert!(!asks.is_finished());
     cluster.move_keys(slot, from, there).await;

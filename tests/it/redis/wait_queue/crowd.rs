@@ -83,11 +83,11 @@ async fn readers_of_one_process_share_its_place_before_a_writer_that_came_later(
             readers.spawn(async move { next.acquire("a", options).await.unwrap() });
             if nth == 0 {
                 // The others learn from it that the lock is taken, and ask nothing.
-                stand_in_line(&cli, 1).await;
+                wait_until_queued(&cli, 1).await;
             }
         }
         let writer = work(&manager(&server, LONG).await, &Witness::default());
-        stand_in_line(&cli, 2).await;
+        wait_until_queued(&cli, 2).await;
         holder.release().await.unwrap();
         let what = format!("all of them get in: {options:?}");
         eventually(SOON, &what, async || cli.query::<usize>(&["ZCARD", "lock:a"]).await == 40)

@@ -23,7 +23,7 @@ impl Scene {
         let mut crowds = Vec::new();
         for place in 1..=2 {
             crowds.push(crowd(&manager(&server, query).await, &witness, 4));
-            stand_in_line(&cli, place).await;
+            wait_until_queued(&cli, place).await;
         }
         Self { server, cli, witness, holder, crowds }
     }

@@ -114,13 +114,13 @@ async fn a_claim_for_two_keys_overtakes_none_in_either_queue() {
     let both = first.acquire_all(["a", "b"], LockOptions::new()).await.unwrap();
     let next = manager(&server, LONG).await;
     let before = tokio::spawn(async move { next.acquire("a", LockOptions::new()).await.unwrap() });
-    stand_in_line(&cli, 1).await;
+    wait_until_queued(&cli, 1).await;
     let other = manager(&server, LONG).await;
     let waiter =
         tokio::spawn(
             async move { other.acquire_all(["a", "b"], LockOptions::new()).await.unwrap() },
         );
-    stand_in_line(&cli, 2).await;
+    wait_until_queued(&cli, 2).await;
     both.release().await.unwrap();
     let before = granted(before).await;
     assert_eq!(cli.held_value("lock:b").await, None, "`a` is another's, and so it has neither");

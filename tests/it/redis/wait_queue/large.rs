@@ -41,7 +41,7 @@ async fn no_script_run_visits_ten_thousand_dead_entries() {
     // The same for a release, which hands off to the live waiter behind them.
     let next = manager(&server, LONG).await;
     let waiter = tokio::spawn(async move { next.acquire("a", LockOptions::new()).await.unwrap() });
-    stand_in_line(&cli, 1).await;
+    wait_until_queued(&cli, 1).await;
     dead_entries(&cli, 10_000).await;
     let (calls_before, runs_before) = (calls(&cli).await, runs(&cli).await);
     guard.release().await.unwrap();

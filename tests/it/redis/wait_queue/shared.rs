@@ -15,7 +15,7 @@ fn shared() -> LockOptions {
 async fn waiter(server: &RedisServer, options: LockOptions, place: usize) -> JoinHandle<LockGuard> {
     let manager = manager(server, LONG).await;
     let waiter = tokio::spawn(async move { manager.acquire("a", options).await.unwrap() });
-    stand_in_line(&server.cli().await, place).await;
+    wait_until_queued(&server.cli().await, place).await;
     waiter
 }
 

@@ -19,13 +19,13 @@ async fn a_stopped_head_costs_its_ttl_and_does_not_hold_when_it_resumes() {
         let next = next.clone();
         async move { acquire(&next).await }
     });
-    stand_in_line(&cli, 2).await;
+    wait_until_queued(&cli, 2).await;
     head.stop_signal();
     witness.saw(holder.fencing_token());
     let granted = cli.value("lock:a").await;
     holder.release().await.unwrap();
     assert_ne!(cli.value("lock:a").await, granted, "handed off");
-    stand_in_line(&cli, 1).await;
+    wait_until_queued(&cli, 1).await;
 
     let successor = timeout(SOON, waiting).await.expect("within its TTL").unwrap();
     witness.sees(&successor).await;
