@@ -4,7 +4,7 @@ use lockattr_tests::{capture_events, capture_events_from};
 use tracing::{Level, debug, error, info, warn};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn warnings_of_all_its_threads_are_recorded_with_their_fields() {
+async fn warnings_of_all_its_threads_are_heard_with_their_fields() {
     let events = capture_events();
     let background = tokio::spawn(async { warn!(key = "product:42", "the lease is lost") });
     background.await.unwrap();
@@ -19,7 +19,7 @@ async fn warnings_of_all_its_threads_are_recorded_with_their_fields() {
 }
 
 #[test]
-fn events_of_another_runtime_are_not_recorded() {
+fn another_runtime_is_not_heard() {
     let quiet = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let loud = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let events = quiet.block_on(async { capture_events() });
@@ -29,7 +29,7 @@ fn events_of_another_runtime_are_not_recorded() {
 }
 
 #[tokio::test]
-async fn lower_level_events_are_recorded_on_request_and_only_ours() {
+async fn finer_events_are_heard_when_asked_for_and_only_ours() {
     let events = capture_events_from(Level::TRACE);
     debug!(target: "lockattr::store", "asked");
     debug!(target: "another_crate", "chatter");

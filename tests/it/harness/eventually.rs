@@ -5,7 +5,7 @@ use std::time::Duration;
 use lockattr_tests::eventually;
 
 #[tokio::test]
-async fn it_polls_until_the_condition_holds() {
+async fn it_asks_until_it_is_so() {
     let mut asked = 0;
     eventually(Duration::from_secs(5), "the fourth time", async || {
         asked += 1;
@@ -23,6 +23,6 @@ async fn it_gives_up_and_says_what_and_where() {
 
 #[tokio::test(start_paused = true)]
 #[should_panic(expected = "not within 3600s: an answer")]
-async fn a_poll_that_hangs_counts_as_false_even_on_a_paused_clock() {
+async fn a_look_that_hangs_is_a_no_also_on_a_paused_clock() {
     eventually(Duration::from_secs(3600), "an answer", std::future::pending).await;
 }

@@ -51,7 +51,7 @@ impl Setup {
 
     async fn seen(&self, count: usize) {
         let seen = async || self.proxy.seen("incr") == count;
-        eventually(LIMIT, "the requests have arrived", seen).await;
+        eventually(LIMIT, "the requests have come", seen).await;
     }
 
     async fn counted(&self, count: &str) {
@@ -76,8 +76,8 @@ fn asking(connection: &MultiplexedConnection) -> JoinHandle<RedisResult<u64>> {
 }
 
 async fn stays_silent(asking: &mut JoinHandle<RedisResult<u64>>) {
-    let reply = timeout(QUIET, asking).await;
-    assert!(reply.is_err(), "{reply:?}");
+    let answer = timeout(QUIET, asking).await;
+    assert!(answer.is_err(), "{answer:?}");
 }
 
 #[tokio::test]
@@ -85,11 +85,11 @@ async fn a_delayed_request_keeps_what_follows_waiting() {
     let setup = setup().await;
     let mut client = setup.raw().await;
     setup.proxy.next("incr", Fault::Delay(QUIET));
-    let started = Instant::now();
-    client.send("GET counter\r\nINCR counter\r\nGET counter\r\n").await;
-    client.expect("$-1\r\n").await;
-    client.expect(":1\r\n$1\r\n1\r\n").await;
-    assert!(started.elapsed() >= QUIET);
+    let asked = Instant::now();
+    client.says("GET counter\r\nINCR counter\r\nGET counter\r\n").await;
+    client.hears("$-1\r\n").await;
+    client.hears(":1\r\n$1\r\n1\r\n").await;
+    assert!(asked.elapsed() >= QUIET);
 }
 
 #[tokio::test]
@@ -110,7 +110,7 @@ async fn a_swallowed_request_leaves_a_hole_that_swallows_all_that_follow() {
 }
 
 #[tokio::test]
-async fn with_a_reply_swallowed_the_server_acts_and_the_connection_gets_no_more_replies() {
+async fn with_a_reply_swallowed_the_server_acts_and_that_connection_never_hears_again() {
     let setup = setup().await;
     let connection = setup.connect().await;
     let mut other = setup.connect().await;
@@ -147,7 +147,7 @@ async fn a_held_request_reaches_the_server_although_its_client_has_gone() {
     let setup = setup().await;
     let mut client = setup.raw().await;
     setup.proxy.next("incr", Fault::HoldRequest);
-    client.send("INCR counter\r\n").await;
+    client.says("INCR counter\r\n").await;
     setup.seen(1).await;
     drop(client);
     assert_eq!(setup.counter().await, None);
@@ -157,7 +157,7 @@ async fn a_held_request_reaches_the_server_although_its_client_has_gone() {
 }
 
 #[tokio::test]
-async fn with_a_reply_held_the_server_acts_and_the_client_gets_the_reply_later() {
+async fn with_a_reply_held_the_server_acts_and_the_client_hears_later() {
     let setup = setup().await;
     let connection = setup.connect().await;
     setup.proxy.next("incr", Fault::HoldReply);
@@ -214,11 +214,11 @@ async fn half_open_the_server_has_gone_and_the_client_does_not_know() {
     second.abort();
     drop(connection);
     let closed = async || setup.proxy.connections() == 0;
-    eventually(LIMIT, "the end of the client is detected", closed).await;
+    eventually(LIMIT, "the client's end is noticed", closed).await;
 }
 
 #[tokio::test]
-async fn a_reply_made_by_the_proxy_reaches_only_the_client() {
+async fn an_answer_of_the_proxys_own_reaches_the_client_alone() {
     let setup = setup().await;
     let mut connection = setup.connect().await;
     setup.proxy.next("incr", Fault::Answer("LOADING Redis is loading".into()));

@@ -24,10 +24,10 @@ async fn setup() -> Setup {
 
 impl Setup {
     async fn connect(&self) -> RedisResult<MultiplexedConnection> {
-        let max_wait = Some(Duration::from_millis(200));
+        let patience = Some(Duration::from_millis(200));
         let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(max_wait)
-            .set_response_timeout(max_wait);
+            .set_connection_timeout(patience)
+            .set_response_timeout(patience);
         let client = Client::open(self.server.url_through(&self.proxy))?;
         client.get_multiplexed_async_connection_with_config(&config).await
     }
@@ -49,19 +49,19 @@ async fn it_passes_everything_on() {
 }
 
 #[tokio::test]
-async fn frozen_it_buffers_bytes_and_forwards_them_later() {
+async fn frozen_it_keeps_what_is_said_and_passes_it_on_later() {
     let setup = setup().await;
     let mut connection = setup.connect().await.unwrap();
     setup.proxy.freeze();
     assert!(incr(&mut connection).await.unwrap_err().is_timeout());
     assert_eq!(setup.cli.value("counter").await, None);
-    assert!(setup.connect().await.is_err(), "accepted, but no reply");
+    assert!(setup.connect().await.is_err(), "accepted, but nobody answers");
     setup.proxy.pass();
     assert_eq!(incr(&mut connection).await, Ok(2));
 }
 
 #[tokio::test]
-async fn with_replies_swallowed_the_server_acts_and_the_client_gets_none() {
+async fn with_replies_swallowed_the_server_acts_and_the_client_never_hears() {
     let setup = setup().await;
     let mut connection = setup.connect().await.unwrap();
     setup.proxy.swallow_replies();
@@ -74,7 +74,7 @@ async fn with_replies_swallowed_the_server_acts_and_the_client_gets_none() {
 }
 
 #[tokio::test]
-async fn with_requests_swallowed_the_server_receives_nothing() {
+async fn with_requests_swallowed_the_server_hears_nothing() {
     let setup = setup().await;
     let mut connection = setup.connect().await.unwrap();
     setup.proxy.swallow_requests();
@@ -83,7 +83,7 @@ async fn with_requests_swallowed_the_server_receives_nothing() {
 }
 
 #[tokio::test]
-async fn cut_connections_end_on_both_sides_and_new_ones_are_accepted() {
+async fn cut_connections_end_on_both_sides_and_new_ones_are_welcome() {
     let setup = setup().await;
     let mut connection = setup.connect().await.unwrap();
     assert_eq!(setup.cli.client_count().await, 1);
@@ -94,7 +94,7 @@ async fn cut_connections_end_on_both_sides_and_new_ones_are_accepted() {
 }
 
 #[tokio::test]
-async fn refusing_closes_the_listener_and_keeps_open_connections() {
+async fn refused_means_no_process_listens_and_the_open_ones_go_on() {
     let setup = setup().await;
     let mut connection = setup.connect().await.unwrap();
     setup.proxy.refuse().await;
@@ -110,14 +110,14 @@ async fn delayed_bytes_take_that_much_longer_each_way() {
     let setup = setup().await;
     let mut connection = setup.connect().await.unwrap();
     setup.proxy.delay(Duration::from_millis(40));
-    let started = Instant::now();
+    let asked = Instant::now();
     assert_eq!(incr(&mut connection).await, Ok(1));
-    let took = started.elapsed();
+    let took = asked.elapsed();
     assert!(took >= Duration::from_millis(80), "{took:?}");
 }
 
 #[tokio::test]
-async fn the_end_of_the_server_closes_connections_through_it() {
+async fn a_server_that_dies_is_felt_through_it() {
     let setup = setup().await;
     let mut connection = setup.connect().await.unwrap();
     setup.server.kill();

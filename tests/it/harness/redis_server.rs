@@ -26,7 +26,7 @@ async fn it_answers_by_port_and_by_socket() {
 }
 
 #[tokio::test]
-async fn ten_servers_run_side_by_side() {
+async fn ten_at_once_do_not_get_in_each_others_way() {
     let starting: Vec<_> = (0..10).map(|_| tokio::spawn(RedisServer::start())).collect();
     for (number, server) in starting.into_iter().enumerate() {
         let server = server.await.unwrap();
@@ -37,7 +37,7 @@ async fn ten_servers_run_side_by_side() {
 }
 
 #[tokio::test]
-async fn a_password_is_required_and_is_in_the_url() {
+async fn a_password_is_asked_for_and_is_in_the_url() {
     let server = RedisServer::builder().password("p:@ß/\"w\\").start().await;
     pings(server.url()).await;
     let error = ping(Client::open(format!("redis://{}/", server.addr()))).await.unwrap_err();
@@ -101,14 +101,14 @@ async fn it_waits_for_its_port() {
     server.kill();
     let squatter = std::net::TcpListener::bind(server.addr()).unwrap();
     let early = tokio::time::timeout(Duration::from_millis(200), server.revive()).await;
-    assert!(early.is_err(), "another process listens there");
+    assert!(early.is_err(), "somebody else listens there");
     drop(squatter);
     server.revive().await;
     pings(server.url()).await;
 }
 
 #[tokio::test]
-async fn stopped_it_is_silent_and_executes_the_requests_when_it_resumes() {
+async fn stopped_it_is_silent_and_then_does_what_was_asked() {
     let server = RedisServer::start().await;
     let client = Client::open(server.url()).unwrap();
     let mut connection = client.get_multiplexed_async_connection().await.unwrap();
@@ -144,7 +144,7 @@ async fn the_cli_counts_commands_and_clients() {
 }
 
 #[tokio::test]
-async fn nothing_left_waits_for_late_releases_and_ignores_the_fencing_counter() {
+async fn nothing_left_waits_for_late_releases_and_lets_the_fencing_counter_be() {
     let server = RedisServer::start().await;
     let cli = server.cli().await;
     cli.query::<()>(&["SET", "lock:fence", "7"]).await;

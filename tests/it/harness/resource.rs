@@ -25,13 +25,13 @@ fn an_entry_that_was_written_twice_is_an_update_lost() {
 }
 
 #[test]
-fn a_smaller_token_after_a_greater_is_detected() {
+fn a_smaller_token_after_a_greater_is_seen() {
     let (_, damage) = judged("+ 0 7\n= 1 7\n+ 1 5\n");
     assert_eq!(damage, [Damage::StaleToken { token: 5, after: 7 }]);
 }
 
 #[tokio::test]
-async fn two_valid_leases_at_once_are_detected() {
+async fn two_good_leases_at_once_are_seen_by_who_comes_back() {
     let directory = tempfile::tempdir().unwrap();
     let resource = ResourceFile::at(directory.path().join("resource"));
     let mut guards = Vec::new();

@@ -26,7 +26,7 @@ async fn they_are_ready_at_once_and_fail_over_when_the_master_dies() {
 }
 
 #[tokio::test]
-async fn a_stopped_master_is_replaced_and_a_healthy_one_can_be_too() {
+async fn one_that_stands_still_is_replaced_as_well_and_so_is_one_without_a_fault() {
     let sentinels = Sentinels::builder().replicas(1).start().await;
     let first = sentinels.master().await;
     first.stop_signal();

@@ -19,7 +19,7 @@ async fn ping(server: &RedisServer, with_certificate: bool) -> RedisResult<Strin
 }
 
 #[tokio::test]
-async fn a_server_may_require_a_client_certificate() {
+async fn a_server_may_want_to_see_a_certificate() {
     let server = RedisServer::builder().tls_clients().start().await;
     assert_eq!(ping(&server, true).await.as_deref(), Ok("PONG"));
     assert!(ping(&server, false).await.is_err());

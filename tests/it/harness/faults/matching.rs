@@ -6,38 +6,38 @@ use lockattr_tests::{Fault, assert_nothing_left};
 use super::{LIMIT, QUIET, Raw, Setup, incr, setup};
 
 #[tokio::test]
-async fn rules_apply_in_order_on_every_connection_until_they_are_removed() {
+async fn rules_come_in_order_on_whatever_connection_until_all_passes() {
     let setup = setup().await;
     let answer = |text: &str| Fault::Answer(text.to_owned());
     setup.proxy.always("incr", answer("ALWAYS"));
     setup.proxy.next("incr", answer("FIRST"));
     setup.proxy.next("incr", answer("SECOND"));
     let (mut one, mut other) = (setup.raw().await, setup.raw().await);
-    one.send("INCR counter\r\nPING\r\n").await;
-    one.expect("-FIRST\r\n+PONG\r\n").await;
-    other.send("INCR counter\r\nINCR counter\r\n").await;
-    other.expect("-SECOND\r\n-ALWAYS\r\n").await;
-    one.send("INCR counter\r\n").await;
-    one.expect("-ALWAYS\r\n").await;
+    one.says("INCR counter\r\nPING\r\n").await;
+    one.hears("-FIRST\r\n+PONG\r\n").await;
+    other.says("INCR counter\r\nINCR counter\r\n").await;
+    other.hears("-SECOND\r\n-ALWAYS\r\n").await;
+    one.says("INCR counter\r\n").await;
+    one.hears("-ALWAYS\r\n").await;
     setup.proxy.next("incr", answer("THIRD"));
     setup.proxy.pass();
-    one.send("INCR counter\r\n").await;
-    one.expect(":1\r\n").await;
+    one.says("INCR counter\r\n").await;
+    one.hears(":1\r\n").await;
 }
 
 #[tokio::test]
-async fn a_request_keeps_the_fault_that_it_met_when_it_arrived() {
+async fn what_a_request_met_when_it_came_stays_with_it() {
     let setup = setup().await;
     let mut client = setup.raw().await;
-    client.send("PING\r\n").await;
-    client.expect("+PONG\r\n").await;
+    client.says("PING\r\n").await;
+    client.hears("+PONG\r\n").await;
     setup.proxy.next("incr", Fault::Answer("NO".into()));
     setup.proxy.freeze();
-    client.send("INCR counter\r\nINCR counter\r\n").await;
+    client.says("INCR counter\r\nINCR counter\r\n").await;
     setup.seen(2).await;
-    client.expect_nothing().await;
+    client.hears_nothing().await;
     setup.proxy.pass();
-    client.expect("-NO\r\n:1\r\n").await;
+    client.hears("-NO\r\n:1\r\n").await;
 }
 
 /// The first of three commands that came in one piece has been answered; the second meets the
@@ -46,43 +46,43 @@ async fn in_a_pipeline(fault: Fault) -> (Setup, Raw) {
     let setup = setup().await;
     let mut client = setup.raw().await;
     setup.proxy.next("incrby", fault);
-    client.send("INCR counter\r\nINCRBY counter 10\r\nINCR counter\r\n").await;
-    client.expect(":1\r\n").await;
+    client.says("INCR counter\r\nINCRBY counter 10\r\nINCR counter\r\n").await;
+    client.hears(":1\r\n").await;
     (setup, client)
 }
 
 #[tokio::test]
 async fn in_a_pipeline_what_came_before_a_fault_is_answered() {
     let (setup, mut client) = in_a_pipeline(Fault::Answer("NO".into())).await;
-    client.expect("-NO\r\n:2\r\n").await;
+    client.hears("-NO\r\n:2\r\n").await;
     assert_eq!(setup.proxy.log(), ["incr", "incrby", "incr"]);
 
     let (setup, mut client) = in_a_pipeline(Fault::HoldRequest).await;
-    client.expect_nothing().await;
+    client.hears_nothing().await;
     assert_eq!(setup.counter().await.as_deref(), Some("1"));
     setup.proxy.pass();
-    client.expect(":11\r\n:12\r\n").await;
+    client.hears(":11\r\n:12\r\n").await;
 
     let (setup, mut client) = in_a_pipeline(Fault::HoldReply).await;
     setup.counted("12").await;
-    client.expect_nothing().await;
+    client.hears_nothing().await;
     setup.proxy.pass();
-    client.expect(":11\r\n:12\r\n").await;
+    client.hears(":11\r\n:12\r\n").await;
 }
 
 #[tokio::test]
 async fn in_a_pipeline_what_came_behind_a_hole_is_lost() {
     let (setup, mut client) = in_a_pipeline(Fault::SwallowRequest).await;
-    client.expect_nothing().await;
+    client.hears_nothing().await;
     assert_eq!(setup.counter().await.as_deref(), Some("1"));
 
     let (setup, mut client) = in_a_pipeline(Fault::SwallowReply).await;
     setup.counted("12").await;
-    client.expect_nothing().await;
+    client.hears_nothing().await;
 
     let (setup, mut client) = in_a_pipeline(Fault::HalfOpen).await;
     setup.server_is_left().await;
-    client.expect_nothing().await;
+    client.hears_nothing().await;
     assert_eq!(setup.counter().await.as_deref(), Some("1"));
 }
 
@@ -91,12 +91,12 @@ async fn half_open_the_server_first_answers_what_came_before() {
     let setup = setup().await;
     let mut client = setup.raw().await;
     setup.proxy.next("incr", Fault::HalfOpen);
-    client.send("BLPOP list 0\r\nINCR counter\r\n").await;
-    client.expect_nothing().await;
+    client.says("BLPOP list 0\r\nINCR counter\r\n").await;
+    client.hears_nothing().await;
     setup.cli.query::<()>(&["RPUSH", "list", "x"]).await;
-    client.expect("*2\r\n$4\r\nlist\r\n$1\r\nx\r\n").await;
+    client.hears("*2\r\n$4\r\nlist\r\n$1\r\nx\r\n").await;
     setup.server_is_left().await;
-    client.expect_nothing().await;
+    client.hears_nothing().await;
     assert_eq!(setup.counter().await, None);
 }
 
@@ -114,7 +114,7 @@ async fn in_a_pipeline_a_cut_comes_in_its_place() {
 }
 
 #[tokio::test]
-async fn our_scripts_are_matched_by_their_names() {
+async fn our_scripts_go_by_their_names() {
     let setup = setup().await;
     let url = format!("{}?connections=1&heartbeat=1h", setup.server.url_through(&setup.proxy));
     let manager = LockManager::connect(&url).await.unwrap();
@@ -153,9 +153,9 @@ async fn our_scripts_are_matched_by_their_names() {
 /// A client that speaks RESP3, as the server answers `HELLO`.
 async fn pushed_to(setup: &Setup) -> Raw {
     let mut client = setup.raw().await;
-    client.send("HELLO 3\r\n").await;
+    client.says("HELLO 3\r\n").await;
     // The last thing it tells is its modules, and it has none.
-    client.read_until("*0\r\n").await;
+    client.hears_until("*0\r\n").await;
     client
 }
 
@@ -164,19 +164,19 @@ fn push(kind: &str, channel: &str, rest: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_server_push_is_not_counted_as_a_reply() {
+async fn what_the_server_pushes_is_no_ones_reply() {
     let setup = setup().await;
     let mut client = pushed_to(&setup).await;
     setup.proxy.next("blpop", Fault::HoldReply);
-    client.send("SUBSCRIBE a\r\nBLPOP list 0\r\n").await;
-    client.expect(&push("subscribe", "a", ":1")).await;
+    client.says("SUBSCRIBE a\r\nBLPOP list 0\r\n").await;
+    client.hears(&push("subscribe", "a", ":1")).await;
     setup.cli.query::<()>(&["PUBLISH", "a", "hi"]).await;
-    client.expect(&push("message", "a", "$2\r\nhi")).await;
+    client.hears(&push("message", "a", "$2\r\nhi")).await;
     assert_eq!((setup.proxy.seen("blpop"), setup.proxy.answered("blpop")), (1, 0));
     setup.cli.query::<()>(&["RPUSH", "list", "x"]).await;
-    client.expect_nothing().await;
+    client.hears_nothing().await;
     setup.proxy.pass();
-    client.expect("*2\r\n$4\r\nlist\r\n$1\r\nx\r\n").await;
+    client.hears("*2\r\n$4\r\nlist\r\n$1\r\nx\r\n").await;
     assert_eq!(setup.proxy.answered("blpop"), 1);
 }
 
@@ -186,20 +186,20 @@ async fn a_subscription_is_answered_by_a_push_for_each_channel() {
     let mut client = pushed_to(&setup).await;
     setup.proxy.next("subscribe", Fault::Delay(QUIET));
     setup.proxy.next("subscribe", Fault::HoldReply);
-    client.send("SUBSCRIBE a b\r\nSUBSCRIBE c\r\nPING\r\n").await;
-    client.expect(&(push("subscribe", "a", ":1") + &push("subscribe", "b", ":2"))).await;
-    client.expect_nothing().await;
+    client.says("SUBSCRIBE a b\r\nSUBSCRIBE c\r\nPING\r\n").await;
+    client.hears(&(push("subscribe", "a", ":1") + &push("subscribe", "b", ":2"))).await;
+    client.hears_nothing().await;
     assert_eq!((setup.proxy.answered("subscribe"), setup.proxy.answered("ping")), (1, 0));
     setup.proxy.pass();
-    client.expect(&(push("subscribe", "c", ":3") + "+PONG\r\n")).await;
+    client.hears(&(push("subscribe", "c", ":3") + "+PONG\r\n")).await;
 
     setup.cli.query::<()>(&["ACL", "SETUSER", "default", "resetchannels", "&a"]).await;
     let mut client = pushed_to(&setup).await;
     setup.proxy.next("get", Fault::SwallowReply);
-    client.send("SUBSCRIBE a b\r\nUNSUBSCRIBE\r\nPING\r\nGET a\r\n").await;
-    client.read_until("-NOPERM ").await;
-    client.read_until("+PONG\r\n").await;
-    client.expect_nothing().await;
+    client.says("SUBSCRIBE a b\r\nUNSUBSCRIBE\r\nPING\r\nGET a\r\n").await;
+    client.hears_until("-NOPERM ").await;
+    client.hears_until("+PONG\r\n").await;
+    client.hears_nothing().await;
     assert_eq!((setup.proxy.answered("ping"), setup.proxy.answered("get")), (2, 0));
 }
 
@@ -228,8 +228,8 @@ async fn a_long_value_is_one_request_and_one_reply() {
 async fn an_empty_line_is_no_request() {
     let setup = setup().await;
     let mut client = setup.raw().await;
-    client.send("\r\n*0\r\nPING\r\n").await;
-    client.expect("+PONG\r\n").await;
+    client.says("\r\n*0\r\nPING\r\n").await;
+    client.hears("+PONG\r\n").await;
     assert_eq!(setup.proxy.log(), ["ping"]);
     assert_eq!(setup.proxy.answered("ping"), 1);
 }

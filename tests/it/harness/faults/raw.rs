@@ -13,29 +13,29 @@ impl Raw {
         Self(TcpStream::connect(addr).await.unwrap())
     }
 
-    pub(super) async fn send(&mut self, text: &str) {
+    pub(super) async fn says(&mut self, text: &str) {
         self.0.write_all(text.as_bytes()).await.unwrap();
     }
 
-    pub(super) async fn expect(&mut self, expected: &str) {
-        let mut received = vec![0; expected.len()];
-        let reading = timeout(LIMIT, self.0.read_exact(&mut received)).await;
-        let received = String::from_utf8_lossy(&received);
-        assert!(matches!(reading, Ok(Ok(_))), "{reading:?} after {received:?}, not {expected:?}");
-        assert_eq!(received, expected);
+    pub(super) async fn hears(&mut self, expected: &str) {
+        let mut heard = vec![0; expected.len()];
+        let reading = timeout(LIMIT, self.0.read_exact(&mut heard)).await;
+        let heard = String::from_utf8_lossy(&heard);
+        assert!(matches!(reading, Ok(Ok(_))), "{reading:?} after {heard:?}, not {expected:?}");
+        assert_eq!(heard, expected);
     }
 
-    pub(super) async fn read_until(&mut self, end: &str) {
+    pub(super) async fn hears_until(&mut self, end: &str) {
         let reading = async {
-            let mut received = Vec::new();
-            while !received.ends_with(end.as_bytes()) {
-                received.push(self.0.read_u8().await.unwrap());
+            let mut heard = Vec::new();
+            while !heard.ends_with(end.as_bytes()) {
+                heard.push(self.0.read_u8().await.unwrap());
             }
         };
         timeout(LIMIT, reading).await.expect("a hang");
     }
 
-    pub(super) async fn expect_nothing(&mut self) {
+    pub(super) async fn hears_nothing(&mut self) {
         let reading = timeout(QUIET, self.0.read_u8()).await;
         assert!(reading.is_err(), "{reading:?}");
     }
