@@ -36,7 +36,7 @@ impl fmt::Display for OrderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SoldOut => f.write_str("sold out"),
-            Self::Stale => f.write_str("somebody else has sold meanwhile"),
+            Self::Stale => f.write_str("another caller has sold meanwhile"),
             Self::Lock(error) => error.fmt(f),
         }
     }
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_product_that_somebody_works_on_for_long_is_not_sold() {
+    async fn a_product_that_another_caller_holds_for_long_is_not_sold() {
         let (locks, shop) = shop(SECOND);
         let _restocking = locks.hold("product:42");
         let refused = locks.scope(shop.sell(42, 3)).await;
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn with_the_store_away_nothing_is_sold_and_it_comes_back_by_itself() {
+    async fn nothing_is_sold_during_an_outage_and_sales_resume_after_it() {
         let (locks, shop) = shop(SECOND);
         locks.cut();
         let refused = locks.scope(shop.sell(42, 3)).await;
@@ -204,7 +204,7 @@ mod tests {
 
     /// A change to a lock of this program has to be repeated here.
     #[test]
-    fn the_locks_of_this_program_are_these() {
+    fn the_registry_lists_the_locks_of_this_program() {
         let locks: Vec<_> = registry().iter().map(|lock| (lock.template, lock.options)).collect();
         let sell = [("ttl", "\"10s\""), ("wait", "\"3s\""), ("lease", "lease")];
         assert_eq!(locks, [("product:<product>", &sell[..])]);

@@ -56,7 +56,7 @@ async fn as_is(manager: &LockManager, id: &str) -> Result<bool, Error> {
 }
 
 #[tokio::test]
-async fn an_expression_key_is_taken_as_it_is() {
+async fn an_expression_key_is_used_verbatim() {
     let manager = manager();
     assert!(manager.scope(as_is(&manager, "a:b{c}%")).await.unwrap());
 }
@@ -71,7 +71,7 @@ async fn sell(id: u64, inside: &AtomicUsize, ran: &AtomicUsize) -> Result<(), Er
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_eight_callers_two_get_in_and_the_rest_are_notified_who_holds() {
+async fn two_of_eight_callers_get_a_permit_and_the_others_learn_the_holder() {
     let manager = manager();
     let (inside, ran) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let mut callers = JoinSet::new();
@@ -154,13 +154,13 @@ async fn skip_around_another() -> Result<Option<u32>, Error> {
 /// Red without: an `on_busy` that applies only to the call's own acquisition, and not to what the
 /// body returns (alturkovic's `throwing = false`, locksmith's interrupt).
 #[tokio::test]
-async fn a_refusal_inside_the_body_is_the_bodys_and_is_not_skipped() {
+async fn a_lock_error_inside_the_body_is_returned_and_not_skipped() {
     let manager = manager();
     let _held = manager.acquire("cache", LockOptions::new()).await.unwrap();
     let refused = manager.scope(skip_around_another()).await;
     let Err(Error::Contended { key, .. }) = &refused else { panic!("{refused:?}") };
     assert_eq!(key, "cache");
-    assert_eq!(manager.holder("job").await.unwrap(), None, "given back all the same");
+    assert_eq!(manager.holder("job").await.unwrap(), None, "released");
 }
 
 #[distributed_lock(key = "cache", wait = "0s", on_unavailable = run_unlocked)]
@@ -169,7 +169,7 @@ async fn efficient() -> Result<u32, Error> {
 }
 
 #[tokio::test]
-async fn run_unlocked_runs_only_when_the_store_is_away_and_says_so() {
+async fn run_unlocked_runs_only_if_the_store_is_unavailable_and_logs_it() {
     let events = capture_events();
     assert_eq!(broken_manager().scope(efficient()).await.unwrap(), 5);
     assert_eq!(events.count("running without the lock"), 1);
@@ -185,7 +185,7 @@ async fn when_any(quantity: u32) -> Result<Option<u32>, Error> {
 }
 
 #[tokio::test]
-async fn when_false_runs_without_the_lock_and_asks_no_store() {
+async fn when_false_runs_without_the_lock_and_sends_no_request() {
     assert_eq!(manager().scope(when_any(1)).await.unwrap(), Some(1));
     assert_eq!(when_any(0).await.unwrap(), None, "not even a manager is needed");
 }
@@ -262,7 +262,7 @@ async fn unprintable_key(part: Unprintable) -> Result<(), Error> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bad_values_at_run_time_are_refused_with_a_sentence() {
+async fn invalid_values_at_run_time_are_refused_with_a_message() {
     let test = async {
         for ttl in [Duration::ZERO, Duration::from_millis(9), 31 * 24 * 3600 * SECOND] {
             let error = any_ttl(ttl).await.unwrap_err();
@@ -298,7 +298,7 @@ async fn way_out(how: &str) -> Result<u32, AnyError> {
 }
 
 #[tokio::test]
-async fn the_lock_is_given_back_on_every_way_out() {
+async fn the_lock_is_released_on_every_exit_path() {
     let manager = manager();
     let free = async || manager.holder("way-out").await.unwrap().is_none();
     for (how, expected) in [("value", Some(1)), ("early", Some(2)), ("question mark", None)] {

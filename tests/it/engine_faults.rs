@@ -14,7 +14,7 @@ mod servers;
 use std::time::Duration;
 
 pub(crate) use case::{Case, connected};
-use case::{gets_in_within, patient, short, works};
+use case::{add_one, expect_acquired_within, long_wait, short};
 
 /// Runs every test of the suite on each engine.
 macro_rules! engine_faults {
@@ -26,22 +26,22 @@ macro_rules! engine_faults {
             pub(crate) static SHARED: tokio::sync::OnceCell<Server> = tokio::sync::OnceCell::const_new();
 
             engine_faults!(shared, processes, [
-                the_lock_of_a_killed_holder_is_the_next_ones_when_its_lease_has_ended,
-                the_first_in_the_queue_that_was_killed_is_passed_over,
-                a_holder_that_stood_still_past_its_lease_writes_no_more,
+                the_lock_of_a_killed_holder_goes_to_the_next_when_its_lease_ends,
+                a_killed_head_of_the_queue_is_passed_over,
+                a_holder_stopped_past_its_lease_writes_no_more,
             ]);
             engine_faults!(alone, servers, [
-                a_restart_under_a_holder_and_waiters_makes_no_second_holder,
-                servers_that_stand_still_are_an_outage_and_no_loss_of_order,
+                a_restart_with_a_holder_and_waiters_makes_no_second_holder,
+                stopped_servers_are_an_outage_and_no_loss_of_order,
             ]);
             engine_faults!(shared, network, [
                 a_holder_that_is_cut_off_has_lost_before_the_next_gets_in,
                 a_holder_whose_network_is_silent_has_lost_before_the_next_gets_in,
                 a_waiter_that_is_cut_off_gets_in_when_the_network_is_back,
-                a_waiter_that_is_cut_off_gives_up_in_its_time_and_leaves_nothing,
+                a_waiter_that_is_cut_off_times_out_and_leaves_nothing,
                 an_acquire_without_an_answer_leaves_nothing,
                 a_release_without_an_answer_frees_the_lock,
-                a_caller_dropped_while_nothing_passes_leaves_nothing,
+                a_caller_dropped_during_a_network_outage_leaves_nothing,
                 a_slow_network_loses_nothing,
             ]);
             engine_faults!(shared, chaos, [

@@ -45,7 +45,7 @@ fn parts(template: &str) -> Vec<Part> {
 fn next(parts: &[Part], index: usize) -> Option<char> {
     match parts.get(index + 1)? {
         Text(text) => text.chars().next(),
-        Value => unreachable!("two values with nothing between them"),
+        Value => unreachable!("two values without text between them"),
     }
 }
 
@@ -86,7 +86,7 @@ fn decode_value<'a>(following: &[Part], key: &'a str) -> (String, &'a str) {
             };
             key.char_indices().find(ends).expect("the character after the value").0
         }
-        [Value, ..] => unreachable!("two values with nothing between them"),
+        [Value, ..] => unreachable!("two values without text between them"),
     };
     let mut bytes = Vec::new();
     let mut rest = key[..end].bytes();
@@ -203,7 +203,7 @@ fn rendering() -> impl Strategy<Value = (Vec<Part>, Vec<String>)> {
 }
 
 #[test]
-fn key_and_template_give_the_values_back() {
+fn key_and_template_determine_the_values() {
     let rig = Rig::new();
     proptest!(config(), |((parts, values) in rendering())| {
         let key = rig.render(&parts, &values);
@@ -212,7 +212,7 @@ fn key_and_template_give_the_values_back() {
 }
 
 #[test]
-fn no_two_value_lists_meet_on_one_key() {
+fn no_two_value_lists_render_the_same_key() {
     let rig = Rig::new();
     proptest!(config(), |(parts in template(2), any in character())| {
         let first = parts.iter().position(|part| *part == Value).unwrap();
@@ -239,7 +239,7 @@ fn no_two_value_lists_meet_on_one_key() {
 }
 
 #[test]
-fn what_has_a_meaning_in_a_key_comes_from_the_template_alone() {
+fn special_characters_in_a_key_come_from_the_template_alone() {
     let rig = Rig::new();
     proptest!(config(), |((parts, values) in rendering())| {
         let key = rig.render(&parts, &values);

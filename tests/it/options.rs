@@ -24,13 +24,13 @@ async fn refusal(options: LockOptions) -> Option<String> {
 }
 
 async fn refused(options: LockOptions, sentence: &str) {
-    let asked = format!("{options:?}");
-    assert_eq!(refusal(options).await.as_deref(), Some(sentence), "{asked}");
+    let shown = format!("{options:?}");
+    assert_eq!(refusal(options).await.as_deref(), Some(sentence), "{shown}");
 }
 
 async fn granted(options: LockOptions) {
-    let asked = format!("{options:?}");
-    assert_eq!(refusal(options).await, None, "{asked}");
+    let shown = format!("{options:?}");
+    assert_eq!(refusal(options).await, None, "{shown}");
 }
 
 /// Red without: the arm for 0 in `LockOptions::sharing`.
@@ -81,7 +81,7 @@ async fn hold_at_least_beyond_max_hold_is_refused() {
 
 /// Every way to acquire refuses them, and leaves nothing behind.
 #[tokio::test(start_paused = true)]
-async fn every_way_to_acquire_refuses() {
+async fn every_way_to_acquire_refuses_invalid_options() {
     let manager = manager();
     let none = LockOptions::new().permits(0);
     let error = manager.try_acquire("job", none.clone()).await.unwrap_err();
@@ -108,7 +108,7 @@ async fn any_permits_of_several(permits: u32) -> Result<u32, Error> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_attribute_refuses_at_run_time_what_it_could_not_read() {
+async fn the_attribute_refuses_at_run_time_what_it_could_not_check_before() {
     let calls = async {
         for error in [
             any_permits(0).await.unwrap_err(),

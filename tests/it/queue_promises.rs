@@ -45,18 +45,18 @@ macro_rules! queue_promises {
                 a_stopped_process_costs_one_ttl_however_many_waiters_it_has,
             ]);
             queue_promises!(given_up, [
-                waiters_that_gave_up_while_they_were_cut_off_cost_no_process_anything,
+                waiters_that_gave_up_while_they_were_cut_off_delay_no_other,
                 a_killed_holder_behind_a_waiter_that_gave_up_costs_one_ttl,
             ]);
             queue_promises!(crowd, [
                 callers_whose_wait_ends_together_are_all_contended,
-                a_caller_that_asks_in_its_last_moment_is_contended,
+                a_caller_whose_request_is_sent_just_before_its_deadline_is_contended,
                 a_call_that_does_not_wait_gets_its_answer_over_a_slow_network,
                 readers_of_one_process_enter_together_when_the_writer_has_gone,
             ]);
             queue_promises!(taken, [
-                a_lock_that_was_deleted_by_hand_is_the_waiters_within_its_retry_delay,
-                a_lock_that_an_operator_released_is_the_waiters_within_its_retry_delay,
+                a_waiter_acquires_a_deleted_lock_within_its_retry_delay,
+                a_waiter_acquires_a_force_released_lock_within_its_retry_delay,
             ]);
         })*
     };
@@ -91,7 +91,7 @@ const SOON: Duration = Duration::from_secs(3);
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// Options of a waiter that outlasts what a dead process costs.
-fn patient<E: Engine>() -> LockOptions {
+fn long_wait<E: Engine>() -> LockOptions {
     LockOptions::new().wait(E::GIVES_UP_WITHIN + SLACK)
 }
 
@@ -126,7 +126,7 @@ fn without_times(text: &str) -> String {
 /// Waits until all servers of the store hold something for `key` that is not in `before`.
 async fn more_than<E: Engine>(case: &Case<'_, E>, key: &str, before: &BTreeSet<String>) {
     let mut last = BTreeSet::new();
-    eventually(LIMIT, "somebody else is queued", async || {
+    eventually(LIMIT, "another caller is queued", async || {
         let now = of(case, key).await;
         let is_settled = !now.is_subset(before) && now == last;
         last = now;
@@ -139,7 +139,7 @@ async fn more_than<E: Engine>(case: &Case<'_, E>, key: &str, before: &BTreeSet<S
 /// Starts a process with short leases that runs this command. Returns once its waiters are queued
 /// for `key`.
 async fn waiters<E: Engine>(case: &Case<'_, E>, key: &str, order: &str) -> Node {
-    let mut node = node!("lock", url = case.patient_url());
+    let mut node = node!("lock", url = case.long_wait_url());
     let before = of(case, key).await;
     node.say(order).await;
     assert_eq!(node.line().await, "waits");
@@ -148,7 +148,7 @@ async fn waiters<E: Engine>(case: &Case<'_, E>, key: &str, order: &str) -> Node 
 }
 
 /// Spawns a task that waits for a lock. Returns once it is queued.
-async fn waits<E: Engine>(
+async fn spawn_waiter<E: Engine>(
     case: &Case<'_, E>,
     manager: &LockManager,
     key: &str,

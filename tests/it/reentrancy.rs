@@ -149,7 +149,7 @@ async fn a_spawned_task_is_a_foreign_client_unless_it_inherits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_heir_that_outlives_the_hold_gets_lost_not_in() {
+async fn an_heir_that_outlives_the_hold_gets_lost_and_not_the_lock() {
     with_manager(|manager| async move {
         let mut heirs = JoinSet::new();
         let body = async |_: &Lease| {
@@ -171,7 +171,7 @@ async fn never_nested() -> Result<(), Error> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_reentrancy_a_nested_call_is_notified_at_once() {
+async fn without_reentrancy_a_nested_call_is_refused_at_once() {
     with_manager(|manager| async move {
         never_nested().await.unwrap();
         let started = Instant::now();
@@ -233,7 +233,7 @@ async fn a_nested_body_is_cancelled_with_the_hold_around_it() {
 }
 
 #[tokio::test]
-async fn a_nested_guard_gives_its_turn_back_on_release_and_on_drop() {
+async fn a_nested_guard_ends_its_turn_on_release_and_on_drop() {
     with_manager(|manager| async move {
         let guard = manager.acquire("stock", LockOptions::new()).await.unwrap();
         let once = LockOptions::new().wait(Duration::ZERO);
@@ -251,7 +251,7 @@ async fn a_nested_guard_gives_its_turn_back_on_release_and_on_drop() {
 
 /// The chain follows from where a call is made, not from where a guard was acquired.
 #[tokio::test(start_paused = true)]
-async fn a_scope_is_inside_of_what_it_is_called_in() {
+async fn a_scope_is_nested_in_the_calls_around_it() {
     with_manager(|manager| async move {
         let account = manager.acquire("account", LockOptions::new()).await.unwrap();
         let body = async |_: &Lease| account.scope(inner()).await;

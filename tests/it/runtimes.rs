@@ -30,7 +30,7 @@ fn is_free(manager: &LockManager, key: &str) -> bool {
 
 /// The watchdog's task ends with its runtime before it could send anything.
 #[test]
-fn what_a_runtime_leaves_behind_is_given_back_when_it_ends() {
+fn locks_left_behind_by_a_runtime_are_released_when_it_ends() {
     let manager = Scripted::new().manager();
     runtime().block_on(async { drop(manager.acquire("a", long()).await.unwrap()) });
     assert!(is_free(&manager, "a"));
@@ -38,7 +38,7 @@ fn what_a_runtime_leaves_behind_is_given_back_when_it_ends() {
 
 /// A guard inside a task is dropped with the task, before or after the watchdog's task.
 #[test]
-fn tasks_that_end_with_their_runtime_give_back_what_they_hold() {
+fn tasks_that_end_with_their_runtime_release_their_locks() {
     let store = Scripted::new();
     let manager = store.manager();
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
@@ -58,7 +58,7 @@ fn tasks_that_end_with_their_runtime_give_back_what_they_hold() {
 }
 
 #[test]
-fn a_guard_that_outlives_its_runtime_gives_back_when_it_is_dropped() {
+fn a_guard_that_outlives_its_runtime_releases_when_it_is_dropped() {
     let manager = Scripted::new().manager();
     let guard = runtime().block_on(manager.acquire("a", long())).unwrap();
     drop(guard);
@@ -68,7 +68,7 @@ fn a_guard_that_outlives_its_runtime_gives_back_when_it_is_dropped() {
 /// A release without a reply when its runtime ends is sent once more, whether awaited or in the
 /// background.
 #[test]
-fn a_release_under_way_when_its_runtime_ends_is_sent_again() {
+fn a_pending_release_is_sent_again_when_its_runtime_ends() {
     for background in [false, true] {
         let store = Scripted::new();
         let manager = store.manager();
@@ -89,7 +89,7 @@ fn a_release_under_way_when_its_runtime_ends_is_sent_again() {
 }
 
 #[test]
-fn a_store_that_is_gone_does_not_hold_up_the_end_of_a_runtime_for_long() {
+fn a_store_that_is_gone_does_not_delay_the_end_of_a_runtime_for_long() {
     let store = Scripted::new();
     let manager = store.manager();
     store.releases(&[Fate::Refused]);
@@ -109,14 +109,14 @@ fn a_store_that_is_gone_does_not_hold_up_the_end_of_a_runtime_for_long() {
     runtime().block_on(async {
         for n in 0..100 {
             let free = async || manager.holder(format!("k{n}")).await.unwrap().is_none();
-            eventually(20 * SECOND, "given back", free).await;
+            eventually(20 * SECOND, "released", free).await;
         }
     });
 }
 
 /// A paused clock ends with its runtime, and delayed retries are due at once.
 #[test]
-fn what_a_paused_clock_put_off_is_not_put_off_forever() {
+fn retries_delayed_by_a_paused_clock_are_not_delayed_forever() {
     let store = Scripted::new();
     let manager = store.manager();
     store.releases(&[Fate::Refused, Fate::Answered]);
@@ -125,7 +125,7 @@ fn what_a_paused_clock_put_off_is_not_put_off_forever() {
         sleep(3600 * SECOND).await;
         drop(manager.acquire("a", long()).await.unwrap());
         let tried = async || store.calls().releases == [1];
-        eventually(10 * SECOND, "tried in vain", tried).await;
+        eventually(10 * SECOND, "tried and refused", tried).await;
     });
     drop(paused);
     assert!(is_free(&manager, "a"));
@@ -143,19 +143,19 @@ fn drive(runtime: &Runtime) {
 /// A waiter stays on a runtime that is not driven any more, and its turn comes: it is handed the
 /// lock or, with a lease of another length, must ask for it.
 #[test]
-fn a_waiter_on_a_runtime_that_is_not_driven_holds_up_no_process() {
+fn a_waiter_on_an_undriven_runtime_delays_no_other() {
     for ttl in [600, 300] {
         let manager = Scripted::new().manager();
         let (driven, undriven) = (runtime(), runtime());
-        let patient = LockOptions::new().ttl(600 * SECOND).wait(10 * SECOND);
-        let guard = driven.block_on(manager.acquire("a", patient.clone())).unwrap();
+        let long_wait = LockOptions::new().ttl(600 * SECOND).wait(10 * SECOND);
+        let guard = driven.block_on(manager.acquire("a", long_wait.clone())).unwrap();
         let waits = undriven.spawn({
-            let (manager, patient) = (manager.clone(), patient.clone().ttl(ttl * SECOND));
-            async move { manager.acquire("a", patient.wait(600 * SECOND)).await }
+            let (manager, long_wait) = (manager.clone(), long_wait.clone().ttl(ttl * SECOND));
+            async move { manager.acquire("a", long_wait.wait(600 * SECOND)).await }
         });
         drive(&undriven);
         driven.block_on(guard.release()).unwrap();
-        let guard = driven.block_on(manager.acquire("a", patient)).unwrap();
+        let guard = driven.block_on(manager.acquire("a", long_wait)).unwrap();
         // When driven again, it is queued as if nothing had happened.
         drive(&undriven);
         assert!(!waits.is_finished(), "two hold it");
@@ -169,7 +169,7 @@ fn a_waiter_on_a_runtime_that_is_not_driven_holds_up_no_process() {
 }
 
 #[test]
-fn a_lock_that_was_handed_to_a_runtime_that_is_not_driven_goes_back() {
+fn a_lock_handed_to_a_waiter_on_an_undriven_runtime_is_released() {
     let store = Scripted::new();
     let (manager, other) = (store.manager(), store.manager());
     let (driven, undriven) = (runtime(), runtime());
@@ -283,7 +283,7 @@ fn nothing_panics_outside_a_runtime() {
 
 /// As in a `#[tokio::test]` whose assertion fails: the panic drops the runtime.
 #[test]
-fn a_main_that_panics_gives_back_what_it_holds() {
+fn a_main_that_panics_releases_its_locks() {
     let manager = Scripted::new().manager();
     let runtime = runtime();
     let main = AssertUnwindSafe(|| {
@@ -343,8 +343,8 @@ impl Wake for DropsWhenWoken {
 }
 
 #[test]
-fn a_process_that_learns_of_a_loss_may_drop_its_guard_there_and_then() {
-    let (tell, told) = mpsc::channel();
+fn a_waker_that_is_notified_of_a_loss_may_drop_the_guard() {
+    let (sender, receiver) = mpsc::channel();
     // Runs on a thread of its own, since it may deadlock.
     std::thread::spawn(move || {
         let manager = Scripted::new().manager();
@@ -356,7 +356,7 @@ fn a_process_that_learns_of_a_loss_may_drop_its_guard_there_and_then() {
             assert!(lost.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
             manager.shutdown().await;
         });
-        tell.send(()).unwrap();
+        sender.send(()).unwrap();
     });
-    told.recv_timeout(20 * SECOND).expect("it waits for itself");
+    receiver.recv_timeout(20 * SECOND).expect("it waits for itself");
 }

@@ -30,10 +30,10 @@ macro_rules! store_contract {
         $(mod $name {
             store_contract!($fleet, one, [
                 a_free_lock_is_acquired,
-                a_held_lock_says_by_whom,
+                a_held_lock_names_its_holder,
                 the_same_claim_is_granted_again,
                 a_released_lock_is_free,
-                a_stale_release_frees_no_process,
+                a_stale_release_frees_no_lock,
                 a_second_release_is_not_held,
                 a_lease_ends_by_itself,
                 a_renewed_lease_runs_on,
@@ -49,30 +49,30 @@ macro_rules! store_contract {
                 a_counter_under_the_lock_loses_nothing,
             ]);
             store_contract!($fleet, wait_queue, [
-                those_in_the_queue_are_granted_in_the_order_they_came,
-                a_claim_that_asks_again_keeps_its_place,
-                a_granted_claim_that_asks_again_has_the_lock_still,
+                queued_claims_are_granted_in_the_order_of_their_arrival,
+                a_queued_claim_that_asks_again_keeps_its_place,
+                a_granted_claim_that_asks_again_still_has_the_lock,
                 a_claim_that_is_released_leaves_the_queue,
                 a_caller_that_asks_only_once_does_not_overtake_the_queue,
                 a_holder_learns_that_others_wait,
                 fencing_tokens_grow_over_grants_too,
             ]);
             store_contract!($fleet, stays, [
-                a_lock_that_stays_taken_ends_by_itself,
-                a_lock_may_stay_taken_for_longer_than_its_lease,
-                a_lock_that_is_not_held_does_not_stay_taken,
+                a_lock_that_stays_locked_expires,
+                a_lock_may_stay_locked_for_longer_than_its_lease,
+                a_lock_that_is_not_held_does_not_stay_locked,
             ]);
             store_contract!($fleet, sharing, [
-                those_that_share_hold_together_and_an_exclusive_one_apart,
-                an_exclusive_claim_is_not_overtaken_by_those_that_could_share,
+                sharers_hold_together_and_an_exclusive_holder_alone,
+                an_exclusive_claim_is_not_overtaken_by_sharers,
                 permits_are_counted,
                 shared_locks_and_permits_do_not_mix,
                 the_lease_of_each_sharer_ends_by_itself,
-                one_sharer_lets_go_of_nothing_but_its_own,
+                a_sharer_releases_only_its_own_lease,
             ]);
             store_contract!($fleet, keys, [
-                several_keys_are_taken_together_or_not_at_all,
-                several_keys_are_renewed_and_given_back_as_one,
+                several_keys_are_acquired_together_or_not_at_all,
+                several_keys_are_renewed_and_released_as_one,
                 the_same_keys_in_another_order_take_turns,
                 a_claim_for_several_keys_is_not_overtaken_forever,
                 several_keys_are_shared,
@@ -81,17 +81,17 @@ macro_rules! store_contract {
             store_contract!($fleet, circles, [
                 a_deadlock_of_two_processes_is_broken_and_named,
                 a_deadlock_of_three_processes_is_broken_by_one,
-                a_note_that_is_left_is_not_believed,
+                a_note_of_a_dead_process_is_ignored,
             ]);
             store_contract!($fleet, survey, [
-                what_is_held_is_listed_and_nothing_else,
-                those_who_share_a_lock_are_counted,
-                those_who_have_a_permit_are_counted,
-                an_evicted_lock_goes_to_the_next_in_the_queue,
-                a_free_lock_is_evicted_from_no_process,
-                a_shared_lock_is_evicted_from_all,
+                held_locks_are_listed_and_nothing_else,
+                sharers_of_a_lock_are_counted,
+                holders_of_permits_are_counted,
+                a_force_released_lock_goes_to_the_next_in_the_queue,
+                force_release_of_a_free_lock_does_nothing,
+                force_release_of_a_shared_lock_ends_all_sharers,
                 a_claim_for_several_keys_loses_all_with_one,
-                a_claim_that_waits_for_several_keys_has_none,
+                a_claim_that_waits_for_several_keys_holds_none,
             ]);
             #[tokio::test]
             async fn claims_of_a_manager_that_is_gone_are_passed_over() {
@@ -133,7 +133,7 @@ mod handed_on {
         ($($name:ident: $fleet:ident),* $(,)?) => {
             $(mod $name {
                 store_contract!(crate::store_contract::fleet::$fleet, keys, [
-                    a_claim_for_several_keys_is_overtaken_while_another_is_taken,
+                    a_claim_for_several_keys_is_overtaken_while_another_key_is_held,
                 ]);
             })*
         };
@@ -158,15 +158,15 @@ mod one_of_many {
         ($($name:ident: $fleet:ty),* $(,)?) => {
             $(mod $name {
                 store_contract!($fleet, notified, [
-                    a_process_that_is_notified_comes_and_takes_the_lock,
-                    a_process_that_is_notified_takes_what_is_free_whichever_stands_in_the_queue,
-                    a_process_that_comes_later_does_not_overtake_those_who_are_notified,
-                    a_process_that_stands_in_the_queue_is_granted_the_lock_unasked,
-                    a_process_that_takes_the_lock_unasked_has_left_the_queue,
-                    one_at_a_time_is_notified,
-                    a_quiet_release_tells_no_process_and_keeps_the_place,
+                    a_notified_claim_acquires_the_lock,
+                    a_notified_claim_acquires_the_free_lock_past_other_waiters,
+                    a_later_claim_does_not_overtake_a_notified_one,
+                    a_queued_claim_is_granted_the_lock_without_a_request,
+                    a_claim_that_acquires_before_its_notification_has_left_the_queue,
+                    one_claim_at_a_time_is_notified,
+                    a_quiet_release_notifies_no_claim_and_keeps_the_place,
                     a_hint_counts_instead_of_the_clock,
-                    a_renewal_writes_a_number_back_where_the_lock_is_held,
+                    a_renewal_writes_a_token_back_where_the_lock_is_held,
                 ]);
             })*
         };
@@ -184,7 +184,7 @@ mod sessions {
                 store_contract!(crate::store_contract::fleet::$fleet, one, [
                     the_same_claim_is_granted_again_without_end,
                     a_released_lock_is_free,
-                    a_stale_release_frees_no_process,
+                    a_stale_release_frees_no_lock,
                     a_second_release_is_not_held,
                     a_renewal_resurrects_nothing,
                     an_empty_batch_has_no_answers,
@@ -195,14 +195,14 @@ mod sessions {
                     a_counter_under_the_lock_loses_nothing,
                 ]);
                 store_contract!(crate::store_contract::fleet::$fleet, wait_queue, [
-                    a_granted_claim_that_asks_again_has_the_lock_still,
+                    a_granted_claim_that_asks_again_still_has_the_lock,
                     a_claim_that_is_released_leaves_the_queue,
                     fencing_tokens_grow_over_grants_too,
                 ]);
                 store_contract!(crate::store_contract::fleet::$fleet, survey, [
                     locks_without_names_cannot_be_listed,
-                    an_evicted_lock_goes_to_the_next_in_the_queue,
-                    a_free_lock_is_evicted_from_no_process,
+                    a_force_released_lock_goes_to_the_next_in_the_queue,
+                    force_release_of_a_free_lock_does_nothing,
                 ]);
             })*
         };
@@ -231,7 +231,7 @@ mod shared_sessions {
 
                 store_contract!($fleet, one, [
                     a_free_lock_is_acquired,
-                    a_held_lock_says_by_whom,
+                    a_held_lock_names_its_holder,
                     the_same_claim_is_granted_again,
                     a_lease_ends_by_itself,
                     a_renewed_lease_runs_on,
@@ -239,31 +239,31 @@ mod shared_sessions {
                     batches_answer_one_by_one_in_order,
                 ]);
                 store_contract!($fleet, wait_queue, [
-                    those_in_the_queue_are_granted_in_the_order_they_came,
-                    a_claim_that_asks_again_keeps_its_place,
+                    queued_claims_are_granted_in_the_order_of_their_arrival,
+                    a_queued_claim_that_asks_again_keeps_its_place,
                     a_holder_learns_that_others_wait,
                 ]);
                 store_contract!($fleet, circles, [
                     a_deadlock_of_two_processes_is_broken_and_named,
                 ]);
                 store_contract!($fleet, stays, [
-                    a_lock_may_stay_taken_for_longer_than_its_lease,
-                    a_lock_that_is_not_held_does_not_stay_taken,
+                    a_lock_may_stay_locked_for_longer_than_its_lease,
+                    a_lock_that_is_not_held_does_not_stay_locked,
                 ]);
                 store_contract!($fleet, sharing, [
-                    those_that_share_hold_together_and_an_exclusive_one_apart,
-                    an_exclusive_claim_is_not_overtaken_by_those_that_could_share,
-                    one_sharer_lets_go_of_nothing_but_its_own,
+                    sharers_hold_together_and_an_exclusive_holder_alone,
+                    an_exclusive_claim_is_not_overtaken_by_sharers,
+                    a_sharer_releases_only_its_own_lease,
                 ]);
                 store_contract!($fleet, keys, [
-                    several_keys_are_taken_together_or_not_at_all,
-                    several_keys_are_renewed_and_given_back_as_one,
+                    several_keys_are_acquired_together_or_not_at_all,
+                    several_keys_are_renewed_and_released_as_one,
                     the_same_keys_in_another_order_take_turns,
                     several_keys_are_shared,
                     batches_with_several_keys_answer_one_by_one,
                 ]);
                 store_contract!($fleet, survey, [
-                    a_shared_lock_is_evicted_from_all,
+                    force_release_of_a_shared_lock_ends_all_sharers,
                     a_claim_for_several_keys_loses_all_with_one,
                 ]);
                 #[tokio::test]

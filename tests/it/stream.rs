@@ -42,7 +42,7 @@ async fn the_lock_is_held_from_the_first_poll_until_the_stream_ends() {
     store.releases(&[Fate::Slow(SECOND)]);
     let manager = store.manager();
     let mut rows = pin!(rows(&manager, 3));
-    assert!(is_free(&manager).await, "it was locked before anybody polled");
+    assert!(is_free(&manager).await, "it was locked before the first poll");
     assert_eq!(rows.next().await.unwrap().unwrap(), 0);
     // A slow consumer: the lease is renewed meanwhile.
     sleep(60 * SECOND).await;
@@ -57,16 +57,16 @@ async fn the_lock_is_held_from_the_first_poll_until_the_stream_ends() {
 
 /// Red without: the guard in the stream, dropped with it.
 #[tokio::test(start_paused = true)]
-async fn a_stream_dropped_half_way_gives_its_lock_back() {
+async fn a_stream_dropped_half_way_releases_its_lock() {
     let manager = manager();
     let mut rows = Box::pin(rows(&manager, 3));
     assert_eq!(rows.next().await.unwrap().unwrap(), 0);
     drop(rows);
-    lockattr_tests::eventually(SECOND, "given back", async || is_free(&manager).await).await;
+    lockattr_tests::eventually(SECOND, "released", async || is_free(&manager).await).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_is_the_only_item() {
+async fn a_lock_error_is_the_only_item() {
     let manager = manager();
     let held = manager.acquire("report", LockOptions::new()).await.unwrap();
     let items: Vec<_> = rows(&manager, 3).collect().await;
@@ -120,14 +120,14 @@ fn shown(items: &[Result<u32, Error>]) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_lease_ends_the_stream_at_once_or_is_notified_after_it_or_not_at_all() {
+async fn a_lost_lease_ends_the_stream_at_once_or_is_reported_after_it_or_not_at_all() {
     let manager = manager();
     let dropped = Arc::<AtomicU32>::default();
     let mut stream = Box::pin(cancelled(&manager, dropped.clone()));
     let mut items = Vec::new();
     while let Some(item) = stream.next().await {
         if item.is_err() {
-            assert_eq!(dropped.load(Ordering::SeqCst), 1, "it goes on after the loss");
+            assert_eq!(dropped.load(Ordering::SeqCst), 1, "it continues after the loss");
         }
         items.push(item);
     }
@@ -143,7 +143,7 @@ async fn a_lost_lease_ends_the_stream_at_once_or_is_notified_after_it_or_not_at_
 
 /// A consumer that slept past the deadline gets no further item of the lost hold.
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_ended_between_two_polls_is_notified_at_the_next() {
+async fn a_lease_that_ended_between_two_polls_is_reported_at_the_next() {
     let manager = manager();
     let dropped = Arc::<AtomicU32>::default();
     let mut stream = Box::pin(cancelled(&manager, dropped.clone()));
@@ -165,7 +165,7 @@ fn depths(manager: &LockManager) -> impl Stream<Item = Result<u32, Error>> {
 }
 
 #[tokio::test]
-async fn what_the_stream_calls_is_nested_in_it_and_what_its_consumer_calls_is_not() {
+async fn calls_of_the_stream_are_nested_in_it_and_calls_of_its_consumer_are_not() {
     let manager = manager();
     let mut depths = pin!(depths(&manager));
     assert_eq!(depths.next().await.unwrap().unwrap(), 1);
@@ -193,7 +193,7 @@ fn instead(manager: &LockManager, first: u32) -> impl Stream<Item = Result<u32, 
 }
 
 #[tokio::test]
-async fn a_busy_stream_is_empty_or_another_and_an_outage_learns_where_there_is_room() {
+async fn a_busy_stream_is_empty_or_the_other_value_and_an_outage_is_an_error_item() {
     let store = Scripted::new();
     let manager = store.manager();
     assert_eq!(ticks(&manager).collect::<Vec<_>>().await, [7]);

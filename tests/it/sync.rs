@@ -64,12 +64,12 @@ fn threads_take_turns() {
 }
 
 #[test]
-fn a_waiter_that_gives_up_is_notified_who_holds() {
+fn a_waiter_that_gives_up_learns_the_holder() {
     let manager = manager();
     let options = LockOptions::new().function("stocktaking");
     let guard = manager.acquire_blocking("product:42", options).unwrap();
-    let patience = LockOptions::new().wait(Duration::from_millis(20));
-    match manager.acquire_blocking("product:42", patience) {
+    let max_wait = LockOptions::new().wait(Duration::from_millis(20));
+    match manager.acquire_blocking("product:42", max_wait) {
         Err(Error::Contended { key, holder: Some(holder), .. }) => {
             assert_eq!(key, "product:42");
             assert_eq!(holder.function.as_deref(), Some("stocktaking"));
@@ -107,7 +107,7 @@ fn nested_plain_functions_enter_again_under_the_same_token() {
 }
 
 #[test]
-fn of_several_keys_those_that_the_chain_has_are_entered_again() {
+fn of_several_keys_those_that_the_chain_holds_are_entered_again() {
     let manager = manager();
     let all = ["a", "b"];
     manager
@@ -154,7 +154,7 @@ fn outlives(lease: &lockattr::Lease) -> &'static str {
 }
 
 #[test]
-fn a_lease_that_was_lost_under_a_plain_body_comes_out_after_it() {
+fn a_lease_lost_during_a_plain_body_is_reported_after_it() {
     let manager = manager();
     let short = LockOptions::new().ttl(Duration::from_millis(20)).renew(false);
     let lost = manager.with_lock_blocking("job", short.clone(), outlives);
@@ -183,7 +183,7 @@ fn panics() -> Result<(), Error> {
 }
 
 #[test]
-fn a_panic_goes_on_and_leaves_nothing_locked() {
+fn a_panic_is_propagated_and_leaves_nothing_locked() {
     let manager = manager();
     let thrown = catch_unwind(AssertUnwindSafe(|| manager.scope_blocking(panics))).unwrap_err();
     assert_eq!(thrown.downcast_ref(), Some(&"a bug in the body"));

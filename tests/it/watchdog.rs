@@ -16,7 +16,7 @@ fn lease(ttl: Duration) -> LockOptions {
 }
 
 #[tokio::test(start_paused = true)]
-async fn renewals_due_together_travel_together() {
+async fn renewals_due_together_share_a_batch() {
     let store = Scripted::new();
     let manager = store.manager();
     let mut guards = Vec::new();
@@ -55,7 +55,7 @@ async fn short_leases_are_renewed_in_time_and_not_in_a_spin() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_no_process_renews_is_whole_however_long_its_claim_waited() {
+async fn a_lease_without_renewal_has_its_whole_ttl_however_long_its_claim_waited() {
     let store = Scripted::new();
     let (first, next) = (store.manager(), store.manager());
     let holder = first.acquire("a", lease(9 * SECOND)).await.unwrap();
@@ -71,7 +71,7 @@ async fn a_lease_that_no_process_renews_is_whole_however_long_its_claim_waited()
 
 #[tokio::test(start_paused = true)]
 async fn a_renewal_without_an_answer_is_unknown_not_lost() {
-    for fate in [Fate::Refused, Fate::AnswerLost] {
+    for fate in [Fate::Refused, Fate::ReplyLost] {
         let store = Scripted::new();
         let guard = store.manager().acquire("a", lease(3 * SECOND)).await.unwrap();
         store.renewals(&[fate, fate, fate, Fate::Answered]);
@@ -82,7 +82,7 @@ async fn a_renewal_without_an_answer_is_unknown_not_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hanging_renewal_is_tried_again_beside_itself() {
+async fn a_renewal_is_retried_while_an_earlier_one_hangs() {
     let store = Scripted::new();
     let guard = store.manager().acquire("a", lease(3 * SECOND)).await.unwrap();
     store.renewals(&[Fate::Hangs, Fate::Answered]);
@@ -99,9 +99,9 @@ async fn a_hanging_store_delays_no_deadline() {
     let first = manager.acquire("first", lease(3 * SECOND)).await.unwrap();
     sleep(SECOND / 2).await;
     let second = manager.acquire("second", lease(3 * SECOND)).await.unwrap();
-    timeout(60 * SECOND, first.lost()).await.expect("the loss is told");
+    timeout(60 * SECOND, first.lost()).await.expect("the loss is reported");
     assert_eq!(started.elapsed().as_millis() / 10, 296, "3 s less 1 % and 2 ms");
-    timeout(60 * SECOND, second.lost()).await.expect("the loss is told");
+    timeout(60 * SECOND, second.lost()).await.expect("the loss is reported");
     assert_eq!(started.elapsed().as_millis() / 10, 346);
 }
 
@@ -111,7 +111,7 @@ async fn a_store_that_is_gone_for_good_loses_the_lease_at_its_deadline() {
     let started = Instant::now();
     let guard = store.manager().acquire("a", lease(3 * SECOND)).await.unwrap();
     store.renewals(&[Fate::Refused]);
-    timeout(60 * SECOND, guard.lost()).await.expect("the loss is told");
+    timeout(60 * SECOND, guard.lost()).await.expect("the loss is reported");
     let lasted = started.elapsed();
     assert!(lasted > 2 * SECOND && lasted < 3 * SECOND, "{lasted:?}");
     assert!(matches!(guard.ensure_held(), Err(Error::Lost { reason: LostReason::Expired, .. })));
@@ -136,7 +136,7 @@ async fn a_store_that_panics_loses_no_lease_and_no_release() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_acquire_whose_answer_came_after_its_lease_had_lapsed_fails_and_is_undone() {
+async fn an_acquire_whose_answer_came_after_its_lease_expired_fails_and_is_undone() {
     let store = Scripted::new();
     let manager = store.manager();
     store.acquires(&[Fate::Late(2 * SECOND), Fate::Answered]);
@@ -149,7 +149,7 @@ async fn an_acquire_whose_answer_came_after_its_lease_had_lapsed_fails_and_is_un
 
 /// Undoing an expired grant must not release the grant that follows it.
 #[tokio::test(start_paused = true)]
-async fn a_lapsed_grant_is_taken_over_and_not_released_under_the_next_attempt() {
+async fn an_expired_grant_is_adopted_and_not_released_under_the_next_attempt() {
     let store = Scripted::new();
     let manager = store.manager();
     store.acquires(&[Fate::Late(SECOND + SECOND / 10), Fate::Answered]);
@@ -178,7 +178,7 @@ async fn a_lease_counts_from_before_the_request() {
 /// A request without a reply may take effect after a later one was refused, for example from the
 /// socket of a frozen server.
 #[tokio::test(start_paused = true)]
-async fn a_refusal_does_not_make_up_for_an_earlier_attempt_without_an_answer() {
+async fn a_refusal_does_not_settle_an_earlier_attempt_without_an_answer() {
     let store = Scripted::new();
     let (there, manager) = (store.manager(), store.manager());
     let other = there.acquire("a", lease(60 * SECOND)).await.unwrap();
@@ -191,7 +191,7 @@ async fn a_refusal_does_not_make_up_for_an_earlier_attempt_without_an_answer() {
     sleep(SECOND / 2).await;
     other.release().await.unwrap();
     sleep(SECOND).await;
-    assert!(manager.holder("a").await.unwrap().is_some(), "it did take effect");
+    assert!(manager.holder("a").await.unwrap().is_some(), "it took effect");
     sleep(10 * SECOND).await;
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }
@@ -200,7 +200,7 @@ async fn a_refusal_does_not_make_up_for_an_earlier_attempt_without_an_answer() {
 async fn an_acquire_whose_answer_was_lost_is_adopted_by_the_next_attempt() {
     let store = Scripted::new();
     let manager = store.manager();
-    store.acquires(&[Fate::AnswerLost, Fate::Answered]);
+    store.acquires(&[Fate::ReplyLost, Fate::Answered]);
     // Its own unknown grant must not block it: the second attempt gets the lock.
     let guard = manager.acquire("a", lease(60 * SECOND).retry(1)).await.unwrap();
     assert_eq!(store.calls().acquires, 2);
@@ -212,7 +212,7 @@ async fn an_acquire_whose_answer_was_lost_is_adopted_by_the_next_attempt() {
 async fn an_acquire_that_gives_up_without_an_answer_is_undone() {
     let store = Scripted::new();
     let manager = store.manager();
-    for fate in [Fate::AnswerLost, Fate::Late(30 * SECOND)] {
+    for fate in [Fate::ReplyLost, Fate::Late(30 * SECOND)] {
         store.acquires(&[fate]);
         let options = lease(60 * SECOND).wait(SECOND);
         let error = timeout(10 * SECOND, manager.acquire("a", options)).await.unwrap().unwrap_err();
@@ -238,8 +238,8 @@ async fn a_hanging_store_does_not_outlast_the_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_release_without_an_answer_is_an_event_and_made_up_for() {
-    for fate in [Fate::Refused, Fate::AnswerLost] {
+async fn a_release_without_an_answer_is_an_event_and_is_retried() {
+    for fate in [Fate::Refused, Fate::ReplyLost] {
         let events = capture_events();
         let store = Scripted::new();
         let manager = store.manager();
@@ -260,7 +260,7 @@ async fn a_release_without_an_answer_is_an_event_and_made_up_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_release_is_not_tried_for_longer_than_the_lease_would_have_lasted() {
+async fn a_release_is_not_retried_for_longer_than_the_lease_would_have_lasted() {
     let store = Scripted::new();
     let manager = store.manager();
     store.releases(&[Fate::Refused]);
@@ -274,16 +274,16 @@ async fn a_release_is_not_tried_for_longer_than_the_lease_would_have_lasted() {
 
 /// The store may have extended the lease, so the longer one must be released.
 #[tokio::test(start_paused = true)]
-async fn the_lease_of_an_extend_without_an_answer_is_given_back_too() {
+async fn the_lease_of_an_extend_without_an_answer_is_released_too() {
     let store = Scripted::new();
     let manager = store.manager();
     let guard = manager.acquire("a", lease(SECOND)).await.unwrap();
-    store.renewals(&[Fate::AnswerLost]);
+    store.renewals(&[Fate::ReplyLost]);
     assert!(matches!(guard.extend(600 * SECOND).await, Err(Error::Store { .. })));
     store.releases(&[Fate::Refused]);
     drop(guard);
     sleep(60 * SECOND).await;
-    assert!(manager.holder("a").await.unwrap().is_some(), "it did take effect");
+    assert!(manager.holder("a").await.unwrap().is_some(), "it took effect");
     store.releases(&[Fate::Answered]);
     sleep(2 * SECOND).await;
     assert_eq!(manager.holder("a").await.unwrap(), None);
@@ -327,7 +327,7 @@ async fn a_lock_found_gone_when_it_is_released_in_the_background_is_an_event() {
 /// Each runtime has a task of its own over the same queue, so one that is not driven stops no
 /// other.
 #[test]
-fn a_runtime_that_no_process_drives_stops_neither_renewals_nor_signals_of_another() {
+fn an_undriven_runtime_stops_neither_renewals_nor_signals_of_another() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let (still, driven) = (runtime(), runtime());
     let store = Scripted::new();
@@ -357,7 +357,7 @@ fn a_loss_is_signalled_where_no_watchdog_is_awake() {
     let fixed = LockOptions::new().ttl(Duration::from_millis(50)).renew(false);
     let guard = still.block_on(Scripted::new().manager().acquire("a", fixed)).unwrap();
     driven.block_on(async {
-        timeout(60 * SECOND, guard.lost()).await.expect("the loss is told");
+        timeout(60 * SECOND, guard.lost()).await.expect("the loss is reported");
         let body = guard.scope(async { guard.ensure_held() });
         assert!(matches!(body.await, Err(Error::Lost { reason: LostReason::Expired, .. })));
     });
@@ -377,12 +377,12 @@ async fn a_background_release_that_is_refused_at_once_is_tried_again_soon() {
 
 /// If the second attempt does not find the lock, the first most likely released it.
 #[tokio::test(start_paused = true)]
-async fn a_release_whose_answer_was_lost_is_not_told_as_a_lost_lock() {
+async fn a_release_whose_answer_was_lost_is_not_reported_as_a_lost_lock() {
     for background in [false, true] {
         let events = capture_events();
         let store = Scripted::new();
         let manager = store.manager();
-        store.releases(&[Fate::AnswerLost, Fate::Answered]);
+        store.releases(&[Fate::ReplyLost, Fate::Answered]);
         if background {
             let options = lease(6 * SECOND).release(lockattr::Release::Background);
             manager.with_lock("a", options, async |_| ()).await.unwrap();

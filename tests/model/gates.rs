@@ -86,7 +86,7 @@ fn check(children: [(Sharing, Waits); 3]) -> Vec<String> {
 /// shares (`slots` always `SLOTS`: no two are together); the `forget` in `enter` or in `try_enter`
 /// (more slots come back than there were); `add_permits` (no turn ever comes).
 #[test]
-fn a_process_that_does_not_share_is_inside_alone_and_who_shares_may_not_be() {
+fn an_exclusive_child_is_inside_alone_and_sharers_may_overlap() {
     let modes = [Exclusive, Shared];
     for a in modes {
         for b in modes {
@@ -105,7 +105,7 @@ fn a_process_that_does_not_share_is_inside_alone_and_who_shares_may_not_be() {
 /// Red without: taking all slots at once (with first one and then the others, each forgotten, a
 /// child that leaves in between keeps one).
 #[test]
-fn a_process_that_leaves_before_its_turn_leaves_the_gate_as_it_was() {
+fn a_child_that_leaves_before_its_turn_leaves_the_gate_as_it_was() {
     for briefly in [Exclusive, Shared] {
         for b in [Exclusive, Shared] {
             for c in [Exclusive, Shared] {
@@ -121,7 +121,7 @@ fn a_process_that_leaves_before_its_turn_leaves_the_gate_as_it_was() {
 /// Red without: a gate of its own for each entry (`Entry::inner`; in the call chain,
 /// `Frame::admit`).
 #[test]
-fn a_childs_child_does_not_wait_for_its_uncle() {
+fn a_grandchild_does_not_wait_for_a_sibling_of_its_parent() {
     for uncle in [Exclusive, Shared] {
         for inner in [Exclusive, Shared] {
             every_schedule(&format!("uncle {uncle:?} {inner:?}"), move |ends| {

@@ -7,14 +7,14 @@ use crate::waiters::join;
 
 /// Red without: the check in `Head::cache` for waiters; or taking the lock in `WaitQueues::join`.
 #[test]
-fn a_process_that_comes_while_a_lock_is_put_aside_finds_it() {
+fn a_caller_that_arrives_while_a_lock_is_being_cached_finds_it() {
     for b in Waits::ALL {
-        every_schedule(&format!("kept {b:?}"), move |ends| {
-            let world = World::that_keeps(ends);
-            let lock = world.ask(world.first(), false);
-            for (who, waits) in [('a', Waits::ForIt), ('b', b)] {
+        every_schedule(&format!("cached {b:?}"), move |ends| {
+            let world = World::that_caches(ends);
+            let lock = world.acquire(world.first(), false);
+            for (caller, waits) in [('a', Waits::ForIt), ('b', b)] {
                 let world = world.clone();
-                task(move || join(&world, who, waits));
+                task(move || join(&world, caller, waits));
             }
             lock.used_by('0');
         });
@@ -23,12 +23,12 @@ fn a_process_that_comes_while_a_lock_is_put_aside_finds_it() {
 
 /// Red without: the check in `Head::cache` for contention.
 #[test]
-fn what_another_process_wants_is_not_kept() {
-    every_schedule("kept and wanted", |ends| {
-        let world = World::that_keeps(ends);
-        let lock = world.ask(world.first(), false);
-        let told = world.clone();
-        task(move || told.told_that_it_is_wanted(Some(NAME)));
+fn a_contended_lock_is_not_cached() {
+    every_schedule("cached and contended", |ends| {
+        let world = World::that_caches(ends);
+        let lock = world.acquire(world.first(), false);
+        let notifier = world.clone();
+        task(move || notifier.receive_contention(Some(NAME)));
         lock.used_by('0');
     });
 }
@@ -38,14 +38,14 @@ fn what_another_process_wants_is_not_kept() {
 /// Red without: taking the cached lock and noting the contention in one step, in
 /// `WaitQueues::contended`.
 #[test]
-fn a_process_that_finds_a_kept_lock_knows_that_another_process_waits() {
-    every_schedule("kept, wanted and found", |ends| {
-        let world = World::that_keeps(ends);
-        let lock = world.ask(world.first(), false);
-        let told = world.clone();
-        task(move || told.told_that_it_is_wanted(Some(NAME)));
-        let comes = world.clone();
-        task(move || join(&comes, 'a', Waits::ForIt));
+fn a_caller_that_finds_a_cached_lock_knows_that_another_process_waits() {
+    every_schedule("cached, contended and found", |ends| {
+        let world = World::that_caches(ends);
+        let lock = world.acquire(world.first(), false);
+        let notifier = world.clone();
+        task(move || notifier.receive_contention(Some(NAME)));
+        let newcomer = world.clone();
+        task(move || join(&newcomer, 'a', Waits::ForIt));
         lock.used_by('0');
     });
 }
@@ -54,18 +54,18 @@ fn a_process_that_finds_a_kept_lock_knows_that_another_process_waits() {
 ///
 /// Red without: removing the queue with the cached lock, in `WaitQueues::check_cached`.
 #[test]
-fn whose_time_is_over_is_given_back_or_found() {
-    every_schedule("kept long enough", |ends| {
-        let world = World::that_keeps(ends);
-        let lock = world.ask(world.first(), false);
+fn a_cached_lock_whose_time_is_over_is_released_or_found() {
+    every_schedule("cached long enough", |ends| {
+        let world = World::that_caches(ends);
+        let lock = world.acquire(world.first(), false);
         let over = world.clone();
-        task(move || match over.lines.check_cached(NAME, NOW) {
+        task(move || match over.queues.check_cached(NAME, NOW) {
             CachedLock::Expired(lock) => drop(lock),
-            CachedLock::Until(until) => panic!("it is kept until {until:?}"),
+            CachedLock::Until(until) => panic!("it is cached until {until:?}"),
             CachedLock::Gone => {}
         });
-        let comes = world.clone();
-        task(move || join(&comes, 'a', Waits::ForIt));
+        let newcomer = world.clone();
+        task(move || join(&newcomer, 'a', Waits::ForIt));
         lock.used_by('0');
     });
 }

@@ -88,21 +88,21 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_has_the_same_weather_and_another_has_another() {
+    fn the_same_seed_has_the_same_faults_and_another_seed_has_others() {
         assert_eq!(drawn(7, "servers"), drawn(7, "servers"));
         assert_ne!(drawn(7, "servers"), drawn(8, "servers"));
         assert_ne!(drawn(7, "servers"), drawn(7, "worker 0"));
     }
 
     #[test]
-    fn every_kind_has_its_turn() {
+    fn every_kind_of_fault_occurs() {
         for kind in KINDS {
             assert!(drawn(1, "servers").iter().any(|attack| attack.kind == *kind), "{kind:?}");
         }
     }
 
     #[test]
-    fn some_outlast_a_lease_and_most_do_not() {
+    fn some_faults_outlast_a_lease_and_most_do_not() {
         let long = drawn(1, "servers").iter().filter(|it| it.lasts.as_secs() >= 2).count();
         assert!((1..25).contains(&long), "{long} of 50");
     }

@@ -66,7 +66,7 @@ impl Plan {
                 "--lanes" => plan.lanes = number::<usize>(name, value)?.max(1),
                 "--workers" => plan.workers = number::<usize>(name, value)?.max(1),
                 "--out" => plan.out = value.into(),
-                _ => return Err(format!("there is no `{name}`")),
+                _ => return Err(format!("unknown option `{name}`")),
             }
         }
         Ok(plan)
@@ -82,7 +82,7 @@ impl Plan {
 
 fn named(name: &str) -> Result<&'static str, String> {
     let known = topology::NAMES.iter().find(|known| **known == name);
-    known.copied().ok_or_else(|| format!("there is no topology `{name}`"))
+    known.copied().ok_or_else(|| format!("unknown topology `{name}`"))
 }
 
 fn seconds(name: &str, value: &str) -> Result<Duration, String> {
@@ -91,7 +91,7 @@ fn seconds(name: &str, value: &str) -> Result<Duration, String> {
 }
 
 fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, String> {
-    value.parse().map_err(|_| format!("`{name} {value}` is no number that fits"))
+    value.parse().map_err(|_| format!("`{name} {value}` is not a valid number"))
 }
 
 #[cfg(test)]
@@ -103,21 +103,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_what_is_done() {
+    fn a_written_plan_is_parsed_as_given() {
         let plan = parsed("--minutes 25 --seed 7 --on redis,etcd --lanes 1 --workers 4").unwrap();
         assert_eq!((plan.time.as_secs(), plan.seed), (1500, 7));
         assert_eq!((plan.on, plan.lanes, plan.workers), (vec!["redis", "etcd"], 1, 4));
     }
 
     #[test]
-    fn what_is_not_understood_is_refused() {
+    fn an_invalid_plan_is_refused() {
         for wrong in ["--minutes", "--minutes x", "--minutes -1", "--on mongo", "--fast 1"] {
             assert!(parsed(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
-    fn the_time_is_shared_out() {
+    fn the_time_is_divided_among_the_rounds() {
         let nemesis = |words: &str| parsed(words).unwrap().nemesis().as_secs();
         assert_eq!(nemesis("--minutes 1 --on redis"), 36);
         assert_eq!(nemesis("--minutes 2 --on redis,etcd,mysql,postgres"), 36);

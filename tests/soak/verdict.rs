@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happened_is_counted() {
+    fn events_are_counted() {
         let verdict = judged(|recorder| {
             let asks = |chain| recorder.invoke(chain, "x0", Op::Acquire(Mode::Exclusive));
             let held = asks(1);

@@ -19,7 +19,7 @@ pub(crate) enum OrderError {
     Lock(#[from] LockError),
     #[error("the row of product {0} has a later fencing token, or too few items")]
     Overtaken(i64),
-    #[error("there is no product {0}")]
+    #[error("no such product: {0}")]
     NoSuchProduct(i64),
     #[error("only {left} of product {product} are left")]
     SoldOut { product: i64, left: i32 },
@@ -99,7 +99,7 @@ mod tests {
 
     /// Errors that the tests with servers cannot produce at will.
     #[test]
-    fn each_refusal_of_a_lock_has_a_status_that_says_what_to_do() {
+    fn each_lock_error_has_a_status_that_says_what_to_do() {
         let key = || "product:7".to_owned();
         let (attempts, waited, holder) = (1, Duration::ZERO, None);
         check(LockError::Contended { key: key(), attempts, waited, holder }, 409, "busy", Some(1));
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_does_not_tell_a_customer_where_our_servers_are() {
+    fn a_response_does_not_reveal_the_addresses_of_our_servers() {
         let source = StoreError::new("redis://10.0.0.7/ is away");
         let error = OrderError::Lock(LockError::Store { key: "product:7".into(), source });
         let response = error.into_response();

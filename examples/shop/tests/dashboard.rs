@@ -103,7 +103,7 @@ fn alerts(text: &str) -> Vec<String> {
 
 /// Red without: any metric or label that a query names.
 #[tokio::test]
-async fn the_dashboard_and_the_alerts_ask_for_what_there_is() {
+async fn the_dashboard_and_the_alerts_query_metrics_that_exist() {
     let servers = Servers::start().await;
     let shop = servers.shop(4_000).await;
     count(&shop.address, 7, 20).await;

@@ -13,7 +13,7 @@ fn check(got: &Answer, status: u16, error: &str, retry_after: Option<u64>) {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_an_order_is_said_in_its_status() {
+async fn the_status_says_what_is_wrong_with_an_order() {
     let servers = Servers::start().await;
     let shop = servers.shop(0).await;
     check(&order(&shop.address, 8).await, 404, "no_such_product", None);
@@ -25,7 +25,7 @@ async fn what_is_wrong_with_an_order_is_said_in_its_status() {
 
 /// Red without: the row of `Contended` in `OrderError::answer`.
 #[tokio::test]
-async fn while_somebody_else_has_the_product_the_customer_is_notified_to_come_again() {
+async fn the_customer_is_asked_to_retry_while_another_order_holds_the_product() {
     let servers = Servers::start().await;
     let shop = servers.shop(0).await;
     assert_eq!(count(&shop.address, 7, 20).await.status, 204);
@@ -40,7 +40,7 @@ async fn while_somebody_else_has_the_product_the_customer_is_notified_to_come_ag
 }
 
 #[tokio::test]
-async fn while_the_store_of_the_locks_is_away_nothing_is_sold() {
+async fn nothing_is_sold_while_the_lock_store_is_unavailable() {
     let servers = Servers::start().await;
     let shop = servers.shop(0).await;
     assert_eq!(count(&shop.address, 7, 20).await.status, 204);
@@ -62,14 +62,14 @@ async fn an_order_whose_lock_is_lost_is_not_written() {
     let under_way = tokio::spawn(async move { order(&address, 7).await });
     let cli = servers.redis.cli().await;
     let taken = async || cli.query::<i64>(&["DEL", "lock:product:7"]).await == 1;
-    eventually(SOON, "somebody deletes the lock", taken).await;
+    eventually(SOON, "an operator deletes the lock", taken).await;
     check(&under_way.await.unwrap(), 500, "lost", None);
     assert_eq!(servers.stock_and_sold(7).await, (20, 0));
 }
 
 /// Red without: `AND fence < $3` in `DEDUCT`.
 #[tokio::test]
-async fn a_row_that_a_later_holder_wrote_refuses_the_order() {
+async fn an_order_is_refused_if_a_later_holder_wrote_the_row() {
     let servers = Servers::start().await;
     let shop = servers.shop(1_000).await;
     let under_way = servers.order_under_way(&shop).await;

@@ -26,7 +26,7 @@ fn sold_out(customers: usize) -> (u16, Option<String>, usize) {
 
 /// Red without: the attribute over `deduct`.
 #[tokio::test]
-async fn two_instances_never_sell_more_than_there_is() {
+async fn two_instances_never_sell_more_than_the_stock() {
     let servers = Servers::start().await;
     let shops = [servers.shop(5).await, servers.shop(5).await];
     assert_eq!(count(&shops[0].address, 7, 20).await.status, 204);
@@ -40,7 +40,7 @@ async fn two_instances_never_sell_more_than_there_is() {
 }
 
 #[tokio::test]
-async fn without_a_url_for_the_locks_they_are_in_the_same_database() {
+async fn without_a_url_for_the_locks_they_are_stored_in_the_shops_database() {
     let servers = Servers::start().await;
     let shops = [servers.shop_with(5, &[]).await, servers.shop_with(5, &[]).await];
     assert_eq!(count(&shops[0].address, 7, 20).await.status, 204);
@@ -54,7 +54,7 @@ async fn without_a_url_for_the_locks_they_are_in_the_same_database() {
 
 /// Red without: the time that orders in progress have to finish.
 #[tokio::test]
-async fn an_order_under_way_is_finished_when_the_shop_is_notified_to_end() {
+async fn an_order_in_progress_is_finished_when_the_shop_shuts_down() {
     let servers = Servers::start().await;
     let shop = servers.shop(1_000).await;
     let under_way = servers.order_under_way(&shop).await;
@@ -65,5 +65,5 @@ async fn an_order_under_way_is_finished_when_the_shop_is_notified_to_end() {
     assert_eq!((got.status, got.json()["left"].as_i64()), (201, Some(19)), "{said:#?}");
     assert_eq!(servers.stock_and_sold(7).await, (19, 1));
     let left = cli.keys("lock:*").await;
-    assert!(left.is_empty(), "left by a process that said goodbye: {left:?}");
+    assert!(left.is_empty(), "left by a process that exited in order: {left:?}");
 }

@@ -6,7 +6,7 @@ use crate::customer::{count, get, order};
 use crate::running::{Servers, line};
 
 #[tokio::test]
-async fn each_line_of_the_log_is_json_and_a_lock_is_inside_its_request() {
+async fn each_log_line_is_json_and_lock_events_are_inside_their_request_span() {
     let servers = Servers::start().await;
     let url = servers.redis.url();
     let variables = [("LOCKATTR_URL", url.as_str()), ("SHOP_LOG", "info,lockattr=debug")];

@@ -9,12 +9,12 @@ use super::nemesis::Fate;
 use super::sweep::Scenario;
 use super::world::{Case, LEASE, OTHER_KEY, World};
 
-async fn asks(manager: LockManager, key: &str, options: LockOptions) -> Result<(), Error> {
+async fn acquire(manager: LockManager, key: &str, options: LockOptions) -> Result<(), Error> {
     manager.acquire(key, options).await.map(drop)
 }
 
 const FREE: Scenario = Scenario::of("acquire: a free lock", |world| {
-    Box::pin(async move { Case::of(asks(world.ours, "a", LockOptions::new())) })
+    Box::pin(async move { Case::of(acquire(world.ours, "a", LockOptions::new())) })
 })
 .ends("ok", 3, 119);
 
@@ -26,9 +26,9 @@ fn an_acquire_of_a_free_lock_leaves_nothing() {
 const WAITS: Scenario = Scenario::of("acquire: waits until another lets go", |world| {
     Box::pin(async move {
         let other = world.other_holds("a").await;
-        other.lets_go_after(Duration::from_millis(11));
+        other.release_after(Duration::from_millis(11));
         let options = LockOptions::new().wait(Duration::from_millis(30));
-        Case::of(asks(world.ours, "a", options)).beside(other)
+        Case::of(acquire(world.ours, "a", options)).with_other(other)
     })
 })
 .ends("ok", 4, 113);
@@ -41,7 +41,7 @@ fn an_acquire_that_waits_for_another_leaves_nothing() {
 const GIVES_UP: Scenario = Scenario::of("acquire: gives up after its retries", |world| {
     Box::pin(async move {
         let other = world.other_holds("a").await;
-        Case::of(asks(world.ours, "a", LockOptions::new().retry(2))).beside(other)
+        Case::of(acquire(world.ours, "a", LockOptions::new().retry(2))).with_other(other)
     })
 })
 .ends("contended", 3, 116);
@@ -55,13 +55,13 @@ const OUT_OF_TIME: Scenario = Scenario::of("acquire: gives up when its time is o
     Box::pin(async move {
         let other = world.other_holds("a").await;
         let options = LockOptions::new().wait(Duration::from_millis(5));
-        Case::of(asks(world.ours, "a", options)).beside(other)
+        Case::of(acquire(world.ours, "a", options)).with_other(other)
     })
 })
 .ends("contended", 3, 85);
 
 #[test]
-fn an_acquire_whose_time_is_over_leaves_nothing() {
+fn an_acquire_that_times_out_leaves_nothing() {
     OUT_OF_TIME.sweep();
 }
 
@@ -81,7 +81,8 @@ fn a_try_acquire_leaves_nothing() {
 const TRY_BUSY: Scenario = Scenario::of("try_acquire: another holds", |world| {
     Box::pin(async move {
         let (other, options) = (world.other_holds("a").await, LockOptions::new());
-        Case::of(async move { world.ours.try_acquire("a", options).await.map(drop) }).beside(other)
+        Case::of(async move { world.ours.try_acquire("a", options).await.map(drop) })
+            .with_other(other)
     })
 })
 .ends("ok", 2, 73);
@@ -94,7 +95,7 @@ fn a_try_acquire_of_a_busy_lock_leaves_nothing() {
 const ADOPTED: Scenario = Scenario::of("acquire: adopts a grant whose answer was lost", |world| {
     Box::pin(async move {
         world.store.first(&[Fate::Failed]);
-        Case::of(asks(world.ours, "a", LockOptions::new()))
+        Case::of(acquire(world.ours, "a", LockOptions::new()))
     })
 })
 .ends("ok", 6, 243);
@@ -104,10 +105,10 @@ fn an_acquire_whose_first_answer_was_lost_leaves_nothing() {
     ADOPTED.sweep();
 }
 
-const LAPSED: Scenario = Scenario::of("acquire: takes a grant over that came too late", |world| {
+const LAPSED: Scenario = Scenario::of("acquire: adopts a grant that arrived too late", |world| {
     Box::pin(async move {
         world.store.first(&[Fate::Slow]);
-        Case::of(asks(world.ours, "a", LockOptions::new()))
+        Case::of(acquire(world.ours, "a", LockOptions::new()))
     })
 })
 .ends("ok", 6, 240);
@@ -120,8 +121,8 @@ fn an_acquire_whose_first_grant_came_too_late_leaves_nothing() {
 const INSIDE_ANOTHER: Scenario = Scenario::of("acquire: a second key inside a hold", |world| {
     Box::pin(async move {
         let guard = world.held(LockOptions::new()).await;
-        let second = asks(world.ours, OTHER_KEY, LockOptions::new());
-        Case::of(guard.scope(second)).keeping_hold(guard)
+        let second = acquire(world.ours, OTHER_KEY, LockOptions::new());
+        Case::of(guard.scope(second)).with_surviving_hold(guard)
     })
 })
 .ends("ok", 2, 99);
@@ -139,7 +140,7 @@ async fn waits_for_turn(world: World, turn: Duration, options: LockOptions) -> C
         sleep(turn).await;
         drop(before);
     });
-    Case::of(guard.scope(asks(world.ours, "a", options))).keeping_hold(guard)
+    Case::of(guard.scope(acquire(world.ours, "a", options))).with_surviving_hold(guard)
 }
 
 const TURN: Scenario = Scenario::of("acquire, nested: waits for its turn", |world| {
@@ -153,10 +154,11 @@ fn a_nested_acquire_that_waits_for_its_turn_leaves_the_hold_and_the_turn() {
     TURN.sweep();
 }
 
-const NO_TURN: Scenario = Scenario::of("acquire, nested: gives up on its turn", |world| {
-    Box::pin(waits_for_turn(world, LEASE, LockOptions::new().retry(2)))
-})
-.ends("contended", 1, 31);
+const NO_TURN: Scenario =
+    Scenario::of("acquire, nested: gives up while waiting for its turn", |world| {
+        Box::pin(waits_for_turn(world, LEASE, LockOptions::new().retry(2)))
+    })
+    .ends("contended", 1, 31);
 
 #[test]
 fn a_nested_acquire_that_gives_up_leaves_the_hold_and_the_turn() {

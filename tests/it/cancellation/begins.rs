@@ -61,14 +61,14 @@ async fn points(handed_over: bool) -> usize {
             }
         }
         sleep(4 * TRIP).await;
-        assert_eq!(world.owner("a").await, None, "kept for a body that never ran: {polls} polls");
+        assert_eq!(world.owner("a").await, None, "held for a body that never ran: {polls} polls");
         sleep(4 * LEASE).await;
     }
     panic!("the body never begins");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_dropped_before_its_body_begins_is_not_held_at_least() {
+async fn a_call_dropped_before_its_body_begins_ignores_hold_at_least() {
     assert!(points(false).await >= 2, "a fresh acquire has its points");
     // After a hand-off the lock is ready: the next poll begins the body.
     assert_eq!(points(true).await, 0);

@@ -91,18 +91,18 @@ fn a_body_that_is_cancelled_by_its_loss_leaves_nothing() {
 /// lock.
 const ERROR: Scenario = Scenario::of("with_lock: lost to another, an error", |world| {
     Box::pin(async move {
-        let other = world.other_takes_after("a", SHORT + 5 * MS);
+        let other = world.other_acquires_after("a", SHORT + 5 * MS);
         Case::of(async move {
             let options = LockOptions::new().ttl(SHORT).renew(false).on_lost(OnLost::Error);
             world.ours.with_lock("a", options, overrun).await
         })
-        .beside(other)
+        .with_other(other)
     })
 })
 .ends("lost", 11, 297);
 
 #[test]
-fn a_body_that_goes_on_after_its_loss_leaves_the_next_holder_alone() {
+fn a_body_that_continues_after_its_loss_leaves_the_next_holder_alone() {
     ERROR.sweep();
 }
 
@@ -184,9 +184,9 @@ const TURNS: Scenario = Scenario::of("with_lock: two branches that take turns in
             let manager = &world.ours;
             let body = async |_: &Lease| {
                 let branch = async |_: &Lease| ticks(1).await;
-                let patient = LockOptions::new().retry(9);
-                let first = manager.with_lock("a", patient.clone(), branch);
-                let second = manager.with_lock("a", patient, branch);
+                let long_wait = LockOptions::new().retry(9);
+                let first = manager.with_lock("a", long_wait.clone(), branch);
+                let second = manager.with_lock("a", long_wait, branch);
                 tokio::try_join!(first, second).map(drop)
             };
             manager.with_lock("a", LockOptions::new(), body).await?
@@ -214,7 +214,7 @@ const BY_HAND: Scenario = Scenario::of("acquire, scope, extend, release by hand"
 .ends("ok", 9, 293);
 
 #[test]
-fn a_lock_taken_by_hand_leaves_nothing() {
+fn a_lock_acquired_without_the_attribute_leaves_nothing() {
     BY_HAND.sweep();
 }
 

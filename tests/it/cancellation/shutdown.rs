@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use super::sweep::Scenario;
-use super::world::{Case, Kept, World};
+use super::world::{Case, Survivor, World};
 
 fn shutdown(world: World) -> Case {
     Case::of(async move {
@@ -22,13 +22,13 @@ fn shutdown(world: World) -> Case {
 const HELD: Scenario = Scenario::of("shutdown: a guard that stays", |world| {
     Box::pin(async move {
         let guard = world.held(LockOptions::new()).await;
-        shutdown(world).keeping(Kept::ShutDown(guard))
+        shutdown(world).with_survivor(Survivor::ShutDown(guard))
     })
 })
 .ends("ok", 2, 76);
 
 #[test]
-fn a_shutdown_with_a_guard_that_stays_has_told_it() {
+fn a_shutdown_notifies_a_guard_that_stays() {
     HELD.sweep();
 }
 
@@ -44,13 +44,13 @@ const RUNNING: Scenario = Scenario::of("shutdown: a body that stops", |world| {
             manager.with_lock("a", LockOptions::new(), body).await
         });
         started.notified().await;
-        shutdown(world).keeping(Kept::Called(calls))
+        shutdown(world).with_survivor(Survivor::Called(calls))
     })
 })
 .ends("ok", 1, 51);
 
 #[test]
-fn a_shutdown_has_told_the_bodies() {
+fn a_shutdown_notifies_the_bodies() {
     RUNNING.sweep();
 }
 
@@ -60,13 +60,13 @@ const ASKING: Scenario = Scenario::of("shutdown: an acquire on its way", |world|
         calls.spawn(async move { manager.acquire("a", LockOptions::new()).await.map(drop) });
         // The request is sent but has not arrived.
         tokio::time::sleep(Duration::from_millis(1)).await;
-        shutdown(world).keeping(Kept::Called(calls))
+        shutdown(world).with_survivor(Survivor::Called(calls))
     })
 })
 .ends("ok", 2, 69);
 
 #[test]
-fn a_shutdown_has_told_those_who_still_ask() {
+fn a_shutdown_notifies_callers_that_still_wait() {
     ASKING.sweep();
 }
 
@@ -79,7 +79,7 @@ const RELEASING: Scenario = Scenario::of("shutdown: a release on its way", |worl
 .ends("ok", 1, 40);
 
 #[test]
-fn a_shutdown_leaves_the_releases_under_way_alone() {
+fn a_shutdown_leaves_pending_releases_alone() {
     RELEASING.sweep();
 }
 

@@ -11,32 +11,32 @@ pub(super) const REPORTED: &[&str] = &["renewed while another held"];
 async fn paused_past_its_lease(algorithm: &str) -> Vec<String> {
     let server = RedisServer::start().await;
     let mut stage = Stage::new(algorithm, vec![server.addr()]);
-    let (first, second) = (stage.enters(), stage.enters());
-    stage.gets(first, "acquire").await;
-    stage.gets(first, "renew").await;
-    stage.sleeps_past_its_lease(first, &server).await;
-    stage.gets(second, "acquire").await;
-    stage.wakes(first);
+    let (first, second) = (stage.start_process(), stage.start_process());
+    stage.expect_success(first, "acquire").await;
+    stage.expect_success(first, "renew").await;
+    stage.pause_past_its_lease(first, &server).await;
+    stage.expect_success(second, "acquire").await;
+    stage.resume(first);
     stage.order(first, "renew").await;
-    stage.gets(second, "check").await;
-    stage.gets(second, "release").await;
-    stage.reports(&server).await
+    stage.expect_success(second, "check").await;
+    stage.expect_success(second, "release").await;
+    stage.report(&server).await
 }
 
 async fn nothing_fails(algorithm: &str) -> Vec<String> {
     let server = RedisServer::start().await;
     let mut stage = Stage::new(algorithm, vec![server.addr()]);
-    let (first, second) = (stage.enters(), stage.enters());
-    stage.gets(first, "acquire").await;
+    let (first, second) = (stage.start_process(), stage.start_process());
+    stage.expect_success(first, "acquire").await;
     for _ in 0..3 {
-        stage.gets(first, "renew").await;
+        stage.expect_success(first, "renew").await;
         assert_eq!(stage.order(second, "acquire").await, "no");
-        stage.gets(first, "check").await;
+        stage.expect_success(first, "check").await;
     }
-    stage.gets(first, "release").await;
-    stage.gets(second, "acquire").await;
-    stage.gets(second, "release").await;
-    stage.reports(&server).await
+    stage.expect_success(first, "release").await;
+    stage.expect_success(second, "acquire").await;
+    stage.expect_success(second, "release").await;
+    stage.report(&server).await
 }
 
 #[tokio::test]
@@ -45,7 +45,7 @@ async fn it_is_right_when_nothing_fails() {
 }
 
 #[tokio::test]
-async fn a_process_that_was_paused_renews_the_lock_of_the_next_and_believes_to_hold() {
+async fn a_paused_process_renews_the_next_holders_lock_and_believes_it_holds() {
     assert_eq!(paused_past_its_lease("blind-watchdog").await, REPORTED);
 }
 

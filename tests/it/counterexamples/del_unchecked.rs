@@ -11,26 +11,27 @@ pub(super) const REPORTED: &[&str] = &["released while another held", "two holde
 async fn paused_past_its_lease(algorithm: &str) -> Vec<String> {
     let server = RedisServer::start().await;
     let mut stage = Stage::new(algorithm, vec![server.addr()]);
-    let (first, second, third) = (stage.enters(), stage.enters(), stage.enters());
-    stage.gets(first, "acquire").await;
-    stage.sleeps_past_its_lease(first, &server).await;
-    stage.gets(second, "acquire").await;
-    stage.gives_back_late(first, second, third).await;
-    stage.reports(&server).await
+    let (first, second, third) =
+        (stage.start_process(), stage.start_process(), stage.start_process());
+    stage.expect_success(first, "acquire").await;
+    stage.pause_past_its_lease(first, &server).await;
+    stage.expect_success(second, "acquire").await;
+    stage.release_late(first, second, third).await;
+    stage.report(&server).await
 }
 
 async fn nothing_fails(algorithm: &str) -> Vec<String> {
     let server = RedisServer::start().await;
     let mut stage = Stage::new(algorithm, vec![server.addr()]);
-    let (first, second) = (stage.enters(), stage.enters());
-    stage.gets(first, "acquire").await;
+    let (first, second) = (stage.start_process(), stage.start_process());
+    stage.expect_success(first, "acquire").await;
     assert_eq!(stage.order(second, "acquire").await, "no");
-    stage.gets(first, "check").await;
-    stage.gets(first, "release").await;
-    stage.gets(second, "acquire").await;
-    stage.gets(second, "check").await;
-    stage.gets(second, "release").await;
-    stage.reports(&server).await
+    stage.expect_success(first, "check").await;
+    stage.expect_success(first, "release").await;
+    stage.expect_success(second, "acquire").await;
+    stage.expect_success(second, "check").await;
+    stage.expect_success(second, "release").await;
+    stage.report(&server).await
 }
 
 #[tokio::test]
@@ -39,11 +40,11 @@ async fn it_is_right_when_nothing_fails() {
 }
 
 #[tokio::test]
-async fn a_process_that_was_paused_deletes_the_lock_of_the_next_and_lets_a_third_one_in() {
+async fn a_paused_process_deletes_the_next_holders_lock_and_lets_a_third_in() {
     assert_eq!(paused_past_its_lease("del-unchecked").await, REPORTED);
 }
 
 #[tokio::test]
-async fn ours_leaves_the_lock_of_the_next_alone() {
+async fn ours_leaves_the_next_holders_lock_alone() {
     assert_eq!(paused_past_its_lease(OURS).await, [""; 0]);
 }

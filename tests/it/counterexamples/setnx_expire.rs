@@ -12,25 +12,25 @@ async fn killed_in_between(algorithm: &str) -> Vec<String> {
     let proxy = Proxy::start(server.addr()).await;
     proxy.always("expire", Fault::HoldRequest);
     let mut stage = Stage::new(algorithm, vec![proxy.addr()]);
-    let first = stage.enters();
-    stage.tell(first, "acquire 0").await;
+    let first = stage.start_process();
+    stage.send(first, "acquire 0").await;
     let cli = server.cli().await;
     eventually(TTL, "it has the lock", async || cli.value(KEY).await.is_some()).await;
-    stage.kills(first);
-    stage.reports(&server).await
+    stage.kill(first);
+    stage.report(&server).await
 }
 
 async fn nothing_fails(algorithm: &str) -> Vec<String> {
     let server = RedisServer::start().await;
     let mut stage = Stage::new(algorithm, vec![server.addr()]);
-    let (first, second) = (stage.enters(), stage.enters());
-    stage.gets(first, "acquire").await;
+    let (first, second) = (stage.start_process(), stage.start_process());
+    stage.expect_success(first, "acquire").await;
     assert_eq!(stage.order(second, "acquire").await, "no");
-    stage.gets(first, "check").await;
-    stage.gets(first, "release").await;
-    stage.gets(second, "acquire").await;
+    stage.expect_success(first, "check").await;
+    stage.expect_success(first, "release").await;
+    stage.expect_success(second, "acquire").await;
     // This process is killed too, but after both commands: its key expires.
-    stage.reports(&server).await
+    stage.report(&server).await
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use super::{Store, count};
 
 /// Red without: `permits` in the attribute. The rate needs `hold_at_least`.
 #[tokio::test]
-async fn the_partner_has_to_refuse_no_process_that_asks_under_a_permit() {
+async fn the_partner_refuses_no_request_made_under_a_permit() {
     for store in Store::all().await {
         let said = store.run(env!("CARGO_BIN_EXE_partner")).await;
         let words = ["with permits: 24 calls, 3 at once, 0 refused, "];

@@ -13,7 +13,7 @@ async fn next(manager: &LockManager) -> FencingToken {
 
 /// A backup from before the first lock was restored.
 #[tokio::test]
-async fn a_counter_that_is_lost_goes_on_by_the_clock() {
+async fn a_lost_counter_continues_from_the_clock() {
     let database = Database::new().await;
     let manager = database.manager("").await;
     let before = next(&manager).await;
@@ -24,7 +24,7 @@ async fn a_counter_that_is_lost_goes_on_by_the_clock() {
 
 /// The counter has the time that the server's clock showed before it went back.
 #[tokio::test]
-async fn a_clock_that_goes_back_does_not_take_the_counter_along() {
+async fn a_clock_that_goes_back_does_not_lower_the_counter() {
     let database = Database::new().await;
     let manager = database.manager("").await;
     let before = next(&manager).await;
@@ -40,7 +40,7 @@ async fn a_clock_that_goes_back_does_not_take_the_counter_along() {
 ///
 /// Red without: the second loop in `count.sql`.
 #[tokio::test]
-async fn locks_taken_together_count_for_each_of_them() {
+async fn locks_acquired_together_raise_the_counter_of_each() {
     let database = Database::new().await;
     let manager = database.manager("").await;
     next(&manager).await;

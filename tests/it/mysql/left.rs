@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use super::{Database, LIMIT};
 
 #[tokio::test]
-async fn what_no_process_comes_back_for_is_swept() {
+async fn rows_of_killed_processes_are_swept() {
     let database = Database::new().await;
     let mut node = node!("lock", url = database.url("ttl=30s&wait=30s"));
     node.say("acquire a").await;
@@ -18,7 +18,7 @@ async fn what_no_process_comes_back_for_is_swept() {
     waits.say("acquire a").await;
     let line =
         "SELECT COUNT(*) FROM lockattr_line WHERE IS_USED_LOCK(CONCAT('lockattr:', ear)) > 0";
-    eventually(LIMIT, "it stands in line", async || database.number(line).await == 1).await;
+    eventually(LIMIT, "queued", async || database.number(line).await == 1).await;
     node.kill();
     waits.kill();
     eventually(LIMIT, "it is gone", async || database.number(line).await == 0).await;
@@ -32,7 +32,7 @@ async fn what_no_process_comes_back_for_is_swept() {
 
 /// A process was sent a notification while it died.
 #[tokio::test]
-async fn what_came_for_a_process_that_is_gone_goes_while_another_listens() {
+async fn notifications_for_a_dead_process_are_deleted_while_another_listens() {
     let database = Database::new().await;
     let manager = database.manager("heartbeat=300ms").await;
     manager.acquire("a", LockOptions::new()).await.unwrap().release().await.unwrap();
@@ -49,7 +49,7 @@ async fn what_came_for_a_process_that_is_gone_goes_while_another_listens() {
 
 /// Red without: nothing in particular. An expired row must not keep the next caller out.
 #[tokio::test]
-async fn a_lease_that_is_over_is_taken_over() {
+async fn an_expired_lease_is_taken_over() {
     let database = Database::new().await;
     let mut node = node!("lock", url = database.url("ttl=30s"));
     node.say("acquire a").await;
@@ -72,8 +72,8 @@ async fn claims_for_crossing_keys_neither_fail_nor_leave_anything() {
             let manager = LockManager::connect(&url).await.unwrap();
             for round in 0..25 {
                 let keys = [0, 1, 2].map(|nth| format!("k{}", (n * 3 + round * 5 + nth * 7) % 8));
-                let patience = LockOptions::new().wait(LIMIT * 2);
-                let guard = manager.acquire_all(&keys, patience).await.unwrap();
+                let max_wait = LockOptions::new().wait(LIMIT * 2);
+                let guard = manager.acquire_all(&keys, max_wait).await.unwrap();
                 guard.release().await.unwrap();
             }
         });

@@ -5,7 +5,7 @@ use lockattr::{Error, LockManager, LockOptions};
 use super::Database;
 
 #[tokio::test]
-async fn a_url_that_makes_no_sense_is_refused_with_a_sentence() {
+async fn an_invalid_url_is_refused_with_a_message() {
     for (url, says) in [
         ("mysql://db.example", "names the database"),
         ("mysql://db.example/", "names the database"),
@@ -22,7 +22,7 @@ async fn a_url_that_makes_no_sense_is_refused_with_a_sentence() {
 }
 
 #[tokio::test]
-async fn a_wrong_password_and_an_unknown_database_are_named_and_no_password() {
+async fn login_errors_name_the_cause_and_no_password() {
     let database = Database::new().await;
     let addr = database.server.addr();
     for (url, says) in [
@@ -31,10 +31,10 @@ async fn a_wrong_password_and_an_unknown_database_are_named_and_no_password() {
         ("mysql://locker:s3cret@127.0.0.1:1/x".into(), "127.0.0.1:1"),
     ] {
         let error = LockManager::connect(&url).await.unwrap_err();
-        let told = format!("{error} {error:?}");
-        assert!(matches!(error, Error::Store { .. }) && told.contains(says), "{told}");
-        assert!(told.contains("127.0.0.1"), "{told}");
-        assert!(!told.contains("hushhush") && !told.contains("s3cret"), "{told}");
+        let text = format!("{error} {error:?}");
+        assert!(matches!(error, Error::Store { .. }) && text.contains(says), "{text}");
+        assert!(text.contains("127.0.0.1"), "{text}");
+        assert!(!text.contains("hushhush") && !text.contains("s3cret"), "{text}");
     }
 }
 

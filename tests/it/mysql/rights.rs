@@ -8,7 +8,7 @@ use lockattr::{Error, LockManager, LockOptions};
 use super::{Database, LIMIT};
 
 #[tokio::test]
-async fn a_user_who_may_not_create_learns_what_to_run_and_works_then() {
+async fn a_user_without_create_rights_learns_what_to_run_and_can_lock_afterwards() {
     let database = Database::new().await;
     let name = &database.name;
     let rights =
@@ -33,7 +33,7 @@ async fn a_user_who_may_not_create_learns_what_to_run_and_works_then() {
     });
     let line = "SELECT COUNT(*) FROM lockattr_line";
     let stands = async || database.number(line).await == 1;
-    lockattr_tests::eventually(LIMIT, "it stands in line", stands).await;
+    lockattr_tests::eventually(LIMIT, "queued", stands).await;
     let told = tokio::time::Instant::now();
     guard.release().await.unwrap();
     next.await.unwrap();
@@ -43,7 +43,7 @@ async fn a_user_who_may_not_create_learns_what_to_run_and_works_then() {
 
 /// Two users, neither of which may `KILL` the other's queries: the docs promise ten seconds.
 #[tokio::test]
-async fn a_process_that_may_not_be_woken_looks_by_itself_in_time() {
+async fn a_process_that_cannot_be_woken_polls_in_time() {
     let database = Database::new().await;
     let name = &database.name;
     // Creates the tables.
@@ -66,7 +66,7 @@ async fn a_process_that_may_not_be_woken_looks_by_itself_in_time() {
     });
     let line = "SELECT COUNT(*) FROM lockattr_line";
     let stands = async || database.number(line).await == 1;
-    lockattr_tests::eventually(LIMIT, "it stands in line", stands).await;
+    lockattr_tests::eventually(LIMIT, "queued", stands).await;
     let released = tokio::time::Instant::now();
     guard.release().await.unwrap();
     next.await.unwrap();

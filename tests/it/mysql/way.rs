@@ -16,7 +16,7 @@ async fn over(wire: &Wire, database: &Database, settings: &str) -> LockManager {
 
 /// A late ping is no reason to drop the connection, which is the lock.
 #[tokio::test]
-async fn a_slow_ping_costs_no_process_its_session_lock() {
+async fn a_slow_ping_loses_no_session_lock() {
     let database = Database::new().await;
     let wire = Wire::start(database.server.addr()).await;
     let settings = "lock=session&ttl=60s&heartbeat=200ms&response_timeout=300ms";
@@ -25,7 +25,7 @@ async fn a_slow_ping_costs_no_process_its_session_lock() {
     let guard = here.acquire("a", LockOptions::new()).await.unwrap();
     let before = wire.came();
     wire.hold();
-    eventually(LIMIT, "it is asked whether it is there", async || wire.came() > before).await;
+    eventually(LIMIT, "pinged", async || wire.came() > before).await;
     // Longer than every timeout.
     sleep(Duration::from_millis(900)).await;
     wire.pass().await;
@@ -39,7 +39,7 @@ async fn a_slow_ping_costs_no_process_its_session_lock() {
 
 /// The next renewal is forty seconds away.
 #[tokio::test]
-async fn the_end_of_a_session_is_notified_with_the_next_heartbeat() {
+async fn the_end_of_a_session_is_detected_by_the_next_heartbeat() {
     let database = Database::new().await;
     let here = database.manager("lock=session&ttl=120s&heartbeat=300ms").await;
     let there = database.manager("lock=session").await;
@@ -49,7 +49,7 @@ async fn the_end_of_a_session_is_notified_with_the_next_heartbeat() {
     for id in database.server.query::<i64>(&database.name, ids).await {
         database.execute(&format!("KILL {id}")).await;
     }
-    timeout(LIMIT, guard.lost()).await.expect("told with a heartbeat");
+    timeout(LIMIT, guard.lost()).await.expect("notified by a heartbeat");
     guard.ensure_held().unwrap_err();
     let next = there.acquire("a", LockOptions::new().wait(LIMIT)).await.unwrap();
     assert!(guard.release().await.is_err(), "it was not ours any more");
@@ -60,7 +60,7 @@ async fn the_end_of_a_session_is_notified_with_the_next_heartbeat() {
 /// The server grants the lock, the connection ends before the reply, and there is no other
 /// connection.
 #[tokio::test]
-async fn a_lease_whose_grant_was_cut_off_is_given_back() {
+async fn a_lease_whose_grant_was_cut_off_is_released() {
     let database = Database::new().await;
     let wire = Wire::start(database.server.addr()).await;
     let settings = "connections=1&ttl=60s&heartbeat=60s&response_timeout=10s";
@@ -68,15 +68,15 @@ async fn a_lease_whose_grant_was_cut_off_is_given_back() {
     manager.acquire("first", LockOptions::new()).await.unwrap().release().await.unwrap();
     database.holds_nothing().await;
     wire.hold_replies();
-    let asking = {
+    let call = {
         let manager = manager.clone();
         tokio::spawn(async move { manager.acquire("a", LockOptions::new().retry(0)).await })
     };
     let leases = "SELECT COUNT(*) FROM lockattr_locks";
     eventually(LIMIT, "it is granted", async || database.number(leases).await == 1).await;
     wire.cut().await;
-    let asked = timeout(LIMIT, asking).await.expect("an error").unwrap();
-    assert!(matches!(asked, Err(Error::Store { .. })), "{asked:?}");
+    let outcome = timeout(LIMIT, call).await.expect("an error").unwrap();
+    assert!(matches!(outcome, Err(Error::Store { .. })), "{outcome:?}");
     wire.pass().await;
     database.holds_nothing().await;
 }

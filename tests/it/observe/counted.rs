@@ -44,7 +44,7 @@ fn acquisitions_and_holds_are_counted_by_template_whatever_the_key() {
 
 /// Red without: `waits(…, -1.0)` in `Observed::waited`.
 #[test]
-fn a_waiter_in_vain_is_counted_as_contended_after_its_wait() {
+fn a_waiter_that_times_out_is_counted_as_contended_after_its_wait() {
     recorded(async |metrics| {
         let manager = memory();
         let held = manager.acquire("product:1", LockOptions::new()).await.unwrap();
@@ -69,7 +69,7 @@ fn a_waiter_in_vain_is_counted_as_contended_after_its_wait() {
 /// Red without: `release.held` where releases are counted. A process that gives up waiting leaves
 /// the store's queue by a release, which finds no lock. It did not lose a lock.
 #[test]
-fn a_process_that_leaves_the_queue_of_the_store_has_released_nothing() {
+fn leaving_the_queue_of_the_store_is_not_counted_as_a_release() {
     recorded(async |metrics| {
         let store = Arc::new(MemoryStore::new());
         let process = || LockManager::builder().store(store.clone()).build().unwrap();
@@ -113,7 +113,7 @@ fn a_waiter_that_gives_up_is_counted_as_cancelled() {
 }
 
 #[test]
-fn a_process_that_comes_to_a_manager_that_is_shut_down_is_counted_so() {
+fn an_acquire_after_the_shutdown_is_counted_as_shut_down() {
     recorded(async |metrics| {
         let manager = memory();
         manager.shutdown().await;
@@ -147,7 +147,11 @@ fn a_nested_call_is_counted_and_is_no_second_hold() {
         assert_eq!(metrics.counts("lockattr.acquisitions"), counts);
         let held = of(&[("product:<outer>,released", vec![1.5])]);
         assert_eq!(metrics.times("lockattr.hold.duration"), held);
-        assert_eq!(metrics.times("lockattr.wait.duration").len(), 1, "a nested call asks nobody");
+        assert_eq!(
+            metrics.times("lockattr.wait.duration").len(),
+            1,
+            "a nested call sends no request"
+        );
         assert_back_to_zero(metrics);
     });
 }

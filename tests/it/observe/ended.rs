@@ -39,7 +39,7 @@ fn a_lease_that_ran_out_ends_as_expired() {
 
 /// Red without: checking the hold in the drop of `HoldObservation`. No release reports the loss.
 #[test]
-fn a_lease_that_ran_out_ends_as_expired_for_who_drops_its_guard_or_does_not_wait_for_the_release() {
+fn an_expired_lease_ends_as_expired_if_the_release_is_not_awaited() {
     recorded(async |metrics| {
         let manager = memory();
         let fixed = || LockOptions::new().template("job").ttl(SECOND).renew(false);
@@ -95,7 +95,7 @@ fn a_lock_that_turns_out_to_be_gone_when_it_is_released_ends_as_taken() {
 }
 
 #[test]
-fn a_hold_that_a_shutdown_ends_is_counted_so() {
+fn a_hold_that_a_shutdown_ends_is_counted_as_such() {
     recorded(async |metrics| {
         let manager = memory();
         let ends = async {
@@ -110,7 +110,7 @@ fn a_hold_that_a_shutdown_ends_is_counted_so() {
 /// A guard that is dropped, a body that panics and one that is dropped: each held the lock for a
 /// second.
 #[test]
-fn however_a_hold_ends_it_is_held_no_more() {
+fn however_a_hold_ends_it_is_no_longer_counted_as_held() {
     recorded(async |metrics| {
         let manager = memory();
         let options = || LockOptions::new().template("job");

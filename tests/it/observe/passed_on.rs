@@ -37,7 +37,7 @@ fn a_lock_handed_off_in_the_process_is_a_hold_for_each_and_one_release() {
 
 /// Red without: making the kept guard without a `HoldObservation`. No process holds that lock.
 #[test]
-fn a_lock_that_is_kept_is_held_by_no_process() {
+fn a_cached_lock_is_not_counted_as_held() {
     recorded(async |metrics| {
         let builder = LockManager::builder().url("memory://").linger(SECOND * 5);
         let manager = builder.build().unwrap();
@@ -47,7 +47,7 @@ fn a_lock_that_is_kept_is_held_by_no_process() {
         }
         let acquired = of(&[("product:<id>,acquired", 2)]);
         assert_eq!(metrics.counts("lockattr.acquisitions"), acquired);
-        assert_eq!(metrics.counts("lockattr.releases"), of(&[]), "it is kept");
+        assert_eq!(metrics.counts("lockattr.releases"), of(&[]), "cached");
         let released = of(&[("product:<id>,released", vec![1.0; 2])]);
         assert_eq!(metrics.times("lockattr.hold.duration"), released);
         manager.shutdown().await;

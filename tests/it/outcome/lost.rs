@@ -20,11 +20,11 @@ fn is_lost(outcome: &Result<u32, Failure>, why: LostReason) -> bool {
 }
 
 /// Returns whether there is exactly one event: the loss that was ignored.
-fn told_once(events: &Events) -> bool {
+fn reported_once(events: &Events) -> bool {
     let all = events.all();
-    let told = "the lease was lost while the body ran; ignored";
+    let message = "the lease was lost while the body ran; ignored";
     let [event] = all.as_slice() else { return false };
-    event.level == Level::WARN && event.text.contains(told) && event.text.contains("key=\"job\"")
+    event.level == Level::WARN && event.text.contains(message) && event.text.contains("key=\"job\"")
 }
 
 /// A body that a test defines.
@@ -71,29 +71,29 @@ fn long(ran: &Cell<bool>, end: End) -> Body<'_> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_still_runs_at_the_loss_is_dropped_or_told_or_believed() {
+async fn a_body_that_still_runs_at_the_loss_is_treated_as_on_lost_says() {
     for end in End::BOTH {
         let (manager, ran) = (manager(), Cell::new(false));
         let events = capture_events();
         let started = Instant::now();
         let outcome = fixed_cancel(&manager, long(&ran, end)).await;
         assert!(is_lost(&outcome, LostReason::Expired), "{outcome:?}");
-        assert!(!ran.get() && started.elapsed() < SECOND, "told no later than the deadline");
+        assert!(!ran.get() && started.elapsed() < SECOND, "notified no later than the deadline");
 
         let outcome = fixed_error(&manager, long(&ran, end)).await;
         assert!(is_lost(&outcome, LostReason::Expired), "{outcome:?}");
-        assert!(ran.get(), "the body was to come to its end");
+        assert!(ran.get(), "the body must finish");
         assert!(events.is_empty(), "{:?}", events.all());
 
         let outcome = fixed_ignore(&manager, long(&ran, end)).await;
         assert!(ran.get() && end.is(&outcome), "{outcome:?}");
-        assert!(told_once(&events), "{:?}", events.all());
+        assert!(reported_once(&events), "{:?}", events.all());
         assert_eq!(manager.holder("job").await.unwrap(), None);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_exceeds_max_hold_is_dropped_or_told_or_believed() {
+async fn a_body_that_exceeds_max_hold_is_treated_as_on_lost_says() {
     for end in End::BOTH {
         let (manager, ran) = (manager(), Cell::new(false));
         let events = capture_events();
@@ -105,19 +105,19 @@ async fn a_body_that_exceeds_max_hold_is_dropped_or_told_or_believed() {
 
         let outcome = capped_error(&manager, long(&ran, end)).await;
         assert!(is_lost(&outcome, LostReason::MaxHold), "{outcome:?}");
-        assert!(ran.get(), "the body was to come to its end");
+        assert!(ran.get(), "the body must finish");
         assert!(events.is_empty(), "{:?}", events.all());
 
         let outcome = capped_ignore(&manager, long(&ran, end)).await;
         assert!(ran.get() && end.is(&outcome), "{outcome:?}");
-        assert!(told_once(&events), "{:?}", events.all());
+        assert!(reported_once(&events), "{:?}", events.all());
         assert_eq!(manager.holder("job").await.unwrap(), None);
     }
 }
 
 /// The body ended in time. Only the release finds out that the lock had been taken away.
 #[tokio::test(start_paused = true)]
-async fn a_loss_that_only_the_release_finds_out_is_notified_all_the_same() {
+async fn a_loss_that_only_the_release_detects_is_reported() {
     for end in End::BOTH {
         let store = Scripted::new();
         let (manager, events) = (store.manager(), capture_events());
@@ -134,12 +134,12 @@ async fn a_loss_that_only_the_release_finds_out_is_notified_all_the_same() {
         assert!(events.is_empty(), "{:?}", events.all());
         let outcome = fixed_ignore(&manager, body()).await;
         assert!(end.is(&outcome), "{outcome:?}");
-        assert!(told_once(&events), "{:?}", events.all());
+        assert!(reported_once(&events), "{:?}", events.all());
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_ends_within_its_lease_is_believed_whatever_on_lost_says() {
+async fn a_body_that_ends_within_its_lease_succeeds_whatever_on_lost_says() {
     for end in End::BOTH {
         let (manager, events) = (manager(), capture_events());
         let body = || -> Body<'_> {

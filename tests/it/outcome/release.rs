@@ -19,7 +19,7 @@ async fn in_background(manager: &LockManager, end: End) -> Result<u32, Failure> 
 
 #[tokio::test(start_paused = true)]
 async fn a_release_without_an_answer_is_one_warning_that_names_the_key() {
-    for fate in [Fate::Refused, Fate::AnswerLost] {
+    for fate in [Fate::Refused, Fate::ReplyLost] {
         for end in End::BOTH {
             let events = capture_events();
             let store = Scripted::new();
@@ -40,7 +40,7 @@ async fn a_release_without_an_answer_is_one_warning_that_names_the_key() {
 
 /// No caller waits for the reply to a background release, so it is reported only if it never comes.
 #[tokio::test(start_paused = true)]
-async fn a_background_release_without_an_answer_is_made_up_for_without_a_word() {
+async fn a_background_release_without_an_answer_is_retried_without_an_event() {
     for end in End::BOTH {
         let events = capture_events();
         let store = Scripted::new();
@@ -55,13 +55,13 @@ async fn a_background_release_without_an_answer_is_made_up_for_without_a_word() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_release_that_is_never_answered_learns_when_it_is_given_up() {
+async fn a_release_that_is_never_answered_is_logged_when_it_is_given_up() {
     let events = capture_events();
     let store = Scripted::new();
     store.releases(&[Fate::Refused]);
     let outcome = in_background(&store.manager(), End::Failing).await;
     assert!(End::Failing.is(&outcome), "{outcome:?}");
-    let told = "a release got no answer before the lease expired";
-    eventually(3 * 3600 * SECOND, "given up", async || events.contains(told)).await;
+    let message = "a release got no answer before the lease expired";
+    eventually(3 * 3600 * SECOND, "given up", async || events.contains(message)).await;
     assert_eq!(events.all().len(), 1, "{:?}", events.all());
 }

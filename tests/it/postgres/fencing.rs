@@ -45,7 +45,7 @@ async fn tokens_grow_when_the_database_has_forgotten_the_last_of_them() {
 
 /// Red without: the advisory lock in `lockattr_count_1` (intermittently).
 #[tokio::test]
-async fn no_number_is_given_twice_by_many_at_once() {
+async fn no_token_is_issued_twice_under_concurrency() {
     let database = Database::new().await;
     drop(database.manager("ttl=20s").await);
     let count = "select lockattr_count_1() from generate_series(1, 2000)";
@@ -55,7 +55,7 @@ async fn no_number_is_given_twice_by_many_at_once() {
     });
     let counts = futures_util::future::join_all(counts).await;
     for counts in &counts {
-        assert!(counts.is_sorted_by(|one, next| one < next), "a number after a greater one");
+        assert!(counts.is_sorted_by(|one, next| one < next), "a token after a greater one");
     }
     let all: std::collections::HashSet<_> = counts.iter().flatten().collect();
     assert_eq!(all.len(), 8000);

@@ -25,7 +25,7 @@ async fn all_leases_are_renewed_by_one_statement() {
 }
 
 #[tokio::test]
-async fn what_a_session_was_asked_that_stood_still_is_not_done_behind_its_release() {
+async fn a_request_to_a_stopped_session_is_not_executed_after_its_release() {
     let database = Database::new().await;
     let query = "ttl=60s&wait=0s&connections=1&response_timeout=300ms&connect_timeout=300ms";
     let manager = database.manager(query).await;
@@ -55,7 +55,7 @@ async fn what_a_session_was_asked_that_stood_still_is_not_done_behind_its_releas
 /// transaction that has just done so, as a release does, is not the session that a new one must
 /// end.
 #[tokio::test]
-async fn a_new_session_ends_no_process_that_looks_whether_the_one_before_it_lives() {
+async fn a_new_session_does_not_terminate_a_session_that_probes_its_predecessor() {
     let database = Database::new().await;
     let manager = database.manager("ttl=60s&connections=1").await;
     acquire(&manager, "a").await.release().await.unwrap();
@@ -70,7 +70,7 @@ async fn a_new_session_ends_no_process_that_looks_whether_the_one_before_it_live
     let waits = "select count(*) from pg_stat_activity
         where datname = current_database() and wait_event = 'advisory'";
     let end = async {
-        eventually(SOON, "it looks", async || database.number(waits).await == 1).await;
+        eventually(SOON, "it polls", async || database.number(waits).await == 1).await;
         database.run(&format!("select pg_terminate_backend(pid) {asks}")).await;
     };
     tokio::join!(looking, end);
@@ -79,14 +79,14 @@ async fn a_new_session_ends_no_process_that_looks_whether_the_one_before_it_live
         async move { acquire(&manager, "a").await.release().await }
     });
     eventually(SOON, "the next session waits", async || database.number(waits).await == 1).await;
-    looks.batch_execute("commit").await.expect("nobody ended it");
+    looks.batch_execute("commit").await.expect("it was not terminated");
     again.await.unwrap().unwrap();
     database.has_nothing_left().await;
 }
 
 /// A server with all of its sessions frozen, including those that would be opened.
 #[tokio::test]
-async fn what_a_frozen_server_was_asked_is_undone_when_it_thaws() {
+async fn requests_to_a_frozen_server_are_undone_when_it_resumes() {
     let server = PostgresServer::start().await;
     let url =
         format!("{}?ttl=60s&wait=0s&response_timeout=300ms&connect_timeout=300ms", server.url());
@@ -94,10 +94,10 @@ async fn what_a_frozen_server_was_asked_is_undone_when_it_thaws() {
     acquire(&manager, "a").await.release().await.unwrap();
     for round in 0..5 {
         server.freeze();
-        let asked = Instant::now();
+        let started = Instant::now();
         let refused = manager.try_acquire("a", LockOptions::new()).await;
         assert!(matches!(refused, Err(Error::Store { .. })), "{round}: {refused:?}");
-        assert!(asked.elapsed() < SOON);
+        assert!(started.elapsed() < SOON);
         sleep(Duration::from_millis(100)).await;
         server.thaw();
         eventually(SOON, "nothing is left", async || server.left().await.is_empty()).await;
@@ -128,7 +128,7 @@ async fn a_lock_outlives_a_crash_of_the_server() {
 }
 
 #[tokio::test]
-async fn the_server_gives_up_what_we_give_up_waiting_for() {
+async fn the_server_cancels_a_statement_that_the_client_stopped_waiting_for() {
     let database = Database::new().await;
     let manager = database.manager("ttl=60s&wait=0s&response_timeout=2s").await;
     // Another client locks the table.
@@ -152,7 +152,7 @@ async fn the_server_gives_up_what_we_give_up_waiting_for() {
 }
 
 #[tokio::test]
-async fn tables_that_were_dropped_are_made_again() {
+async fn dropped_tables_are_created_again() {
     let database = Database::new().await;
     let manager = database.manager("ttl=20s").await;
     acquire(&manager, "a").await.release().await.unwrap();

@@ -9,7 +9,7 @@ use super::*;
 /// The grant is committed here and waits for the standby. Ending its session would make it visible
 /// at once, but a failover would lose it.
 #[tokio::test]
-async fn a_grant_that_the_standby_does_not_have_is_not_hurried() {
+async fn a_session_that_waits_for_the_standby_is_not_terminated() {
     let server = PostgresServer::start().await;
     let query = "connections=1&ttl=60s&wait=0s&response_timeout=1s&connect_timeout=10s";
     let manager = manager(&with_query(&server.url(), query)).await;
@@ -35,10 +35,10 @@ async fn a_grant_that_the_standby_does_not_have_is_not_hurried() {
     assert_eq!(those("SyncRep").await, 1, "it waits for the standby");
     eventually(SOON, "the next one waits for it", async || those("advisory").await == 1).await;
     assert_eq!(those("SyncRep").await, 1, "its wait was cut short");
-    assert_eq!(server.left().await, Vec::<String>::new(), "what the standby has not is told");
+    assert_eq!(server.left().await, Vec::<String>::new(), "an outage is reported");
     client.batch_execute("alter system reset synchronous_standby_names").await.unwrap();
     client.query_one(settings, &[]).await.unwrap();
-    eventually(SOON, "it is given back", async || server.left().await.is_empty()).await;
+    eventually(SOON, "released", async || server.left().await.is_empty()).await;
     let again = async || matches!(manager.try_acquire("a", LockOptions::new()).await, Ok(Some(_)));
     eventually(SOON, "it is free", again).await;
     eventually(SOON, "nothing is left", async || server.left().await.is_empty()).await;

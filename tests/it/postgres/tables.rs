@@ -7,7 +7,7 @@ use lockattr::store::PostgresStore;
 use super::*;
 
 #[tokio::test]
-async fn many_make_the_tables_at_once() {
+async fn many_clients_can_create_the_tables_at_once() {
     for _ in 0..3 {
         let database = Database::new().await;
         // On threads of their own; otherwise the first is done before the second begins.
@@ -30,7 +30,7 @@ async fn many_make_the_tables_at_once() {
 
 /// The user has only the rights that the docs name.
 #[tokio::test]
-async fn a_user_who_may_not_make_tables_learns_of_the_migration_and_needs_few_rights() {
+async fn a_user_without_create_rights_is_pointed_to_the_migration_and_needs_few_rights() {
     let database = Database::new().await;
     let user = format!("locker_{}", database.name);
     let url = database.url_with("ttl=20s").replace("lockattr@", &format!("{user}@"));
@@ -71,7 +71,7 @@ async fn a_user_who_may_not_make_tables_learns_of_the_migration_and_needs_few_ri
 }
 
 #[tokio::test]
-async fn leases_that_no_process_comes_back_for_go_away() {
+async fn abandoned_leases_are_deleted() {
     let database = Database::new().await;
     let manager = database.manager("ttl=20s").await;
     database
@@ -91,7 +91,7 @@ async fn leases_that_no_process_comes_back_for_go_away() {
     // of so many sweeps.
     let mut releases = 0;
     while left().await == all {
-        assert!(releases < 20_000, "no release has taken anything away");
+        assert!(releases < 20_000, "no release has removed anything");
         for _ in 0..100 {
             acquire(&manager, "a").await.release().await.unwrap();
         }
@@ -104,7 +104,7 @@ async fn leases_that_no_process_comes_back_for_go_away() {
             break;
         }
     }
-    assert_eq!(left().await, 1, "what is held, and nothing else");
+    assert_eq!(left().await, 1, "held locks only");
     held.ensure_held().unwrap();
     held.release().await.unwrap();
     database.has_nothing_left().await;

@@ -14,7 +14,7 @@ fn refused(url: &str) -> String {
 
 /// Red without: the lists of names in `config.rs`.
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_urls_are_refused() {
     for (query, word) in [
         ("colour=red", "colour"),
         ("replicas=1", "replicas"),
@@ -34,7 +34,7 @@ fn what_makes_no_sense_is_refused() {
 }
 
 #[test]
-fn what_libpq_takes_is_taken() {
+fn urls_that_libpq_accepts_are_accepted() {
     for url in [
         "postgresql://db.example",
         "postgres://me:p%40ss%27w%5Cord@db-1:5433,db-2/shop?target_session_attrs=any",
@@ -65,7 +65,7 @@ async fn users_passwords_and_options_reach_the_server() {
 }
 
 #[tokio::test]
-async fn names_that_no_index_takes_are_refused_and_the_longest_others_work() {
+async fn names_too_long_for_an_index_are_refused_and_shorter_ones_work() {
     let database = Database::new().await;
     let prefix = "p".repeat(976);
     let manager = database.manager(&format!("prefix={prefix}&wait=20s")).await;

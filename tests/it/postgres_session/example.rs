@@ -8,7 +8,7 @@ use super::Database;
 
 /// Red without: `fence < $2` in the statement that writes.
 #[tokio::test]
-async fn the_fencing_example_refuses_who_slept() {
+async fn the_fencing_example_refuses_the_process_that_slept() {
     let database = Database::new().await;
     let mut command = Command::new(env!("CARGO_BIN_EXE_fencing"));
     command.env("DATABASE_URL", &database.url).env_remove("LOCKATTR_URL");
@@ -20,7 +20,7 @@ async fn the_fencing_example_refuses_who_slept() {
     assert!(program.finish().await.success(), "{said:#?}");
     let place = |words: &str| {
         let found = said.iter().position(|line| line.contains(words));
-        found.unwrap_or_else(|| panic!("nobody said {words:?}: {said:#?}"))
+        found.unwrap_or_else(|| panic!("no line with {words:?}: {said:#?}"))
     };
     let order = [
         "sleeper: holds product:42",

@@ -10,7 +10,7 @@ use super::{Database, SOON, acquire, is_free};
 
 /// Red without: `hashtextextended(name, 0)`, which must never change.
 #[tokio::test]
-async fn anybody_can_take_the_same_lock_by_one_statement() {
+async fn any_client_can_acquire_the_same_lock_with_one_statement() {
     let database = Database::new().await;
     let (manager, client) = (database.sessions("").await, database.client().await);
     let [lock, unlock, try_lock] = ["", "un", "try_"].map(|kind| match kind {
@@ -19,12 +19,12 @@ async fn anybody_can_take_the_same_lock_by_one_statement() {
         _ => "select pg_advisory_lock(hashtextextended('lock:product:42', 0)) is not null",
     });
     client.query_one(lock, &[]).await.unwrap();
-    let asked = manager.try_acquire("product:42", LockOptions::new()).await.unwrap();
-    assert!(asked.is_none(), "a lock of another program was taken");
+    let outcome = manager.try_acquire("product:42", LockOptions::new()).await.unwrap();
+    assert!(outcome.is_none(), "a lock of another program was acquired");
     client.query_one(unlock, &[]).await.unwrap();
     let guard = acquire(&manager, "product:42").await;
     let had: bool = client.query_one(try_lock, &[]).await.unwrap().get(0);
-    assert!(!had, "a lock of ours was taken");
+    assert!(!had, "a lock of ours was acquired");
     guard.release().await.unwrap();
     let had: bool = client.query_one(try_lock, &[]).await.unwrap().get(0);
     assert!(had);
@@ -43,7 +43,7 @@ async fn it_keeps_nothing_in_the_database() {
 
 /// Red without: `Store::refuses_claim` in the manager. Then it would look like an outage.
 #[tokio::test]
-async fn permits_are_refused_where_they_are_asked_for() {
+async fn permits_and_invalid_keys_are_refused_by_acquire() {
     let database = Database::new().await;
     let manager = database.sessions("").await;
     let options = LockOptions::new().permits(2);
@@ -55,7 +55,7 @@ async fn permits_are_refused_where_they_are_asked_for() {
 }
 
 #[test]
-fn each_form_opens_its_own_urls() {
+fn each_lock_kind_opens_its_own_urls() {
     PostgresSessionStore::open("postgres://h/db?lock=session").unwrap();
     for (url, says) in [
         ("postgres://h/db?lock=lease", "PostgresStore"),
@@ -83,8 +83,8 @@ async fn an_acquire_that_is_dropped_in_the_queue_leaves_nothing() {
     guard.release().await.unwrap();
     database.nobody_locks().await;
     assert!(is_free(&other, "a").await);
-    let asked = other.acquire("a", LockOptions::new().wait(Duration::from_millis(100))).await;
-    asked.unwrap().release().await.unwrap();
+    let outcome = other.acquire("a", LockOptions::new().wait(Duration::from_millis(100))).await;
+    outcome.unwrap().release().await.unwrap();
 }
 
 /// The acquire is dropped at any point: before, while and after the server grants it.
@@ -97,12 +97,12 @@ async fn an_acquire_that_is_dropped_anywhere_leaves_nothing() {
     for micros in (0..40).map(|n| n * 150) {
         let guard = acquire(&one, "a").await;
         let asks = timeout(Duration::from_micros(micros), two.acquire("a", LockOptions::new()));
-        let (asked, released) = tokio::join!(asks, async {
+        let (acquired, released) = tokio::join!(asks, async {
             sleep(Duration::from_micros(micros / 2)).await;
             guard.release().await
         });
         released.unwrap();
-        drop(asked);
+        drop(acquired);
     }
     database.nobody_locks().await;
 }
@@ -160,7 +160,7 @@ async fn hold_at_least_keeps_it_taken_by_this_process() {
 
 /// No renewal comes, but the process lives, so the server would keep the lock forever.
 #[tokio::test]
-async fn a_lease_that_is_not_renewed_ends_though_its_connection_lives() {
+async fn a_lease_that_is_not_renewed_ends_though_its_connection_is_alive() {
     let database = Database::new().await;
     let (one, two) = (database.sessions("").await, database.sessions("").await);
     let short = LockOptions::new().ttl(Duration::from_millis(300)).renew(false);

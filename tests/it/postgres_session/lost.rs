@@ -11,12 +11,12 @@ const END_ALL: &str = "select pg_terminate_backend(pid) from pg_stat_activity
     where pid <> pg_backend_pid() and datname = current_database()";
 
 #[tokio::test]
-async fn the_end_of_its_connection_is_notified_at_once() {
+async fn the_end_of_its_connection_is_detected_at_once() {
     let database = Database::new().await;
     let (one, two) = (database.sessions("ttl=60s").await, database.sessions("ttl=60s").await);
     let guard = acquire(&one, "a").await;
     database.client().await.batch_execute(END_ALL).await.unwrap();
-    timeout(SOON, guard.lost()).await.expect("told at once");
+    timeout(SOON, guard.lost()).await.expect("notified at once");
     assert!(guard.ensure_held().is_err());
     let next = acquire(&two, "a").await;
     assert!(next.fencing_token() > guard.fencing_token());
@@ -28,7 +28,7 @@ async fn the_end_of_its_connection_is_notified_at_once() {
 }
 
 #[tokio::test]
-async fn a_waiter_stands_in_the_queue_again_after_its_connection_ended() {
+async fn a_waiter_joins_the_queue_again_after_its_connection_ended() {
     let database = Database::new().await;
     let (one, two) = (database.sessions("").await, database.sessions("").await);
     let guard = acquire(&one, "a").await;
@@ -46,7 +46,7 @@ async fn a_waiter_stands_in_the_queue_again_after_its_connection_ended() {
 
 /// A waiter reads its grant together with the end of its connection: it held the lock and lost it.
 #[tokio::test]
-async fn a_grant_that_comes_with_the_end_of_its_connection_is_none() {
+async fn a_grant_that_arrives_with_the_end_of_its_connection_is_discarded() {
     let database = Database::new().await;
     let wire = Wire::start(database.server.addr()).await;
     let url = database.url.replace(&database.server.addr(), &wire.addr());
@@ -95,7 +95,7 @@ async fn the_lock_of_a_killed_process_is_free_at_once() {
 
 /// A killed waiter is skipped.
 #[tokio::test]
-async fn a_killed_process_does_not_stand_in_the_queue() {
+async fn a_killed_process_leaves_the_queue() {
     let database = Database::new().await;
     let url = format!("{}?lock=session&ttl=60s&wait=60s&heartbeat=500ms", database.url);
     let one = manager(&url).await;
@@ -135,7 +135,7 @@ async fn tokens_grow_over_crashes(server: &PostgresServer, acquisitions: usize) 
 
 /// A connection ends with the runtime that opened it, and its locks end with the connection.
 #[test]
-fn a_runtime_that_ends_takes_its_locks_along() {
+fn the_locks_of_a_runtime_end_with_it() {
     let runtime = || tokio::runtime::Runtime::new().unwrap();
     let outer = runtime();
     let database = outer.block_on(Database::new());
@@ -144,9 +144,9 @@ fn a_runtime_that_ends_takes_its_locks_along() {
     let other = LockManager::builder().url(&url).build().unwrap();
     let guard = runtime().block_on(acquire(&manager, "a"));
     outer.block_on(async {
-        let asked = Instant::now();
+        let started = Instant::now();
         let next = acquire(&other, "a").await;
-        assert!(asked.elapsed() < SOON);
+        assert!(started.elapsed() < SOON);
         assert!(guard.ensure_held().is_err(), "two holders");
         next.release().await.unwrap();
         drop(guard);

@@ -29,7 +29,7 @@ async fn it_is_released_by_commit_and_never_before() {
             transaction.batch_execute("select 1").await.unwrap();
             sleep(Duration::from_millis(50)).await;
             assert!(!is_free(&manager, "a").await, "released before its transaction ended");
-            assert!(is_free(&manager, "b").await, "and no other lock is taken");
+            assert!(is_free(&manager, "b").await, "and no other lock is held");
             match commits {
                 true => transaction.commit().await.unwrap(),
                 false => transaction.rollback().await.unwrap(),
@@ -62,7 +62,7 @@ async fn a_commit_wakes_a_waiter_at_once_and_a_rollback_soon() {
                     true => transaction.commit().await.unwrap(),
                     false => transaction.rollback().await.unwrap(),
                 }
-                let (guard, at) = timeout(SOON, waits).await.expect("it is told").unwrap();
+                let (guard, at) = timeout(SOON, waits).await.expect("notified").unwrap();
                 worst = worst.max(at - ended);
                 assert!(guard.fencing_token() > token);
                 guard.release().await.unwrap();
@@ -74,7 +74,7 @@ async fn a_commit_wakes_a_waiter_at_once_and_a_rollback_soon() {
 
 /// Waiters that were queued before the transaction acquired the lock are woken too.
 #[tokio::test]
-async fn those_who_waited_before_it_are_served_behind_it() {
+async fn waiters_that_were_queued_before_a_transaction_are_served_after_it() {
     let database = Database::new().await;
     let managers = both(&database, "ttl=30s&wait=30s").await;
     // The other managers act as another process: a process hands its locks to its own callers
@@ -136,7 +136,7 @@ async fn two_transactions_take_turns() {
 }
 
 #[tokio::test]
-async fn those_of_its_own_process_are_kept_out_too() {
+async fn a_transaction_excludes_callers_of_its_own_process_too() {
     let database = Database::new().await;
     let manager = database.leases("linger=5s").await;
     acquire(&manager, "a").await.release().await.unwrap();
@@ -149,7 +149,7 @@ async fn those_of_its_own_process_are_kept_out_too() {
 }
 
 #[tokio::test]
-async fn a_savepoint_that_is_rolled_back_gives_it_back() {
+async fn rolling_back_a_savepoint_releases_the_lock() {
     let database = Database::new().await;
     for manager in both(&database, "").await {
         let mut client = database.client().await;
@@ -165,7 +165,7 @@ async fn a_savepoint_that_is_rolled_back_gives_it_back() {
 
 /// The connection ends without a rollback.
 #[tokio::test]
-async fn a_transaction_that_is_dropped_gives_it_back() {
+async fn dropping_a_transaction_releases_the_lock() {
     let database = Database::new().await;
     // A waiter for a lease is not notified of this end, and asks again after 15 s.
     for manager in both(&database, "wait=60s").await {
@@ -209,7 +209,7 @@ async fn a_key_that_its_call_chain_holds_is_refused() {
 }
 
 #[tokio::test]
-async fn one_that_waits_too_long_learns_so() {
+async fn a_transaction_that_waits_too_long_is_contended() {
     let database = Database::new().await;
     for manager in both(&database, "wait=300ms").await {
         let guard = acquire(&manager, "a").await;
@@ -225,7 +225,7 @@ async fn one_that_waits_too_long_learns_so() {
 
 /// The server detects that two session locks wait for each other. Leases are invisible to it.
 #[tokio::test]
-async fn two_that_lock_crosswise_do_not_wait_forever() {
+async fn two_transactions_that_deadlock_do_not_wait_forever() {
     let database = Database::new().await;
     let [leases, sessions] = both(&database, "wait=2s").await;
     for (manager, by_server) in [(leases, false), (sessions, true)] {
@@ -248,7 +248,7 @@ async fn two_that_lock_crosswise_do_not_wait_forever() {
                 }
             )
         };
-        let (one, two) = timeout(SOON, crosswise).await.expect("neither waits for ever");
+        let (one, two) = timeout(SOON, crosswise).await.expect("neither waits forever");
         let refused = [one, two].into_iter().find_map(Result::err).expect("one has to give way");
         match refused {
             Error::Store { source, .. } if by_server => {
@@ -264,7 +264,7 @@ async fn two_that_lock_crosswise_do_not_wait_forever() {
 /// The statement that waits for the lock is the transaction's first, so its snapshot predates the
 /// lock.
 #[tokio::test]
-async fn a_transaction_that_would_see_what_was_before_is_refused() {
+async fn a_transaction_with_a_snapshot_before_the_lock_is_refused() {
     let database = Database::new().await;
     let manager = database.sessions("").await;
     let mut client = database.client().await;
@@ -289,15 +289,15 @@ async fn a_transaction_that_would_see_what_was_before_is_refused() {
 
 /// The call does not wait, and the transaction remains usable.
 #[tokio::test]
-async fn one_that_asks_once_does_not_wait() {
+async fn a_transaction_without_a_wait_is_refused_at_once() {
     let database = Database::new().await;
     for query in ["retry=0&wait=60s", "retry=2&retry_delay=100ms&wait=60s"] {
         for manager in both(&database, query).await {
             let guard = acquire(&manager, "a").await;
             let mut client = database.client().await;
             let mut transaction = client.transaction().await.unwrap();
-            let asked = timeout(SOON, manager.acquire_in(&mut transaction, "a")).await;
-            let refused = asked.expect("it does not wait for a minute");
+            let outcome = timeout(SOON, manager.acquire_in(&mut transaction, "a")).await;
+            let refused = outcome.expect("it does not wait for a minute");
             assert!(matches!(refused, Err(Error::Contended { .. })), "{refused:?}");
             if query.starts_with("retry=0") {
                 transaction.batch_execute("select 1").await.unwrap();

@@ -66,7 +66,9 @@ pub(super) async fn all_are_contended(
 
 /// The asker gives up, and the other caller asks in its last moment, over a network slower than
 /// that. It reports what both already knew.
-pub(super) async fn a_caller_that_asks_in_its_last_moment_is_contended<T: Topology>(
+pub(super) async fn a_caller_whose_request_is_sent_just_before_its_deadline_is_contended<
+    T: Topology,
+>(
     case: Case<'_, T>,
 ) {
     let wires = Wires::before(case.engine).await;
@@ -95,7 +97,7 @@ pub(super) async fn a_call_that_does_not_wait_gets_its_answer_over_a_slow_networ
     let wires = Wires::before(case.engine).await;
     let manager = crate::engine_faults::connected(&wires.url()).await;
     // Opens and uses the connections first.
-    manager.acquire(case.key, patient::<T>()).await.unwrap().release().await.unwrap();
+    manager.acquire(case.key, long_wait::<T>()).await.unwrap().release().await.unwrap();
     wires.delay(Duration::from_millis(400));
     for options in [LockOptions::new().retry(0), LockOptions::new().wait(Duration::ZERO)] {
         manager.acquire(case.key, options).await.unwrap().release().await.unwrap();

@@ -71,7 +71,7 @@ impl World {
                 return polls;
             }
         }
-        unreachable!("it is polled for ever");
+        unreachable!("it is polled forever");
     }
 
     /// The number of commands for locks so far.
@@ -81,7 +81,7 @@ impl World {
 
     async fn next_gets_in(&self) {
         let next = self.manager.try_acquire("a", LockOptions::new().ttl(TTL)).await.unwrap();
-        next.expect("the next caller is kept out").release().await.unwrap();
+        next.expect("the next caller cannot acquire").release().await.unwrap();
     }
 }
 
@@ -177,7 +177,7 @@ const FUTURES: &[Scenario] = &[
 
 #[tokio::test]
 #[expect(clippy::print_stdout, reason = "a table to read, with `--nocapture`")]
-async fn whatever_is_dropped_wherever_gives_back_within_two_round_trips() {
+async fn a_call_dropped_at_any_point_is_released_within_two_round_trips() {
     let world = World::new().await;
     let mut points = 0;
     for Scenario { name, set_up, kept } in FUTURES {
@@ -211,7 +211,7 @@ async fn a_dropped_extend_leaves_its_hold_alone() {
         world.proxy.pass();
         guard.ensure_held().unwrap();
         let answered = async || world.proxy.answered("renew") > 0;
-        eventually(LIMIT, "the server has it", answered).await;
+        eventually(LIMIT, "the server granted it", answered).await;
         guard.release().await.unwrap();
         assert_nothing_left_within(&world.server, LIMIT).await;
     }

@@ -21,14 +21,14 @@ fn lease(ttl: Duration) -> LockOptions {
     LockOptions::new().ttl(ttl)
 }
 
-async fn works_again(manager: &LockManager) {
+async fn wait_until_lockable(manager: &LockManager) {
     manager.acquire("again", LockOptions::new()).await.unwrap().release().await.unwrap();
 }
 
 /// Waits for the loss to be reported, and checks its reason: a renewal found out (`Taken`), or the
 /// deadline passed (`Expired`).
 async fn is_lost(guard: &LockGuard, expected: LostReason) {
-    timeout(LIMIT, guard.lost()).await.expect("the loss is told");
+    timeout(LIMIT, guard.lost()).await.expect("the loss is reported");
     let Err(Error::Lost { key, reason }) = guard.ensure_held() else { panic!("{guard:?}") };
     assert_eq!((key.as_str(), reason), (guard.key(), expected));
 }
@@ -44,7 +44,7 @@ pub(super) async fn is_renewed(guard: &LockGuard, ttl: Duration, times: usize) {
 }
 
 #[tokio::test]
-async fn a_flush_learns_by_the_next_renewal_and_the_next_holder_is_left_alone() {
+async fn a_flush_is_detected_by_the_next_renewal_and_the_next_holder_left_alone() {
     let server = RedisServer::start().await;
     let (cli, manager, other) =
         (server.cli().await, manager(&server).await, manager(&server).await);
@@ -60,13 +60,13 @@ async fn a_flush_learns_by_the_next_renewal_and_the_next_holder_is_left_alone() 
     assert_eq!(cli.value("lock:a").await, value);
     next.extend(LIMIT).await.unwrap();
     next.release().await.unwrap();
-    works_again(&manager).await;
+    wait_until_lockable(&manager).await;
     assert_nothing_left(&server).await;
 }
 
 /// The server is killed and comes back empty, all within the lease.
 #[tokio::test]
-async fn a_restart_without_data_learns_by_the_next_renewal_and_tokens_go_on() {
+async fn a_restart_without_data_is_detected_by_the_next_renewal_and_tokens_grow() {
     let server = RedisServer::start().await;
     let manager = manager(&server).await;
     let guard = manager.acquire("a", lease(TTL)).await.unwrap();
@@ -108,12 +108,12 @@ async fn a_key_that_became_something_else_than_a_string_is_lost_and_left_alone()
     assert_eq!(list, ["theirs"]);
     assert!(manager.try_acquire("a", lease(TTL)).await.unwrap().is_none());
     cli.query::<()>(&["DEL", "lock:a"]).await;
-    works_again(&manager).await;
+    wait_until_lockable(&manager).await;
     assert_nothing_left(&server).await;
 }
 
 #[tokio::test]
-async fn a_key_made_endless_gets_its_end_back_by_the_next_renewal_or_is_released() {
+async fn a_key_made_persistent_gets_its_ttl_back_at_the_next_renewal_or_is_released() {
     let server = RedisServer::start().await;
     let (cli, manager) = (server.cli().await, manager(&server).await);
     let guard = manager.acquire("a", lease(TTL)).await.unwrap();
@@ -136,7 +136,7 @@ async fn a_key_made_endless_gets_its_end_back_by_the_next_renewal_or_is_released
 }
 
 #[tokio::test]
-async fn a_key_whose_end_was_brought_forward_is_renewed_or_lost() {
+async fn a_key_whose_ttl_was_shortened_is_renewed_or_lost() {
     let server = RedisServer::start().await;
     let (cli, manager) = (server.cli().await, manager(&server).await);
     let guard = manager.acquire("a", lease(TTL)).await.unwrap();
@@ -151,7 +151,7 @@ async fn a_key_whose_end_was_brought_forward_is_renewed_or_lost() {
     assert!(next.fencing_token() > guard.fencing_token());
     is_lost(&guard, LostReason::Taken).await;
     drop(guard);
-    works_again(&manager).await;
+    wait_until_lockable(&manager).await;
     next.release().await.unwrap();
     assert_nothing_left(&server).await;
 }

@@ -25,7 +25,7 @@ struct Newer {
     command: &'static str,
 }
 
-#[expect(clippy::print_stderr, reason = "who runs the tests has to know what was left out")]
+#[expect(clippy::print_stderr, reason = "the log must say what was skipped")]
 fn newer() -> Vec<Newer> {
     let known = [("LOCKATTR_NEWEST_REDIS", "delex"), ("LOCKATTR_NEWEST_VALKEY", "delifeq")];
     let newer = known.into_iter().filter_map(|(variable, command)| {
@@ -65,7 +65,7 @@ async fn scripts_of_a_round(manager: &LockManager, cli: &Cli) -> u64 {
 }
 
 #[tokio::test]
-async fn the_usual_release_takes_no_script() {
+async fn the_usual_release_needs_no_script() {
     for newer in newer() {
         let server = newer.server().await;
         let (cli, manager) = (server.cli().await, connect(&server.url()).await);
@@ -114,7 +114,7 @@ async fn a_lock_that_is_not_ours_any_more_is_left_alone() {
 ///
 /// Red without: the script behind a deletion that failed (`Deleted::NeedsScript`).
 #[tokio::test]
-async fn the_next_in_the_queue_gets_it_at_once_though_no_process_told_that_it_waits() {
+async fn the_next_in_the_queue_gets_it_at_once_though_the_holder_missed_the_notification() {
     for newer in newer() {
         let server = newer.server().await;
         let proxy = Proxy::start(server.addr()).await;
@@ -123,7 +123,7 @@ async fn the_next_in_the_queue_gets_it_at_once_though_no_process_told_that_it_wa
         let held = acquire(&one).await;
         proxy.swallow_messages(1);
         let waiter = waits(&server, &other).await;
-        eventually(SOON, "it is told", async || proxy.seen("message") == 1).await;
+        eventually(SOON, "notified", async || proxy.seen("message") == 1).await;
         held.release().await.unwrap();
         // By the server's command, and then by the script.
         assert_eq!(proxy.seen("release"), 2);
@@ -136,7 +136,7 @@ async fn the_next_in_the_queue_gets_it_at_once_though_no_process_told_that_it_wa
 ///
 /// Red without: the record that the notification leaves (`Contended`).
 #[tokio::test]
-async fn a_process_that_was_told_that_somebody_waits_asks_the_script_at_once() {
+async fn a_holder_that_was_notified_of_a_waiter_uses_the_script_at_once() {
     for newer in newer() {
         let server = newer.server().await;
         let proxy = Proxy::start(server.addr()).await;
@@ -144,7 +144,7 @@ async fn a_process_that_was_told_that_somebody_waits_asks_the_script_at_once() {
             (connect(&server.url_through(&proxy)).await, connect(&server.url()).await);
         let held = acquire(&one).await;
         let waiter = waits(&server, &other).await;
-        eventually(SOON, "it is told", async || proxy.seen("message") == 1).await;
+        eventually(SOON, "notified", async || proxy.seen("message") == 1).await;
         held.release().await.unwrap();
         assert_eq!(proxy.seen("release"), 1);
         timeout(SOON, waiter).await.expect("granted at once").unwrap().release().await.unwrap();
@@ -157,7 +157,7 @@ async fn waits(server: &RedisServer, manager: &LockManager) -> tokio::task::Join
     let (manager, cli) = (manager.clone(), server.cli().await);
     let waiter = tokio::spawn(async move { acquire(&manager).await });
     let line = "lockattr:line-of:{lock:a}";
-    eventually(SOON, "it is in line", async || cli.pttl(line).await > 0).await;
+    eventually(SOON, "queued", async || cli.pttl(line).await > 0).await;
     waiter
 }
 
@@ -174,7 +174,7 @@ async fn the_next_in_the_queue_gets_it_though_the_holder_is_cut_off_while_it_han
         let held = acquire(&one).await;
         proxy.swallow_messages(1);
         let waiter = waits(&server, &other).await;
-        eventually(SOON, "it is told", async || proxy.seen("message") == 1).await;
+        eventually(SOON, "notified", async || proxy.seen("message") == 1).await;
         proxy.next("release", Fault::Delay(Duration::ZERO));
         proxy.next("release", Fault::CutBefore);
         assert!(matches!(held.release().await, Err(Error::Store { .. })));
@@ -190,7 +190,7 @@ async fn the_next_in_the_queue_gets_it_though_the_holder_is_cut_off_while_it_han
 /// Red without: detection for each new connection (`Native::find` in `establish`), or remembering
 /// there that the server refused (`Native::refused`).
 #[tokio::test]
-async fn a_server_exchanged_for_one_without_the_command_is_asked_by_scripts() {
+async fn a_server_replaced_by_one_without_the_command_is_sent_scripts() {
     for newer in newer() {
         let directory = TempDir::new().unwrap();
         let program = directory.path().join("server");
@@ -222,7 +222,7 @@ async fn a_server_exchanged_for_one_without_the_command_is_asked_by_scripts() {
 /// Red without: `NoPerm` in `outcome_of_error`, and what it remembers (one more round trip for each
 /// release).
 #[tokio::test]
-async fn a_user_without_the_right_asks_scripts() {
+async fn a_user_without_the_right_to_the_command_uses_scripts() {
     for newer in newer() {
         for (rights, expected) in [(RIGHTS.into(), 1), (format!("{RIGHTS} +{}", newer.command), 0)]
         {
@@ -246,7 +246,7 @@ async fn a_user_without_the_right_asks_scripts() {
 
 /// Tair's command has Valkey's arguments and another name; the tests cannot start a Tair.
 #[tokio::test]
-async fn a_server_that_calls_it_as_tair_does_is_asked_by_that_name() {
+async fn a_server_that_names_the_command_as_tair_does_is_sent_that_name() {
     for newer in newer().into_iter().filter(|newer| newer.command == "delifeq") {
         let server = RedisServer::builder().program(&newer.program);
         let server = server.line("rename-command delifeq cad").start().await;

@@ -99,8 +99,7 @@ async fn believed(manager: &LockManager, cli: &Cli) -> Result<u32, Failure> {
 
 /// The next renewal finds out, long before the body would end; the new holder keeps the lock.
 #[tokio::test]
-async fn a_lock_taken_away_under_a_body_is_notified_as_on_lost_says_and_left_to_the_process_that_has_it()
- {
+async fn a_lock_stolen_during_a_body_is_treated_as_on_lost_says_and_left_to_the_thief() {
     let server = RedisServer::start().await;
     let cli = server.cli().await;
     let manager = LockManager::connect(&server.url()).await.unwrap();

@@ -60,7 +60,7 @@ async fn a_database_number_keeps_locks_apart() {
 }
 
 #[tokio::test]
-async fn a_refused_user_is_a_store_error_that_tells_no_password() {
+async fn a_refused_user_is_a_store_error_without_the_password() {
     let events = capture_events_from(Level::TRACE);
     let server = RedisServer::builder().password("right").start().await;
     let wrong = server.url_as("default", "s3cret");
@@ -72,19 +72,19 @@ async fn a_refused_user_is_a_store_error_that_tells_no_password() {
     let Error::Store { ref key, .. } = acquired else { panic!("{acquired:?}") };
     assert_eq!(key, "a");
     let builder = LockManager::builder().url(&wrong);
-    let mut told = format!("{error} {error:?} {acquired} {acquired:?} {manager:?} {builder:?}");
+    let mut text = format!("{error} {error:?} {acquired} {acquired:?} {manager:?} {builder:?}");
     let mut source = std::error::Error::source(&acquired);
     while let Some(error) = source {
-        told.push_str(&format!(" {error} {error:?}"));
+        text.push_str(&format!(" {error} {error:?}"));
         source = error.source();
     }
-    assert!(!told.contains("s3cret"), "{told}");
+    assert!(!text.contains("s3cret"), "{text}");
     assert!(!events.contains("s3cret"), "{:?}", events.all());
-    assert!(told.contains("WRONGPASS"), "{told}");
+    assert!(text.contains("WRONGPASS"), "{text}");
 }
 
 #[tokio::test]
-async fn a_url_that_makes_no_sense_is_refused_with_a_sentence() {
+async fn an_invalid_url_is_refused_with_a_message() {
     let cases = [
         ("", "cannot be read"),
         ("redis", "cannot be read"),
@@ -110,9 +110,9 @@ async fn a_url_that_makes_no_sense_is_refused_with_a_sentence() {
     for (url, expected) in cases {
         let error = LockManager::connect(url).await.unwrap_err();
         assert!(matches!(error, Error::InvalidOptions(_)), "{url}: {error:?}");
-        let told = format!("{error} {error:?}");
-        assert!(told.contains(expected), "{url}: {told}");
-        let shown = format!("{told} {:?}", LockManager::builder().url(url));
+        let text = format!("{error} {error:?}");
+        assert!(text.contains(expected), "{url}: {text}");
+        let shown = format!("{text} {:?}", LockManager::builder().url(url));
         assert!(!shown.contains("s3cret"), "{shown}");
     }
 }

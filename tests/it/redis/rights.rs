@@ -16,13 +16,14 @@ const DOCUMENTED: [(&str, &str); 1] =
 
 /// Red without: any of the words in the docs of `RedisStore`.
 #[test]
-fn the_rights_that_are_tested_are_those_that_the_docs_tell() {
+fn the_tested_rights_are_those_of_the_docs() {
     for (rights, source) in DOCUMENTED {
         let docs: Vec<_> = source.lines().filter_map(|line| line.strip_prefix("///")).collect();
         let docs = docs.join(" ");
-        let (_, told) = docs.split_once("ACL SETUSER locker on >… ").expect("the docs tell rights");
-        let told = told.split("```").next().unwrap_or_default();
-        assert_eq!(words(told), words(rights));
+        let (_, documented) =
+            docs.split_once("ACL SETUSER locker on >… ").expect("the docs list rights");
+        let documented = documented.split("```").next().unwrap_or_default();
+        assert_eq!(words(documented), words(rights));
     }
 }
 
@@ -32,7 +33,7 @@ fn words(text: &str) -> Vec<&str> {
 
 /// The line can be typed as printed, and its order does not matter.
 #[tokio::test]
-async fn a_server_takes_the_queue_of_the_docs() {
+async fn a_server_accepts_the_acl_line_of_the_docs() {
     let server = RedisServer::start().await;
     let cli = server.cli().await;
     for (rights, _) in DOCUMENTED {

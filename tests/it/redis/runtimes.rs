@@ -74,7 +74,7 @@ async fn guards(manager: &LockManager) -> Vec<LockGuard> {
 }
 
 #[test]
-fn bodies_that_end_with_their_runtime_give_their_locks_back() {
+fn bodies_that_end_with_their_runtime_release_their_locks() {
     for runtime in runtimes() {
         let outside = Outside::new();
         let manager = outside.manager();
@@ -87,7 +87,7 @@ fn bodies_that_end_with_their_runtime_give_their_locks_back() {
 }
 
 #[test]
-fn bodies_give_their_locks_back_when_their_runtime_is_shut_down_in_the_background() {
+fn bodies_release_their_locks_when_their_runtime_is_shut_down_in_the_background() {
     for runtime in runtimes() {
         let outside = Outside::new();
         let manager = outside.manager();
@@ -101,7 +101,7 @@ fn bodies_give_their_locks_back_when_their_runtime_is_shut_down_in_the_backgroun
 
 /// The manager may be gone as well: the guards own what they need.
 #[test]
-fn guards_that_outlive_their_runtime_give_their_locks_back() {
+fn guards_that_outlive_their_runtime_release_their_locks() {
     for keep_manager in [true, false] {
         for runtime in runtimes() {
             let outside = Outside::new();
@@ -122,7 +122,7 @@ fn guards_that_outlive_their_runtime_give_their_locks_back() {
 /// As in a `#[tokio::test]` that ends with a guard in scope: the task that would send the release
 /// never runs again.
 #[test]
-fn guards_dropped_just_before_their_runtime_ends_give_their_locks_back() {
+fn guards_dropped_just_before_their_runtime_ends_release_their_locks() {
     for runtime in runtimes() {
         let outside = Outside::new();
         let manager = outside.manager();
@@ -150,7 +150,7 @@ fn releases_in_the_background_survive_the_end_of_their_runtime() {
 
 /// The server granted the lock, but the answer never reaches its caller.
 #[test]
-fn an_acquire_under_way_when_its_runtime_ends_is_undone() {
+fn a_pending_acquire_is_undone_when_its_runtime_ends() {
     for runtime in runtimes() {
         let outside = Outside::new();
         let proxy = outside.runtime.block_on(Proxy::start(outside.server.addr()));
@@ -160,8 +160,8 @@ fn an_acquire_under_way_when_its_runtime_ends_is_undone() {
         runtime.block_on(async {
             manager.acquire("b", once()).await.unwrap().release().await.unwrap();
             proxy.swallow_replies();
-            let asking = manager.clone();
-            drop(tokio::spawn(async move { asking.acquire("a", once()).await }));
+            let cloned = manager.clone();
+            drop(tokio::spawn(async move { cloned.acquire("a", once()).await }));
             let cli = outside.server.cli().await;
             eventually(SOON, "granted", async || cli.value("lock:a").await.is_some()).await;
             // New connections work again; this one has lost its answer for good.

@@ -34,24 +34,24 @@ async fn no_line_of_an_annotated_body_runs_after_the_await_it_slept_in() {
     node.stands_still().await;
     let successor = succeed(&server, "job").await;
     node.continue_signal();
-    let answer = node.line().await;
-    assert!(answer.starts_with("ended the lease on `job` was lost"), "the body said: {answer}");
-    successor.release().await.expect("it was never anybody else's meanwhile");
+    let reply = node.line().await;
+    assert!(reply.starts_with("ended the lease on `job` was lost"), "the body replied: {reply}");
+    successor.release().await.expect("another process held it meanwhile");
     assert!(node.finish().await.success());
     assert_nothing_left(&server).await;
 }
 
 /// With `on_lost = error` the body does go on; its own check uses the clock.
 #[tokio::test]
-async fn a_body_that_goes_on_and_asks_before_it_writes_is_refused() {
+async fn a_body_that_continues_and_checks_its_lease_before_it_writes_is_refused() {
     let server = RedisServer::start().await;
     let mut node = node_at_work(&server, "error").await;
     node.say("sleep").await;
     node.stands_still().await;
     let successor = succeed(&server, "job").await;
     node.continue_signal();
-    let answer = node.line().await;
-    assert!(answer.starts_with("ended the lease on `job` was lost"), "the body said: {answer}");
+    let reply = node.line().await;
+    assert!(reply.starts_with("ended the lease on `job` was lost"), "the body replied: {reply}");
     successor.release().await.expect("the late release did no harm");
     assert!(node.finish().await.success());
     assert_nothing_left(&server).await;
@@ -72,18 +72,18 @@ async fn a_process_that_slept_past_its_lease_writes_no_more() {
     // The order is already in its input when it is continued.
     node.say("write").await;
     node.continue_signal();
-    let answer = node.line().await;
-    assert!(answer.starts_with("refused the lease on `a` was lost"), "{answer}");
+    let reply = node.line().await;
+    assert!(reply.starts_with("refused the lease on `a` was lost"), "{reply}");
     node.say("release").await;
-    let answer = node.line().await;
-    assert!(answer.starts_with("refused the lease on `a` was lost"), "{answer}");
+    let reply = node.line().await;
+    assert!(reply.starts_with("refused the lease on `a` was lost"), "{reply}");
     successor.release().await.expect("the late release did no harm");
     assert_nothing_left(&server).await;
 }
 
 /// Shorter than its lease: nothing is lost, and it is renewed again.
 #[tokio::test]
-async fn a_process_that_slept_for_less_than_its_lease_goes_on_as_holder() {
+async fn a_process_that_slept_for_less_than_its_lease_remains_the_holder() {
     let server = RedisServer::start().await;
     let cli = server.cli().await;
     let mut node = node!("job", url = server.url_with("ttl=6s"));

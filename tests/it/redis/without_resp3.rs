@@ -43,7 +43,7 @@ impl World {
         let waiter = tokio::spawn(async move {
             here.acquire("a", LockOptions::new().ttl(LONG).wait(LONG)).await
         });
-        eventually(LIMIT, "it stands in line", async || {
+        eventually(LIMIT, "queued", async || {
             self.cli.query::<u64>(&["ZCARD", "lockattr:line-of:{lock:a}"]).await == 1
         })
         .await;
@@ -53,7 +53,7 @@ impl World {
 
 /// The lock, before the waiter would have asked again on its own.
 async fn granted(waiter: JoinHandle<Result<LockGuard, lockattr::Error>>) -> LockGuard {
-    timeout(LIMIT, waiter).await.expect("told at once").unwrap().unwrap()
+    timeout(LIMIT, waiter).await.expect("notified at once").unwrap().unwrap()
 }
 
 #[tokio::test]
@@ -71,7 +71,7 @@ async fn a_waiter_is_notified_over_a_second_connection() {
 }
 
 #[tokio::test]
-async fn a_grant_that_was_told_while_that_was_cut_is_found() {
+async fn a_grant_published_while_the_second_connection_was_cut_is_found() {
     let world = world().await;
     let held = world.held_there().await;
     let waiter = world.waits_here().await;

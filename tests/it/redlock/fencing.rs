@@ -43,14 +43,14 @@ async fn locked_once(store: &Arc<RedlockStore>) -> FencingToken {
 /// Sets the counter of one node.
 async fn counts_from(scene: &Scene, node: usize, counter: u64) {
     let claim = claim("another");
-    let asked = AcquireRequest::new(claim.clone(), TTL).hint(counter);
-    scene.nodes[node].acquire(&asked).await.unwrap();
+    let request = AcquireRequest::new(claim.clone(), TTL).hint(counter);
+    scene.nodes[node].acquire(&request).await.unwrap();
     scene.nodes[node].release(&[ReleaseRequest::new(claim)]).await.remove(0).unwrap();
 }
 
 /// One round trip is enough as long as the nodes agree.
 #[tokio::test(start_paused = true)]
-async fn nodes_that_agree_are_asked_once() {
+async fn nodes_that_agree_are_sent_one_request() {
     let scene = Scene::of(5);
     let store = scene.store();
     let mut last = None;
@@ -85,15 +85,15 @@ async fn counters_that_differ_do_not_let_a_token_go_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_number_that_reached_no_majority_is_not_issued() {
+async fn a_token_that_reached_no_majority_is_not_issued() {
     let scene = Scene::of(3);
     counts_from(&scene, 0, *FAR).await;
     scene.nodes[2].acquires(&[Fate::Refused, Fate::Answered]);
     scene.nodes[1].renewals(&[Fate::Refused, Fate::Answered]);
-    let answer = scene.store().acquire(&AcquireRequest::new(claim("stock"), TTL)).await;
-    assert!(answer.unwrap_err().to_string().contains("fencing token"));
+    let outcome = scene.store().acquire(&AcquireRequest::new(claim("stock"), TTL)).await;
+    assert!(outcome.unwrap_err().to_string().contains("fencing token"));
     for node in &scene.nodes {
-        assert!(node.holder("stock").await.is_none(), "it was not given back");
+        assert!(node.holder("stock").await.is_none(), "it was not released");
     }
 
     // The manager asks again.
@@ -103,7 +103,7 @@ async fn a_number_that_reached_no_majority_is_not_issued() {
     guard.ensure_held().unwrap();
     guard.release().await.unwrap();
     for node in &scene.nodes {
-        assert!(node.holder("stock").await.is_none(), "it stayed behind");
+        assert!(node.holder("stock").await.is_none(), "it was left behind");
     }
 }
 
@@ -113,11 +113,11 @@ async fn a_number_that_reached_no_majority_is_not_issued() {
 async fn a_node_whose_answer_was_lost_does_not_count_for_the_write_back() {
     let scene = Scene::of(3);
     counts_from(&scene, 0, *FAR).await;
-    scene.nodes[2].acquires(&[Fate::AnswerLost]);
+    scene.nodes[2].acquires(&[Fate::ReplyLost]);
     scene.nodes[1].renewals(&[Fate::Refused]);
-    let answer = scene.store().acquire(&AcquireRequest::new(claim("stock"), TTL)).await;
-    assert!(answer.unwrap_err().to_string().contains("fencing token"));
-    assert!(scene.nodes[2].calls().renewals.is_empty(), "it was asked");
+    let outcome = scene.store().acquire(&AcquireRequest::new(claim("stock"), TTL)).await;
+    assert!(outcome.unwrap_err().to_string().contains("fencing token"));
+    assert!(scene.nodes[2].calls().renewals.is_empty(), "it was sent the request");
 }
 
 /// Each attempt has another owner. A late request of an earlier attempt neither releases nor
@@ -141,7 +141,7 @@ async fn a_request_of_an_earlier_attempt_that_comes_late_harms_no_later_one() {
     assert_eq!(renewed, RenewOutcome::Renewed);
     store.release(&[ReleaseRequest::new(claim)]).await.remove(0).unwrap();
     for node in &scene.nodes {
-        assert!(node.holder("stock").await.is_none(), "it stayed behind");
+        assert!(node.holder("stock").await.is_none(), "it was left behind");
     }
 }
 
@@ -193,7 +193,7 @@ async fn a_node_that_forgot_its_counter_does_not_let_a_token_go_back() {
 /// Two clients that share a lock hold it on the same nodes at the same time. A number that one got
 /// on one node and the other got on another must not become the token of both.
 #[tokio::test(start_paused = true)]
-async fn two_who_share_a_lock_and_overtake_each_other_have_different_tokens() {
+async fn two_sharers_that_overtake_each_other_have_different_tokens() {
     for sharing in [Sharing::Shared, Sharing::Permits(2)] {
         let scene = Scene::of(5);
         for node in 0..5 {
@@ -229,7 +229,7 @@ async fn two_who_share_a_lock_and_overtake_each_other_have_different_tokens() {
 /// As after a client whose clock was years ahead, before hints had a limit: the nodes have counted
 /// far beyond every clock, each to another number.
 #[tokio::test(start_paused = true)]
-async fn counters_that_are_years_ahead_still_number_who_shares_a_lock() {
+async fn counters_that_are_years_ahead_still_give_sharers_different_tokens() {
     let scene = Scene::of(3);
     for (node, counter) in scene.nodes.iter().zip((FARTHER..).step_by(1 << 40)) {
         let (claim, number) = (claim("another"), FencingToken::from_counter(counter));

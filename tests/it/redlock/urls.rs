@@ -5,7 +5,7 @@ use lockattr_tests::Independents;
 use std::time::Duration;
 
 #[tokio::test]
-async fn a_url_that_makes_no_sense_is_refused_with_a_sentence() {
+async fn an_invalid_url_is_refused_with_a_message() {
     let cases = [
         ("redlock://h1/", "not 1: add servers"),
         ("redlock://h1,h2/", "not 2: add servers"),
@@ -25,9 +25,9 @@ async fn a_url_that_makes_no_sense_is_refused_with_a_sentence() {
     for (url, expected) in cases {
         let error = LockManager::connect(url).await.unwrap_err();
         assert!(matches!(error, Error::InvalidOptions(_)), "{url}: {error:?}");
-        let told = format!("{error} {error:?}");
-        assert!(told.contains(expected), "{url}: {told}");
-        let shown = format!("{told} {:?}", LockManager::builder().url(url));
+        let text = format!("{error} {error:?}");
+        assert!(text.contains(expected), "{url}: {text}");
+        let shown = format!("{text} {:?}", LockManager::builder().url(url));
         assert!(!shown.contains("s3cret"), "{shown}");
     }
 }

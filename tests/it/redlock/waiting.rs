@@ -20,10 +20,10 @@ fn asked(scene: &Scene) -> usize {
 async fn assert_nothing_left(scene: &Scene) {
     sleep(Duration::from_millis(1)).await;
     for node in &scene.nodes {
-        assert!(node.holder("stock").await.is_none(), "it stayed behind");
+        assert!(node.holder("stock").await.is_none(), "it was left behind");
         // Nor does any waiter stay queued: a caller that asks only once acquires the lock.
         let guard = node.manager().try_acquire("stock", LockOptions::new()).await.unwrap();
-        let guard = guard.expect("somebody stands in line still");
+        let guard = guard.expect("a waiter is still queued");
         guard.release().await.unwrap();
     }
 }
@@ -90,7 +90,7 @@ async fn many_get_in_one_after_the_other() {
 /// Two clients that split the nodes retry after a random delay, and one acquires: neither waits for
 /// a lease to end.
 #[tokio::test(start_paused = true)]
-async fn those_that_split_the_votes_get_it_one_after_the_other() {
+async fn claims_that_split_the_votes_get_it_one_after_the_other() {
     let scene = Scene::of(4);
     let managers: Vec<_> = (0..2).map(|_| scene.manager()).collect();
     let began = Instant::now();

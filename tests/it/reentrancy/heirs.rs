@@ -73,7 +73,7 @@ async fn an_heir_inside_keeps_the_next_out_after_its_call_returned() {
 
 /// Red without: `is_over` in `Frame::ensure_held`, in `find`, or in `assert_held`.
 #[tokio::test(start_paused = true)]
-async fn what_is_left_of_a_call_that_returned_holds_nothing() {
+async fn leases_and_heirs_of_a_call_that_returned_hold_nothing() {
     with_manager(|manager| async move {
         let outer = manager.acquire("stock", LockOptions::new()).await.unwrap();
         let nested = outer.scope(manager.acquire("stock", LockOptions::new())).await.unwrap();
@@ -100,7 +100,7 @@ async fn what_is_left_of_a_call_that_returned_holds_nothing() {
 
 /// Red without: `turn.ok_or_else` in `enter_again`.
 #[tokio::test(start_paused = true)]
-async fn a_waiter_at_a_call_that_returns_meanwhile_learns_so() {
+async fn a_waiter_inside_a_call_that_returns_gets_an_error() {
     with_manager(|manager| async move {
         let desk = Desk::default();
         let outer = manager.acquire("stock", LockOptions::new()).await.unwrap();

@@ -55,7 +55,7 @@ async fn of_two_at_once_both_return_after_everything_is_released() {
 
 /// A shutdown whose wait budget ended still stops granting, and the next one finishes it.
 #[tokio::test(start_paused = true)]
-async fn one_that_was_dropped_while_it_waited_for_bodies_is_taken_up_by_the_next() {
+async fn a_shutdown_dropped_while_it_waits_for_bodies_is_continued_by_the_next() {
     let (manager, diary) = (manager(), Diary::default());
     let body = tokio::spawn(tidy(manager.clone(), 60 * SECOND, diary.clone()));
     sleep(SECOND).await;
@@ -71,7 +71,7 @@ async fn one_that_was_dropped_while_it_waited_for_bodies_is_taken_up_by_the_next
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_was_dropped_while_it_released_is_taken_up_by_the_next() {
+async fn a_shutdown_dropped_while_it_releases_is_continued_by_the_next() {
     let store = Scripted::new();
     let builder = LockManager::builder().store(store.clone()).shutdown_timeout(2 * SECOND);
     let manager = builder.build().unwrap();
@@ -89,7 +89,7 @@ async fn one_that_was_dropped_while_it_released_is_taken_up_by_the_next() {
 
 /// A runtime that is not driven has nothing of this manager to wait for.
 #[test]
-fn a_runtime_that_no_process_drives_does_not_hold_it_up() {
+fn an_undriven_runtime_does_not_delay_a_shutdown() {
     let runtime =
         || Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let (still, driven) = (runtime(), runtime());

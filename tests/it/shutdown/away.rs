@@ -48,7 +48,7 @@ async fn a_store_that_comes_back_in_time_gets_its_releases() {
     let store = Scripted::new();
     let manager = store.manager();
     std::mem::forget(manager.acquire("job", deaf()).await.unwrap());
-    store.releases(&[Fate::Refused, Fate::AnswerLost, Fate::Answered]);
+    store.releases(&[Fate::Refused, Fate::ReplyLost, Fate::Answered]);
     let started = Instant::now();
     manager.shutdown().await;
     let lasted = started.elapsed();
@@ -58,7 +58,7 @@ async fn a_store_that_comes_back_in_time_gets_its_releases() {
 
 /// With a limit of zero the shutdown still notifies all bodies and sends the releases.
 #[tokio::test(start_paused = true)]
-async fn without_any_wait_budget_the_bodies_are_notified_all_the_same() {
+async fn without_any_wait_budget_the_bodies_are_still_notified() {
     let builder = LockManager::builder().url("memory://?shutdown_timeout=0s");
     let manager = builder.build().unwrap();
     let guard = manager.acquire("job", deaf()).await.unwrap();

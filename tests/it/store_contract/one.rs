@@ -16,7 +16,7 @@ pub(super) async fn a_free_lock_is_acquired(store: AnyStore) {
     assert!(holder.remaining.is_some_and(|left| left <= TTL && left > TTL / 2));
 }
 
-pub(super) async fn a_held_lock_says_by_whom(store: AnyStore) {
+pub(super) async fn a_held_lock_names_its_holder(store: AnyStore) {
     acquired(&store, &claim("held"), TTL).await;
     let AcquireOutcome::Held { holder: Some(holder), .. } =
         store.acquire(&AcquireRequest::new(claim("held"), TTL)).await.unwrap()
@@ -59,7 +59,7 @@ pub(super) async fn a_released_lock_is_free(store: AnyStore) {
     acquired(&store, &claim("released"), TTL).await;
 }
 
-pub(super) async fn a_stale_release_frees_no_process(store: AnyStore) {
+pub(super) async fn a_stale_release_frees_no_lock(store: AnyStore) {
     let (first, second) = (claim("stale"), claim("stale"));
     acquired(&store, &first, TTL).await;
     release(&store, &first).await;

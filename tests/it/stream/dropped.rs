@@ -40,18 +40,18 @@ fn read(closing: Closing) -> impl Stream<Item = Result<u32, Error>> + Send {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_stream_that_is_dropped_half_way_does_then_is_done_under_its_lock() {
+async fn destructors_of_a_stream_dropped_half_way_run_under_its_lock() {
     let (manager, (closed, closings)) = (manager(), channel());
     let mut rows = Box::pin(rows(Closing { manager: manager.clone(), closed }));
     assert_eq!(rows.next().await.unwrap().unwrap(), 0);
     drop(rows);
     assert_eq!(closings.recv().unwrap().unwrap(), 2, "entered again");
     assert!(lockattr::current().is_none());
-    eventually(SECOND, "given back", async || is_free(&manager).await).await;
+    eventually(SECOND, "released", async || is_free(&manager).await).await;
 }
 
 #[tokio::test]
-async fn what_a_stream_that_has_ended_does_when_it_is_dropped_is_done_under_its_lock() {
+async fn destructors_of_a_stream_that_has_ended_run_under_its_lock() {
     let (manager, (closed, closings)) = (manager(), channel());
     let mut rows = pin!(rows(Closing { manager: manager.clone(), closed }));
     for row in 0..2 {
@@ -73,7 +73,7 @@ fn overrun(closing: Closing) -> BoxStream<'static, Result<u32, Error>> {
 /// The drop sees that the lock is lost, rather than no lock. Red without: `drop_inside` when the
 /// stream has ended, as after a lost lease.
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_is_cancelled_is_dropped_inside_of_the_hold_that_was_lost() {
+async fn a_stream_that_is_cancelled_is_dropped_inside_the_lost_hold() {
     let (manager, (closed, closings)) = (manager(), channel());
     let mut rows = overrun(Closing { manager: manager.clone(), closed });
     assert_eq!(rows.next().await.unwrap().unwrap(), 0);

@@ -96,7 +96,7 @@ where
 }
 
 #[tokio::test]
-async fn errors_of_the_users_own_pass_through_and_take_a_refusal() {
+async fn the_users_own_error_type_passes_through_and_carries_lock_errors() {
     let manager = manager();
     let rows = || stream::iter([Ok(1), Err(Failure::Own(2)), Ok(3)]);
     let items: Vec<_> = manager.scope(generic(rows()).collect()).await;

@@ -72,7 +72,7 @@ fn on_a_thread_that_runs_tasks_a_plain_function_says_what_to_do_instead() {
 
 /// The refused call costs the task one turn, and nothing else.
 #[test]
-fn a_task_that_was_refused_goes_on() {
+fn a_task_that_was_refused_continues() {
     for runtime in runtimes() {
         let manager = LockManager::builder().url("memory://").build().unwrap();
         runtime.block_on(async {
@@ -147,7 +147,7 @@ fn count_at_once() -> Result<u32, Error> {
 }
 
 #[tokio::test]
-async fn a_closure_takes_the_chain_along_into_a_blocking_thread_if_told_so() {
+async fn inherit_blocking_carries_the_chain_into_a_blocking_thread() {
     let manager = LockManager::connect("memory://").await.unwrap();
     let guard = manager.acquire("stock", LockOptions::new()).await.unwrap();
     let calls = guard.scope(async {
@@ -188,20 +188,20 @@ fn a_task_hands_its_lock_to_a_thread_that_waits() {
     let long = || LockOptions::new().ttl(10 * LIMIT).wait(LIMIT);
     let guard = runtime.block_on(manager.acquire("stock", long())).unwrap();
     let first = guard.fencing_token();
-    let (tells, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let waits = manager.clone();
     let thread = std::thread::spawn(move || {
-        tells.send(()).unwrap();
+        sender.send(()).unwrap();
         waits.with_lock_blocking("stock", long(), Lease::fencing_token)
     });
-    told.recv().unwrap();
+    receiver.recv().unwrap();
     runtime.block_on(guard.release()).unwrap();
     assert!(thread.join().unwrap().unwrap() > first);
 }
 
 /// A plain call does not need the surrounding runtime to be driven or to have timers.
 #[test]
-fn a_runtime_that_no_process_drives_does_not_stop_a_plain_call() {
+fn an_undriven_runtime_does_not_stop_a_plain_call() {
     let bare = Builder::new_current_thread().build().unwrap();
     let _entered = bare.enter();
     let manager = LockManager::connect_blocking("memory://").unwrap();

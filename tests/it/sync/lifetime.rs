@@ -20,7 +20,7 @@ fn long() -> LockOptions {
 fn assert_ends(store: &Arc<Scripted>) {
     let started = Instant::now();
     while Arc::strong_count(store) > 1 {
-        assert!(started.elapsed() < 30 * SECOND, "the thread is still there");
+        assert!(started.elapsed() < 30 * SECOND, "the thread still runs");
         thread::yield_now();
     }
 }
@@ -44,7 +44,7 @@ fn the_thread_ends_with_the_manager() {
 
 /// Red without: the watchdog's task on that thread, which continues while a lock is held.
 #[test]
-fn a_guard_that_outlives_its_manager_is_renewed_and_given_back() {
+fn a_guard_that_outlives_its_manager_is_renewed_and_released() {
     let store = Scripted::new();
     let manager = store.manager();
     let options = LockOptions::new().ttl(Duration::from_millis(300));
@@ -62,7 +62,7 @@ fn a_guard_that_outlives_its_manager_is_renewed_and_given_back() {
 
 /// The process may end right after the drop.
 #[test]
-fn a_guard_dropped_on_a_plain_thread_is_given_back_when_the_drop_returns() {
+fn a_guard_dropped_on_a_plain_thread_is_released_when_the_drop_returns() {
     let store = Scripted::new();
     store.releases(&[Fate::Slow(Duration::from_millis(50))]);
     let manager = store.manager();
@@ -86,18 +86,18 @@ fn a_manager_dropped_on_a_plain_thread_waits_for_its_releases_in_the_background(
 
 /// Red without: the release in `Owned::drop` of the kept locks.
 #[test]
-fn a_lock_that_lingers_is_given_back_with_its_manager() {
+fn a_lock_that_lingers_is_released_with_its_manager() {
     let store = Scripted::new();
     let manager = LockManager::builder().store(store.clone()).linger(600 * SECOND).build().unwrap();
     manager.acquire_blocking("a", long()).unwrap().release_blocking().unwrap();
-    assert!(!is_free(&store, "a"), "it was not kept");
+    assert!(!is_free(&store, "a"), "it was not cached");
     drop(manager);
     assert!(is_free(&store, "a"));
 }
 
 /// One second for all of them; it would be a hundred if each were waited for.
 #[test]
-fn a_store_that_is_gone_does_not_hold_up_drops_on_a_plain_thread_for_long() {
+fn a_store_that_is_gone_does_not_delay_drops_on_a_plain_thread_for_long() {
     let store = Scripted::new();
     let manager = store.manager();
     let guards: Vec<_> =
@@ -110,7 +110,7 @@ fn a_store_that_is_gone_does_not_hold_up_drops_on_a_plain_thread_for_long() {
     // The thread continues, and the next drop waits again.
     store.releases(&[Fate::Answered]);
     while !is_free(&store, "k99") {
-        assert!(started.elapsed() < 60 * SECOND, "not given back");
+        assert!(started.elapsed() < 60 * SECOND, "not released");
         thread::yield_now();
     }
     drop(manager);

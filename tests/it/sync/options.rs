@@ -23,7 +23,7 @@ fn says_instead(note: String) -> Result<String, Error> {
 }
 
 #[test]
-fn a_busy_lock_is_skipped_or_answered_with_the_value_given() {
+fn a_call_of_a_busy_lock_is_skipped_or_returns_its_other_value() {
     let manager = manager();
     manager.scope_blocking(|| {
         assert_eq!(skips(), Some(7));
@@ -165,7 +165,7 @@ fn runs_never() -> Result<(), Error> {
 }
 
 #[test]
-fn a_store_that_is_away_runs_the_body_only_where_that_is_written() {
+fn an_unavailable_store_runs_the_body_only_with_run_unlocked() {
     let store = Scripted::new();
     store.acquires(&[Fate::Refused]);
     let manager = store.manager();

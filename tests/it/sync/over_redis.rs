@@ -78,7 +78,7 @@ async fn a_thread_that_computes_for_longer_than_its_lease_keeps_it() {
 
 /// A guard is dropped in the last line of a program without a runtime.
 #[tokio::test]
-async fn a_plain_program_that_ends_has_given_its_locks_back() {
+async fn a_plain_program_that_ends_has_released_its_locks() {
     let server = RedisServer::start().await;
     let mut node = lockattr_tests::node!("plain", url = server.url_with("ttl=600s"));
     assert!(node.finish().await.success());

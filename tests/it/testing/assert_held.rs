@@ -35,7 +35,7 @@ fn said(code: impl FnOnce()) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn inside_of_the_hold_it_passes_with_the_attributes_own_escaping() {
+async fn inside_the_hold_it_passes_with_the_attributes_own_escaping() {
     TestLocks::new().scope(deduct(42, "a:b/%")).await.unwrap();
 }
 
@@ -85,7 +85,7 @@ async fn a_message_may_follow_and_is_made_only_if_needed() {
 
 /// Red without: `Key::from_expr` for a key that is not a literal.
 #[tokio::test(start_paused = true)]
-async fn a_key_may_be_any_expression_and_is_then_taken_as_it_is() {
+async fn a_key_may_be_any_expression_and_is_then_used_verbatim() {
     let key = format!("a:{}", "b:c");
     let guard = TestLocks::new().manager().acquire(&key, LockOptions::new()).await.unwrap();
     guard
@@ -120,19 +120,19 @@ async fn any_hold_of_any_manager_will_do() {
 #[tokio::test(start_paused = true)]
 async fn a_task_that_outlived_the_hold_is_not_under_the_lock() {
     let locks = TestLocks::new();
-    let (tell, told) = tokio::sync::oneshot::channel::<()>();
+    let (sender, receiver) = tokio::sync::oneshot::channel::<()>();
     let mut spawned = None;
     let body = locks.manager().with_lock("stock", LockOptions::new(), async |_lease| {
         let part = async move {
             assert_held!("stock");
-            told.await.ok();
+            receiver.await.ok();
             said(|| assert_held!("stock"))
         };
         spawned = Some(tokio::spawn(lockattr::inherit(part)));
         tokio::task::yield_now().await;
     });
     body.await.unwrap();
-    tell.send(()).unwrap();
+    sender.send(()).unwrap();
     let said = spawned.unwrap().await.unwrap();
     assert!(
         said.contains(
@@ -144,7 +144,7 @@ async fn a_task_that_outlived_the_hold_is_not_under_the_lock() {
 
 /// Red without: `held` finding lost leases: `on_lost = error` lets such a body finish.
 #[tokio::test(start_paused = true)]
-async fn a_lost_lease_is_no_mistake_of_the_program_and_can_be_asked() {
+async fn a_lost_lease_is_no_mistake_of_the_program_and_can_be_checked() {
     let locks = TestLocks::new();
     let guard = locks.manager().acquire("stock", LockOptions::new()).await.unwrap();
     guard

@@ -24,7 +24,7 @@ async fn pack(id: u64, locks: &TestLocks) -> Result<(), Error> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_acquisition_is_recorded_with_what_became_of_it() {
+async fn each_acquisition_is_recorded_with_its_outcome() {
     let locks = TestLocks::new();
     locks.hold("order:7").release_after(2 * SECOND);
     locks.scope(ship(7, &locks)).await.unwrap();
@@ -53,7 +53,7 @@ async fn each_acquisition_is_recorded_with_what_became_of_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_who_wait_are_seen_in_their_order_whichever_line_they_stand_in() {
+async fn waiters_are_listed_in_order_whichever_queue_they_are_in() {
     let locks = TestLocks::new();
     let other = locks.hold("stock");
     let node = locks.another_process();
@@ -85,7 +85,7 @@ async fn those_who_wait_are_seen_in_their_order_whichever_line_they_stand_in() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_nested_call_that_waits_for_its_turn_is_seen_to_wait() {
+async fn a_nested_call_that_waits_for_its_turn_is_listed_as_waiting() {
     let locks = TestLocks::new();
     let guard = locks.manager().acquire("stock", LockOptions::new()).await.unwrap();
     let enter = || locks.manager().acquire("stock", LockOptions::new());
@@ -102,7 +102,7 @@ async fn a_nested_call_that_waits_for_its_turn_is_seen_to_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_caller_who_goes_away_is_recorded_as_such() {
+async fn a_caller_that_is_dropped_is_recorded_as_such() {
     let locks = TestLocks::new();
     let other = locks.hold("product:42");
     assert!(timeout(SECOND, locks.scope(deduct(42))).await.is_err());
@@ -116,7 +116,7 @@ async fn a_caller_who_goes_away_is_recorded_as_such() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_loss_that_only_the_release_finds_out_is_recorded() {
+async fn a_loss_that_only_the_release_detects_is_recorded() {
     let locks = TestLocks::new();
     let guard = locks.manager().acquire("stock", LockOptions::new()).await.unwrap();
     let thief = locks.steal("stock");
@@ -146,7 +146,7 @@ async fn an_acquisition_of_several_keys_is_one_and_waits_for_each() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_left_is_named() {
+async fn locks_that_are_left_are_named() {
     let locks = TestLocks::new();
     let other = locks.hold("report");
     let guard =
@@ -181,7 +181,7 @@ async fn what_is_left_is_named() {
 
 /// Red without: the limit in `until`.
 #[tokio::test(start_paused = true)]
-async fn what_never_comes_is_a_failure_and_no_test_that_hangs() {
+async fn waiting_for_an_event_that_never_happens_fails_instead_of_hanging() {
     let locks = TestLocks::new();
     let _other = locks.hold("stock");
     let said = |wait: tokio::task::JoinError| wait.into_panic().downcast::<String>().unwrap();

@@ -82,7 +82,7 @@ async fn a_request_that_hangs_fails_after_a_second_and_had_no_effect() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_answer_may_leave_a_lock_that_is_given_back_later() {
+async fn a_lost_answer_may_leave_a_lock_that_is_released_later() {
     let locks = TestLocks::new();
     locks.lose_answers();
     let once = locks.manager().acquire("stock", LockOptions::new().retry(0)).await;
@@ -94,7 +94,7 @@ async fn a_lost_answer_may_leave_a_lock_that_is_given_back_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_became_free_while_the_store_was_cut_off_is_held_as_soon_as_it_is_mended() {
+async fn a_lock_freed_during_an_outage_is_acquired_as_soon_as_the_outage_ends() {
     let locks = TestLocks::new();
     let other = locks.hold("stock");
     let began = Instant::now();
@@ -103,7 +103,7 @@ async fn what_became_free_while_the_store_was_cut_off_is_held_as_soon_as_it_is_m
         locks.cut();
         other.release();
         sleep(4 * SECOND).await;
-        assert_eq!(locks.acquisitions()[0].outcome, Outcome::Waiting, "nobody told it");
+        assert_eq!(locks.acquisitions()[0].outcome, Outcome::Waiting, "not notified");
         locks.mend();
     };
     let (guard, ()) = join!(locks.manager().acquire("stock", LockOptions::new()), outage);
@@ -113,7 +113,7 @@ async fn what_became_free_while_the_store_was_cut_off_is_held_as_soon_as_it_is_m
 }
 
 #[tokio::test(start_paused = true)]
-async fn so_many_requests_fail_and_the_next_gets_through() {
+async fn the_given_number_of_requests_fail_and_the_next_succeeds() {
     let locks = TestLocks::new();
     let attempts = |retries| LockOptions::new().retry(retries);
     locks.fail_next(3);
@@ -135,7 +135,7 @@ async fn a_slow_store_takes_its_time_and_its_requests_are_counted() {
     let guard = locks.manager().acquire("stock", LockOptions::new()).await.unwrap();
     assert_eq!(began.elapsed(), SECOND / 4);
     let nested = guard.scope(locks.manager().acquire("stock", LockOptions::new())).await.unwrap();
-    assert_eq!(locks.requests(), 1, "to enter again asks nobody");
+    assert_eq!(locks.requests(), 1, "a reentrant call sends no request");
     nested.release().await.unwrap();
     guard.release().await.unwrap();
     assert_eq!((began.elapsed(), locks.requests()), (SECOND / 2, 2));
@@ -143,7 +143,7 @@ async fn a_slow_store_takes_its_time_and_its_requests_are_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_operator_asks_goes_through_the_network_too() {
+async fn requests_of_an_operator_go_through_the_network_too() {
     let locks = TestLocks::new();
     let manager = locks.manager();
     let _other = locks.hold("product:42");

@@ -90,7 +90,7 @@ fn the_registry_lists_every_annotated_function_as_it_is_written() {
 }
 
 #[test]
-fn each_has_its_function_its_line_and_its_options() {
+fn each_registry_entry_has_its_function_its_line_and_its_options() {
     let free = of_this_file()[0];
     assert_eq!(free.line, LINE_OF_FREE);
     assert_eq!(free.function, concat!(module_path!(), "::free"));
@@ -106,7 +106,7 @@ fn each_has_its_function_its_line_and_its_options() {
 
 /// The templates of the registry are those of the records, spans and metrics.
 #[tokio::test(start_paused = true)]
-async fn a_template_is_called_the_same_in_the_registry_and_in_records() {
+async fn a_template_has_the_same_name_in_the_registry_and_in_records() {
     let locks = lockattr::testing::TestLocks::new();
     locks.scope(Desk { ttl: Duration::ZERO, _of: () }.close()).await.unwrap();
     let close = of_this_file()[2];

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use super::{SECOND, deduct, outcomes};
 
 #[tokio::test(start_paused = true)]
-async fn what_somebody_else_holds_is_contended_and_names_him() {
+async fn a_lock_held_by_another_client_is_contended_and_its_holder_named() {
     let locks = TestLocks::new();
     let other = locks.hold("product:42");
     let refused = locks.scope(deduct(42)).await.unwrap_err();
@@ -30,7 +30,7 @@ async fn what_somebody_else_holds_is_contended_and_names_him() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_somebody_else_lets_go_goes_to_the_first_in_the_queue() {
+async fn a_lock_released_by_another_client_goes_to_the_head_of_the_queue() {
     let locks = TestLocks::new();
     let other = locks.hold("product:42");
     let (first, second) = (locks.another_process(), locks.another_process());
@@ -52,14 +52,14 @@ async fn what_somebody_else_lets_go_goes_to_the_first_in_the_queue() {
     };
     let (first, second) = join!(work, line);
     assert!(first.is_ok());
-    assert_eq!(began.elapsed(), 2 * SECOND, "nobody waited for a timer");
+    assert_eq!(began.elapsed(), 2 * SECOND, "no caller waited for a timer");
     assert_eq!(locks.holder("product:42").unwrap().service.as_deref(), Some("process-3"));
     drop(second);
     locks.assert_nothing_left().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_somebody_else_releases_later_is_held_then() {
+async fn a_lock_that_another_client_releases_later_is_acquired_then() {
     let locks = TestLocks::new();
     locks.hold("product:42").release_after(2 * SECOND);
     let began = Instant::now();
@@ -79,7 +79,7 @@ async fn take_a_slot() -> Result<(), Error> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn somebody_else_reads_or_takes_a_permit() {
+async fn another_client_can_have_a_shared_lock_or_a_permit() {
     let locks = TestLocks::new();
     let two = LockOptions::new().permits(2);
     let one = locks.hold_with("slots", &two);
@@ -133,7 +133,7 @@ async fn carries_on(id: u64) -> Result<u64, Error> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_loss_comes_to_is_up_to_on_lost() {
+async fn on_lost_decides_the_outcome_of_a_loss() {
     let locks = TestLocks::new();
     let theft = || async {
         locks.until_held("product:42").await;
@@ -153,18 +153,18 @@ async fn what_a_loss_comes_to_is_up_to_on_lost() {
 /// The fencing token distinguishes the holder that does not know of its loss from the one that has
 /// the lock.
 #[tokio::test(start_paused = true)]
-async fn until_it_notices_both_believe_and_the_later_token_is_greater() {
+async fn until_the_loss_is_detected_both_believe_to_hold_and_the_later_token_is_greater() {
     let locks = TestLocks::new();
     let paused = locks.manager().acquire("stock", LockOptions::new()).await.unwrap();
     let thief = locks.steal("stock");
-    assert!(paused.ensure_held().is_ok(), "he does not know");
+    assert!(paused.ensure_held().is_ok(), "the holder does not know");
     thief.release();
     let next = locks.another_process().acquire("stock", LockOptions::new()).await.unwrap();
     assert!(next.ensure_held().is_ok() && paused.ensure_held().is_ok());
     assert!(next.fencing_token() > paused.fencing_token());
     let stale = paused.release().await;
     assert!(matches!(stale, Err(Error::Lost { reason: LostReason::Taken, .. })));
-    assert!(next.ensure_held().is_ok(), "and his release frees nobody's lock");
+    assert!(next.ensure_held().is_ok(), "and its release frees no lock");
     next.release().await.unwrap();
     locks.assert_nothing_left().await;
 }
@@ -173,10 +173,10 @@ async fn until_it_notices_both_believe_and_the_later_token_is_greater() {
 async fn an_expired_lease_goes_to_the_next_in_the_queue_and_its_holder_knows() {
     let locks = TestLocks::new();
     let node = locks.another_process();
-    let (began, patient) = (Instant::now(), LockOptions::new().wait(30 * SECOND));
+    let (began, long_wait) = (Instant::now(), LockOptions::new().wait(30 * SECOND));
     let next = async {
         locks.until_held("product:42").await;
-        let next = node.acquire("product:42", patient);
+        let next = node.acquire("product:42", long_wait);
         let expiry = async {
             locks.until_waiting("product:42", 1).await;
             locks.expire("product:42");
@@ -192,7 +192,7 @@ async fn an_expired_lease_goes_to_the_next_in_the_queue_and_its_holder_knows() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_expires_of_somebody_else_goes_to_the_next_at_once() {
+async fn an_expired_lease_of_another_client_goes_to_the_next_at_once() {
     let locks = TestLocks::new();
     let other = locks.hold("stock");
     let began = Instant::now();
@@ -204,7 +204,7 @@ async fn what_expires_of_somebody_else_goes_to_the_next_at_once() {
     let (next, ()) = join!(locks.manager().acquire("stock", LockOptions::new()), expiry);
     assert_eq!(began.elapsed(), Duration::ZERO);
     drop(other);
-    assert!(locks.holder("stock").is_some(), "what he lost he does not give back");
+    assert!(locks.holder("stock").is_some(), "the holder does not release what it lost");
     next.unwrap().release().await.unwrap();
     locks.assert_nothing_left().await;
 }
@@ -239,7 +239,7 @@ async fn invoice(id: u64) -> Result<u64, Error> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_scope_stands_in_for_managers_that_are_asked_for_by_name() {
+async fn a_scope_replaces_managers_that_are_requested_by_name() {
     let locks = TestLocks::new();
     let _other = locks.hold("invoice:7");
     assert!(matches!(locks.scope(invoice(7)).await, Err(Error::Contended { .. })));
@@ -265,7 +265,7 @@ async fn the_settings_are_the_ones_that_the_test_gives() {
 
 /// Red without: the panics in `hold_with`, `steal` and `expire`.
 #[tokio::test(start_paused = true)]
-async fn a_script_that_makes_no_sense_says_so() {
+async fn an_invalid_script_panics_with_a_message() {
     let locks = TestLocks::new();
     let said = |act: &dyn Fn()| {
         let payload = std::panic::catch_unwind(std::panic::AssertUnwindSafe(act)).unwrap_err();

@@ -19,7 +19,7 @@ const TASKS: u32 = 6;
 
 /// The random work of one task: permits of one key, reads and writes of another. Some calls give
 /// up, some ask only once.
-async fn works(manager: LockManager, recorder: Recorder, chain: u32, seed: u64) {
+async fn worker(manager: LockManager, recorder: Recorder, chain: u32, seed: u64) {
     let mut random = StdRng::seed_from_u64(seed);
     for _ in 0..CALLS {
         let options = match random.random_range(0..8) {
@@ -57,7 +57,7 @@ async fn history(managers: Vec<LockManager>, seed: u64) -> Vec<Event> {
         let recorder = Recorder::in_memory(process, monotonic);
         for chain in 0..TASKS {
             let seed = seed + u64::from(process * TASKS + chain);
-            tasks.spawn(works(manager.clone(), recorder.clone(), chain, seed));
+            tasks.spawn(worker(manager.clone(), recorder.clone(), chain, seed));
         }
         recorders.push(recorder);
     }
@@ -72,7 +72,7 @@ fn judge(events: &[Event], seed: u64) {
 
 /// Red without: the sequence of numbers of `Together`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn tokens_grow_and_no_process_holds_what_another_has_in_memory() {
+async fn tokens_grow_and_holds_do_not_overlap_in_memory() {
     for round in 0..4 {
         let store = AnyStore::new(MemoryStore::new());
         let seed = rand::random::<u64>() >> 8;
@@ -92,7 +92,7 @@ async fn tokens_grow_and_no_process_holds_what_another_has_in_memory() {
 
 /// Red without: the same.
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn tokens_grow_and_no_process_holds_what_another_has_over_redis() {
+async fn tokens_grow_and_holds_do_not_overlap_over_redis() {
     let server = RedisServer::start().await;
     let seed = rand::random::<u64>() >> 8;
     let mut managers = Vec::new();

@@ -7,7 +7,7 @@ use lockattr::{Error, LockManager, LockOptions, LostReason, Mode};
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep};
 
-use super::{MS, SECOND, asks, got, on, patient, settle};
+use super::{MS, SECOND, acquired_by, long_wait, on, settle, spawn_acquire};
 use crate::support::Scripted;
 
 fn lingering(store: &Arc<Scripted>, time: Duration) -> LockManager {
@@ -24,7 +24,7 @@ async fn used(manager: &LockManager) -> u64 {
 
 /// Red without: `HeldLease::keep`.
 #[tokio::test(start_paused = true)]
-async fn the_next_call_asks_the_store_nothing() {
+async fn the_next_call_sends_no_request_to_the_store() {
     let store = Scripted::new();
     let manager = lingering(&store, 5 * SECOND);
     let mut last = used(&manager).await;
@@ -33,7 +33,13 @@ async fn the_next_call_asks_the_store_nothing() {
         let token = used(&manager).await;
         assert!(token > last);
         last = token;
-        drop(manager.try_acquire("a", LockOptions::new()).await.unwrap().expect("kept for us"));
+        drop(
+            manager
+                .try_acquire("a", LockOptions::new())
+                .await
+                .unwrap()
+                .expect("cached by this manager"),
+        );
     }
     let calls = store.calls();
     assert_eq!((calls.acquires, calls.releases.len()), (1, 0));
@@ -44,7 +50,7 @@ async fn the_next_call_asks_the_store_nothing() {
 
 /// Red without: `Kept::due`.
 #[tokio::test(start_paused = true)]
-async fn it_is_given_up_when_its_time_is_over() {
+async fn it_is_released_when_its_time_is_over() {
     let store = Scripted::new();
     let manager = lingering(&store, 5 * SECOND);
     used(&manager).await;
@@ -77,13 +83,13 @@ async fn another_process_that_waits_gets_it_at_once() {
     let store = Scripted::new();
     let (here, there) = (lingering(&store, 3600 * SECOND), store.manager());
     used(&here).await;
-    let (guard, at) = asks(&there, patient()).await.await.unwrap();
+    let (guard, at) = spawn_acquire(&there, long_wait()).await.await.unwrap();
     assert!(at + 10 * MS > Instant::now(), "not at once");
     let guard = guard.unwrap();
     // It is not cached there, and it does not come back here early.
-    let back = asks(&here, patient()).await;
+    let back = spawn_acquire(&here, long_wait()).await;
     guard.release().await.unwrap();
-    got(back).await.0.release().await.unwrap();
+    acquired_by(back).await.0.release().await.unwrap();
     assert!(here.holder("a").await.unwrap().is_some(), "it lingers here again");
 }
 
@@ -91,11 +97,11 @@ async fn another_process_that_waits_gets_it_at_once() {
 ///
 /// Red without: the checks in `HeldLease::keep` whether the lock is contended.
 #[tokio::test(start_paused = true)]
-async fn what_another_process_waits_for_is_not_kept() {
+async fn a_lock_that_another_process_waits_for_is_not_cached() {
     let store = Scripted::new();
     let (here, there) = (lingering(&store, 3600 * SECOND), store.manager());
     let guard = here.acquire("a", LockOptions::new()).await.unwrap();
-    let waiter = asks(&there, patient()).await;
+    let waiter = spawn_acquire(&there, long_wait()).await;
     let began = Instant::now();
     guard.release().await.unwrap();
     let (guard, at) = waiter.await.unwrap();
@@ -109,10 +115,11 @@ async fn those_in_the_queue_here_are_served_before_it_is_kept() {
     let store = Scripted::new();
     let manager = lingering(&store, 3600 * SECOND);
     let guard = manager.acquire("a", LockOptions::new()).await.unwrap();
-    let waiters = [asks(&manager, patient()).await, asks(&manager, patient()).await];
+    let waiters =
+        [spawn_acquire(&manager, long_wait()).await, spawn_acquire(&manager, long_wait()).await];
     guard.release().await.unwrap();
     for waiter in waiters {
-        got(waiter).await.0.release().await.unwrap();
+        acquired_by(waiter).await.0.release().await.unwrap();
     }
     assert_eq!(store.calls().acquires, 1);
 }
@@ -166,7 +173,7 @@ fn it_does_not_outlive_its_runtime() {
 
 /// Red without: the check of the lease in `Owned::revive`.
 #[tokio::test(start_paused = true)]
-async fn one_that_is_lost_while_it_lingers_is_asked_for_again() {
+async fn a_lock_that_is_lost_while_it_lingers_is_acquired_again() {
     let store = Scripted::new();
     let manager = lingering(&store, 3600 * SECOND);
     let before = used(&manager).await;
@@ -185,7 +192,7 @@ async fn one_that_is_lost_while_it_lingers_is_asked_for_again() {
 ///
 /// Red without: either half of `lies_ready` in `LockGuard::revive`.
 #[tokio::test(start_paused = true)]
-async fn a_process_that_takes_it_has_a_lease_of_its_own_length_and_its_own_cap() {
+async fn a_caller_that_reuses_it_has_its_own_ttl_and_its_own_max_hold() {
     let store = Scripted::new();
     let manager = lingering(&store, 3600 * SECOND);
     used(&manager).await;
@@ -211,7 +218,7 @@ async fn a_process_that_takes_it_has_a_lease_of_its_own_length_and_its_own_cap()
 ///
 /// Red without: releasing a cached lock that does not fit, before the store is asked.
 #[tokio::test(start_paused = true)]
-async fn a_process_that_wants_another_lease_is_not_kept_out_by_what_lingers() {
+async fn a_caller_that_needs_another_lease_is_not_blocked_by_a_lock_that_lingers() {
     let wishes = [
         LockOptions::new().renew(false),
         LockOptions::new().ttl(60 * SECOND),
@@ -224,13 +231,13 @@ async fn a_process_that_wants_another_lease_is_not_kept_out_by_what_lingers() {
         let manager = lingering(&store, 3600 * SECOND);
         used(&manager).await;
         let guard = manager.try_acquire("a", wish.clone()).await.unwrap();
-        guard.unwrap_or_else(|| panic!("kept out: {wish:?}")).release().await.unwrap();
+        guard.unwrap_or_else(|| panic!("cannot acquire: {wish:?}")).release().await.unwrap();
     }
     let store = Scripted::new();
     let manager = lingering(&store, 3600 * SECOND);
     used(&manager).await;
     let once = LockOptions::new().retry(0);
-    manager.acquire_all(["b", "a"], once).await.expect("kept out").release().await.unwrap();
+    manager.acquire_all(["b", "a"], once).await.expect("cannot acquire").release().await.unwrap();
 }
 
 /// Red without: releasing a cached lock that does not fit, before the store is asked.
@@ -241,7 +248,7 @@ async fn thousands_of_calls_in_a_row_each_get_in_at_once() {
     let mut last = 0;
     for n in 0..2_100 {
         let guard = manager.try_acquire("a", LockOptions::new()).await.unwrap();
-        let guard = guard.unwrap_or_else(|| panic!("the {n}th is kept out"));
+        let guard = guard.unwrap_or_else(|| panic!("the {n}th cannot acquire"));
         assert!(guard.fencing_token().get() > last);
         last = guard.fencing_token().get();
         guard.release().await.unwrap();

@@ -9,7 +9,7 @@ use super::*;
 /// The followers elect another leader while the old one is stopped. The process connected to it
 /// gets no reply, and its lock is `Lost` before another process acquires it.
 #[tokio::test]
-async fn a_frozen_leader_loses_no_ones_lock_to_another() {
+async fn freezing_the_leader_loses_no_lock() {
     let ensemble = ZooKeeper::start().await;
     let url = ensemble.url_with("session_timeout=6s&ttl=3s&response_timeout=500ms");
     let here = LockManager::connect(&url).await.unwrap();
@@ -18,9 +18,9 @@ async fn a_frozen_leader_loses_no_ones_lock_to_another() {
     let began = Instant::now();
     let leader = ensemble.leader().await;
     ensemble.freeze_one(leader);
-    let patience = LockOptions::new().wait(LIMIT);
+    let max_wait = LockOptions::new().wait(LIMIT);
     let waits = tokio::spawn(async move {
-        let guard = there.acquire("a", patience).await;
+        let guard = there.acquire("a", max_wait).await;
         (Instant::now(), guard)
     });
     let lost = tokio::spawn(async move {
@@ -54,7 +54,7 @@ async fn a_frozen_leader_loses_no_ones_lock_to_another() {
 /// A follower alone, with the leader and the other follower stopped, still answers reads for a
 /// while. No lock is held on the strength of such a reply.
 #[tokio::test]
-async fn one_server_alone_proves_nothing() {
+async fn a_server_without_a_quorum_proves_no_lock() {
     let ensemble = ZooKeeper::start().await;
     let leader = ensemble.leader().await;
     let alone = (leader + 1) % 3;
@@ -67,7 +67,7 @@ async fn one_server_alone_proves_nothing() {
     let frozen = Instant::now();
     held.lost().await;
     let lost_after = frozen.elapsed();
-    assert!(lost_after <= Duration::from_millis(3_500), "believed for {lost_after:?}");
+    assert!(lost_after <= Duration::from_millis(3_500), "considered held for {lost_after:?}");
     let once = LockOptions::new().wait(Duration::from_millis(200));
     let refused = manager.acquire("b", once).await;
     assert!(matches!(refused, Err(Error::Store { .. })), "an outage is no contention: {refused:?}");
@@ -80,7 +80,7 @@ async fn one_server_alone_proves_nothing() {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_under_its_clients_costs_no_process_a_lock() {
+async fn a_server_that_dies_loses_no_lock_of_its_clients() {
     let ensemble = ZooKeeper::start().await;
     let leader = ensemble.leader().await;
     let follower = (leader + 1) % 3;
@@ -103,7 +103,7 @@ async fn a_server_that_dies_under_its_clients_costs_no_process_a_lock() {
 /// Sessions outlive their servers, and their timeouts restart when the servers are back. A session
 /// that its store gave up meanwhile is closed then, so no process waits for its timeout.
 #[tokio::test]
-async fn a_session_given_up_in_an_outage_is_in_no_ones_way_after_it() {
+async fn a_session_abandoned_in_an_outage_blocks_no_lock_after_it() {
     let ensemble = ZooKeeper::start().await;
     let url = ensemble.url_with("session_timeout=24s&ttl=2s");
     let here = LockManager::connect(&url).await.unwrap();

@@ -8,7 +8,7 @@ fn names(n: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_claim_that_no_server_takes_is_refused_and_costs_no_process_the_connection() {
+async fn a_claim_too_large_for_the_servers_is_refused_and_the_connection_kept() {
     let ensemble = ZooKeeper::shared().await;
     let url = ensemble.url_apart();
     let manager = LockManager::connect(&url).await.unwrap();
@@ -24,7 +24,7 @@ async fn a_claim_that_no_server_takes_is_refused_and_costs_no_process_the_connec
 
 /// Its renewals and releases are accepted too.
 #[tokio::test]
-async fn the_largest_claim_that_is_not_refused_is_taken_and_renewed() {
+async fn the_largest_claim_that_is_not_refused_is_acquired_and_renewed() {
     let ensemble = ZooKeeper::shared().await;
     let url = ensemble.url_apart();
     let store = ZookeeperStore::open(&url).unwrap();

@@ -13,7 +13,7 @@ fn refused(url: &str) -> String {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_a_sentence() {
+fn invalid_urls_are_refused_with_a_message() {
     let hosts = "zookeeper://h1,h2:2182/locks";
     for (query, named) in [
         ("session_timeout=soon", "`session_timeout=soon`"),
@@ -33,7 +33,7 @@ fn what_makes_no_sense_is_refused_with_a_sentence() {
 }
 
 #[tokio::test]
-async fn a_session_shorter_than_asked_for_is_refused_and_the_sentence_says_what_to_set() {
+async fn a_session_shorter_than_requested_is_refused_and_the_message_says_what_to_set() {
     let ensemble = ZooKeeper::shared().await;
     let url = format!("{}?session_timeout=20m", ensemble.url_apart());
     let error = LockManager::connect(&url).await.unwrap_err().to_string();
@@ -50,7 +50,7 @@ async fn a_ttl_beyond_half_a_session_is_refused() {
 }
 
 #[tokio::test]
-async fn a_process_that_logs_in_keeps_others_out() {
+async fn the_nodes_of_a_login_are_closed_to_others() {
     let ensemble = ZooKeeper::shared().await;
     let url = ensemble.url_apart();
     let login = |who: &str| url.replacen("://", &format!("://{who}@"), 1);
@@ -60,8 +60,8 @@ async fn a_process_that_logs_in_keeps_others_out() {
         let connected = LockManager::connect(other).await.unwrap_err();
         let other = LockManager::builder().url(other).build().unwrap();
         let options = LockOptions::new().wait(Duration::from_secs(1));
-        let asked = other.acquire("a", options).await.unwrap_err();
-        for error in [connected, asked] {
+        let outcome = other.acquire("a", options).await.unwrap_err();
+        for error in [connected, outcome] {
             assert!(matches!(error, Error::Store { .. }), "{error}");
             assert!(!error.to_string().contains("s3cret") && !error.to_string().contains("wrong"));
         }
@@ -87,7 +87,7 @@ async fn the_root_may_be_closed_to_readers() {
 }
 
 #[tokio::test]
-async fn parents_come_and_go_with_what_is_locked() {
+async fn parent_nodes_are_created_and_deleted_with_their_locks() {
     let ensemble = ZooKeeper::shared().await;
     let url = format!("{}/deep/down", ensemble.url_apart());
     let manager = LockManager::connect(&url).await.unwrap();

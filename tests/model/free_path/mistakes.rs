@@ -49,8 +49,8 @@ fn a_shared_lock_that_forgets_the_queue() {
 }
 
 #[test]
-fn a_look_that_does_not_prolong_the_queue() {
-    let looks = Setting { faults: 0, ttl: 4, renewals: 1, ..with(Mistake::LookProlongsNothing) };
+fn a_recheck_that_does_not_prolong_the_queue() {
+    let looks = Setting { faults: 0, ttl: 4, renewals: 1, ..with(Mistake::RecheckProlongsNothing) };
     is_wrong(&looks, PLACE, 11);
 }
 
@@ -62,14 +62,14 @@ fn a_claim_for_several_keys_that_reserves_nothing() {
 }
 
 #[test]
-fn a_mark_that_the_process_that_leaves_takes_away() {
+fn a_mark_that_a_leaving_claim_removes() {
     let claims = &[X, X, X];
     is_wrong(&Setting { claims, faults: 0, ..with(Mistake::LeaverUnmarks) }, OVERTAKEN, 15);
 }
 
 /// The claim that leaves waited for a lock that another claim holds.
 #[test]
-fn a_last_one_to_leave_that_frees_the_lock_of_another() {
+fn a_last_claim_to_leave_that_frees_the_lock_of_another() {
     let claims = &[X, X, X];
     is_wrong(&Setting { claims, faults: 0, ..with(Mistake::LastFreesAnothers) }, CONFLICT, 13);
 }
@@ -81,14 +81,14 @@ fn a_reservation_that_passes_for_a_holder() {
 }
 
 #[test]
-fn a_lean_release_that_takes_a_mark_for_a_loss() {
+fn a_lean_release_that_mistakes_a_mark_for_a_loss() {
     is_wrong(&Setting { faults: 0, ..with(Mistake::NotEqualIsLost) }, LEFT, 7);
 }
 
 #[test]
-fn a_renewal_that_takes_a_mark_for_a_loss() {
+fn a_renewal_that_mistakes_a_mark_for_a_loss() {
     let renews = Setting { faults: 0, renewals: 1, ..with(Mistake::MarkedIsLost) };
-    is_wrong(&renews, "a holder is told that it lost what it has", 9);
+    is_wrong(&renews, "a holder is notified of the loss of a lock that it has", 9);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The protocol holds: the longest wait is one lease of a dead process, and one look.
+//! The protocol holds: the longest wait is one lease of a dead process, and one recheck.
 //!
 //! `LOCKATTR_MODELS_FAULTS=1` allows that many faults more in each test, and takes minutes and some
 //! gigabytes.
@@ -50,7 +50,7 @@ fn a_store_that_is_monitored() {
 }
 
 /// Two claims stop at once, as those of one process do: one has the lock, or may get it, and the
-/// other waits. Together they cost one lease and one look.
+/// other waits. Together they cost one lease and one recheck.
 #[test]
 fn claims_of_a_process_that_stops() {
     let stopped = Setting { faults: 2, kinds: &[Fault::Stop], ttl: 2, life: 2, ..PLAIN };
@@ -61,7 +61,7 @@ fn claims_of_a_process_that_stops() {
 /// Over several connections a request can arrive after the release that undoes it. Then a process
 /// may have a lock or an entry that it does not know of, until that expires. All else holds.
 #[test]
-fn questions_that_come_after_their_release() {
+fn requests_that_arrive_after_their_release() {
     let kinds = &[Fault::Timeout, Fault::LoseUndone];
     let late = Setting { in_order: false, may_leave: true, kinds, ..PLAIN };
     holds(&Setting { claims: &[X, X], faults: 3, ..late }, 96_360, 3);

@@ -21,20 +21,20 @@ fn a_release_that_is_sent_once() {
 }
 
 #[test]
-fn a_question_that_does_not_adopt_an_earlier_grant() {
+fn a_request_that_does_not_adopt_an_earlier_grant() {
     let lost = Setting { kinds: &[Fault::Timeout], ..with(Mistake::AdoptsNothing) };
     is_wrong(&lost, "a claim is refused what it has", 6);
 }
 
 #[test]
-fn a_look_that_does_not_renew_the_entry() {
-    let looks = Setting { faults: 0, ttl: 3, life: 2, ..with(Mistake::LookRenewsNothing) };
+fn a_recheck_that_does_not_renew_the_entry() {
+    let looks = Setting { faults: 0, ttl: 3, life: 2, ..with(Mistake::RecheckRenewsNothing) };
     is_wrong(&looks, "a living claim is dropped", 11);
 }
 
 #[test]
-fn a_look_that_moves_the_entry_to_the_end() {
-    let looks = Setting { faults: 0, ..with(Mistake::LookMovesToTheEnd) };
+fn a_recheck_that_moves_the_entry_to_the_end() {
+    let looks = Setting { faults: 0, ..with(Mistake::RecheckMovesToTheEnd) };
     is_wrong(&looks, "a claim loses its place", 10);
 }
 
@@ -45,7 +45,7 @@ fn a_release_that_does_not_serve() {
 }
 
 #[test]
-fn a_question_that_is_granted_past_the_queue() {
+fn a_request_that_is_granted_past_the_queue() {
     let asks = Setting { faults: 0, ..with(Mistake::Overtakes) };
     is_wrong(&asks, "a living claim is overtaken", 8);
 }
@@ -66,8 +66,8 @@ fn a_lapsed_entry_that_keeps_its_place_in_one_queue() {
 }
 
 #[test]
-fn a_lease_that_is_counted_from_when_its_grant_is_heard() {
-    let late = Setting { faults: 0, claims: &[W, W], ..with(Mistake::CountsFromHearing) };
+fn a_lease_that_is_counted_from_the_receipt_of_its_grant() {
+    let late = Setting { faults: 0, claims: &[W, W], ..with(Mistake::CountsFromReceipt) };
     is_wrong(&late, "two hold that must not", 8);
 }
 
@@ -83,7 +83,7 @@ fn a_grant_that_lasts_a_whole_ttl() {
 
 /// The request was on its way when its process learned of the grant, and arrived after the lease.
 #[test]
-fn a_release_that_leaves_the_entry_of_an_unanswered_question() {
+fn a_release_that_leaves_the_entry_of_an_unanswered_request() {
     let late = Setting { kinds: &[Fault::Timeout], ..with(Mistake::ReleaseLeavesEntries) };
     is_wrong(&late, "something is left behind", 16);
 }
@@ -97,15 +97,15 @@ fn a_grant_that_is_older_than_a_refusal() {
 
 /// The claim was undone before its request arrived, over another connection.
 #[test]
-fn a_question_that_comes_after_its_release() {
+fn a_request_that_arrives_after_its_release() {
     is_wrong(&Setting { claims: &[X], in_order: false, ..PLAIN }, "something is left behind", 4);
 }
 
 /// A request that is granted after a lease has expired does not serve those behind it which could
 /// share the lock. They acquire it when they ask again.
 #[test]
-fn a_question_that_is_granted_and_serves_no_other() {
-    let strict = Setting { faults: 0, each_question_serves: true, ..PLAIN };
+fn a_request_that_is_granted_and_serves_no_other() {
+    let strict = Setting { faults: 0, each_request_serves: true, ..PLAIN };
     for claims in [&[W, R, R], &[P, P, P]] {
         let not_served = "a claim is not served though it could be";
         is_wrong(&Setting { claims, ..strict }, not_served, 11);
@@ -117,6 +117,6 @@ fn a_question_that_is_granted_and_serves_no_other() {
 #[test]
 fn a_grant_of_several_keys_that_serves_one_queue() {
     let claims = &[W, READS_BOTH, READS_SECOND];
-    let strict = Setting { claims, faults: 0, each_question_serves: true, ..PLAIN };
+    let strict = Setting { claims, faults: 0, each_request_serves: true, ..PLAIN };
     is_wrong(&strict, "a claim is not served though it could be", 10);
 }

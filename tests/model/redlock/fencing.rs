@@ -14,7 +14,7 @@ fn the_largest_answer_alone_is_wrong() {
 }
 
 #[test]
-fn writing_back_to_the_process_that_has_the_lock_is_wrong() {
+fn writing_back_without_checking_the_owner_is_wrong() {
     let (accepts, counts) = (Accepts::Anybody, Counts::Answered);
     for (at_once, steps) in [(false, 15), (true, 12)] {
         let scheme = Scheme::WriteBack { at_once, accepts, counts };
@@ -64,7 +64,7 @@ fn ours_holds_with_any_hints_also_such_as_go_backwards() {
 
 /// A node that ignores a hint counts with a number other than the next.
 #[test]
-fn ours_holds_where_each_node_counts_by_a_number_of_its_own() {
+fn ours_holds_where_each_node_has_its_own_increment() {
     let hints = Hints::Each(&[0, 3, 6]);
     explore(&Setting { hints, ..UNDER_ALL_GAPS }).holds(2_249_153);
 }

@@ -20,6 +20,6 @@ fn the_same_seed_has_the_same_history_twice() {
 }
 
 #[test]
-fn the_same_scene_is_played_twice() {
+fn the_same_scene_has_the_same_history_twice() {
     (0..20).for_each(|seed| repeats(&Plan::scene(seed)));
 }

@@ -33,9 +33,9 @@ async fn a_shard_without_its_replica_grants_nothing_and_the_others_do() {
     let replica = cluster.replica_of(slot).await.unwrap();
     replica.stop_signal();
     for keys in [vec!["a"], vec!["a", &*other], vec![&*other, "a"]] {
-        let asked = Instant::now();
+        let started = Instant::now();
         let error = manager.acquire_all(keys, once()).await.unwrap_err();
-        assert!(asked.elapsed() < Duration::from_secs(5), "after {:?}", asked.elapsed());
+        assert!(started.elapsed() < Duration::from_secs(5), "after {:?}", started.elapsed());
         let Error::Store { ref source, .. } = error else { panic!("{error:?}") };
         assert!(source.to_string().starts_with("0 of the 1 replicas"), "{source}");
         assert_nothing_left(&cluster).await;
@@ -54,7 +54,7 @@ async fn a_shard_without_its_replica_grants_nothing_and_the_others_do() {
 /// Halfway through a migration, the lock is at its new node and the slot is not: `ASK`, and the
 /// replica of the new node counts.
 #[tokio::test]
-async fn a_lease_whose_slot_is_on_its_way_counts_with_the_replica_of_the_new_node() {
+async fn a_lease_whose_slot_migrates_counts_with_the_replica_of_the_new_node() {
     let cluster = Cluster::start().await;
     let query = "replicas=1&ttl=4s&response_timeout=400ms";
     let manager = manager(&cluster, query).await;
@@ -76,7 +76,7 @@ async fn a_lease_whose_slot_is_on_its_way_counts_with_the_replica_of_the_new_nod
     }
     // Newer servers report the lock there only once the slot has moved.
     replica.stop_signal();
-    timeout(SOON, holder.lost()).await.expect("its deadline comes");
+    timeout(SOON, holder.lost()).await.expect("its deadline passes");
     let Err(Error::Lost { reason, .. }) = holder.ensure_held() else { panic!("it is lost") };
     assert_eq!(reason, LostReason::Expired);
     replica.continue_signal();

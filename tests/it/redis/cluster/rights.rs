@@ -42,7 +42,7 @@ async fn a_user_with_the_rights_of_the_docs_can_do_everything() {
 
 /// Red without: each of those checks.
 #[test]
-fn a_url_that_cannot_be_a_clusters_is_refused_with_a_sentence() {
+fn an_invalid_cluster_url_is_refused_with_a_message() {
     for (rest, sentence) in [
         ("h1,h2/2", "a cluster has no databases: leave the path out of its URL"),
         ("h1,h2?tls=maybe", "neither `true` nor `false`"),
@@ -50,7 +50,7 @@ fn a_url_that_cannot_be_a_clusters_is_refused_with_a_sentence() {
         ("", "needs a host"),
     ] {
         match RedisStore::open(&format!("redis+cluster://{rest}")) {
-            Err(Error::InvalidOptions(told)) => assert!(told.contains(sentence), "{rest}: {told}"),
+            Err(Error::InvalidOptions(text)) => assert!(text.contains(sentence), "{rest}: {text}"),
             other => panic!("{rest}: {other:?}"),
         }
     }

@@ -13,7 +13,7 @@ async fn is_renewed_at(node: &RedisServer, key: &str) {
 }
 
 #[tokio::test]
-async fn a_slot_that_moves_takes_the_lease_along() {
+async fn a_slot_that_migrates_keeps_its_lease() {
     let cluster = Cluster::start().await;
     let manager = manager(&cluster, "ttl=3s").await;
     let holder = acquire(&manager, "a").await;
@@ -25,7 +25,7 @@ async fn a_slot_that_moves_takes_the_lease_along() {
     holder.release().await.unwrap();
     assert_eq!(there.cli().await.value("lock:a").await, None);
     let next = acquire(&manager, "a").await;
-    assert!(next.fencing_token() > before, "the counter did not come along");
+    assert!(next.fencing_token() > before, "the counter did not migrate");
     next.release().await.unwrap();
     drop(manager);
     assert_no_trace(&cluster).await;
@@ -34,7 +34,7 @@ async fn a_slot_that_moves_takes_the_lease_along() {
 /// Halfway through a migration, the lock is at its new node and the slot is not: for longer than a
 /// TTL.
 #[tokio::test]
-async fn a_lease_is_renewed_while_its_slot_is_on_its_way() {
+async fn a_lease_is_renewed_while_its_slot_migrates() {
     let cluster = Cluster::start().await;
     let manager = manager(&cluster, "ttl=3s&response_timeout=300ms").await;
     let holder = acquire(&manager, "a").await;
@@ -62,7 +62,7 @@ async fn a_lease_is_renewed_while_its_slot_is_on_its_way() {
 
 /// The server ends the waiters' subscription, and no notification reaches them.
 #[tokio::test]
-async fn a_slot_that_moves_takes_those_in_the_queue_along() {
+async fn a_slot_that_migrates_keeps_its_waiters() {
     let cluster = Cluster::start().await;
     // The map is not read again for so long.
     let query = format!("{LONG}&heartbeat=60s");
@@ -81,7 +81,7 @@ async fn a_slot_that_moves_takes_those_in_the_queue_along() {
         channels.len() >= 2
     };
     eventually(SOON, "they listen there", listening).await;
-    assert_eq!(queued(&cluster, "a").await, 2, "each has its place still");
+    assert_eq!(queued(&cluster, "a").await, 2, "each still has its place");
     holder.release().await.unwrap();
     for waiter in waiting {
         let guard = granted(SOON, waiter).await;
@@ -96,15 +96,15 @@ async fn a_slot_that_moves_takes_those_in_the_queue_along() {
 /// Half of the keys are at one node, half at the other: no request can be served, and no waiter is
 /// forgotten.
 #[tokio::test]
-async fn a_caller_that_asks_while_the_keys_are_on_their_way_gets_in_afterwards() {
+async fn a_caller_that_acquires_while_the_keys_migrate_gets_in_afterwards() {
     let cluster = Cluster::start().await;
     let manager = manager(&cluster, LONG).await;
     let holder = acquire(&manager, "a").await;
     let (slot, there) = (slot_of(&cluster, "a"), another_master(&cluster, "a").await);
     let from = cluster.begin_migration(slot, there).await;
     let release = tokio::spawn(holder.release());
-    let asking = manager.clone();
-    let asks = tokio::spawn(async move { acquire(&asking, "a").await });
+    let cloned = manager.clone();
+    let asks = tokio::spawn(async move { acquire(&cloned, "a").await });
     sleep(Duration::from_millis(300)).await;
     assert!(!asks.is_finished());
     cluster.move_keys(slot, from, there).await;

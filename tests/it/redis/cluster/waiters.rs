@@ -11,7 +11,7 @@ async fn a_killed_process_in_the_queue_is_passed_over() {
     let holder = acquire(&first, "a").await;
     let mut dead = node!("lock", url = cluster.url_with(LONG));
     dead.say("acquire a").await;
-    eventually(LIMIT, "in line", async || queued(&cluster, "a").await == 1).await;
+    eventually(LIMIT, "queued", async || queued(&cluster, "a").await == 1).await;
     let waiter = waiter(&cluster, &last, "a", 2).await;
     dead.kill();
     let cli = cluster.node_of("lock:a").await.cli().await;
@@ -26,7 +26,7 @@ async fn a_killed_process_in_the_queue_is_passed_over() {
 
 /// A manager that acquires a lock in each of many slots, one after another.
 #[tokio::test]
-async fn channels_that_no_process_needs_are_given_up_and_the_others_kept() {
+async fn unused_channels_are_unsubscribed_and_the_others_kept() {
     let cluster = Cluster::start().await;
     let (first, second) = (manager(&cluster, LONG).await, manager(&cluster, LONG).await);
     let holder = acquire(&first, "a").await;

@@ -32,7 +32,7 @@ async fn a_counter_that_was_lost_is_raised_to_the_clock() {
 /// A proxy may replace a server by another one that lacks its last numbers, without a visible
 /// change.
 #[tokio::test]
-async fn a_number_that_was_seen_before_is_none() {
+async fn a_token_that_was_seen_before_is_discarded() {
     let server = RedisServer::start().await;
     let (cli, manager) = (server.cli().await, manager(&server, "").await);
     round(&manager).await;
@@ -76,7 +76,7 @@ async fn a_heartbeat_later_a_script_counts_again() {
 
 /// With this right a free lock costs less; without it everything still works.
 #[tokio::test]
-async fn a_user_who_may_not_count_asks_scripts() {
+async fn a_user_without_the_right_to_incr_uses_scripts() {
     let rights = crate::redis::RIGHTS.replace(" +incr ", " ");
     let server = RedisServer::builder().user("locker", "s3cret", &rights).start().await;
     let cli = server.cli().await;

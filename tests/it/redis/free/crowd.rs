@@ -17,8 +17,8 @@ async fn crowd(manager: &LockManager, times: usize) -> Vec<Vec<u64>> {
     crowd_over(manager, times, true).await
 }
 
-/// The same over a server that `answers` or not.
-async fn crowd_over(manager: &LockManager, times: usize, answers: bool) -> Vec<Vec<u64>> {
+/// The same over a server that `outcomes` or not.
+async fn crowd_over(manager: &LockManager, times: usize, outcomes: bool) -> Vec<Vec<u64>> {
     let mut tasks = JoinSet::new();
     for task in 0..TASKS {
         let manager = manager.clone();
@@ -30,9 +30,9 @@ async fn crowd_over(manager: &LockManager, times: usize, answers: bool) -> Vec<V
                         tokens.push(guard.fencing_token().get());
                         // Without an answer, the manager retries.
                         let released = guard.release().await;
-                        assert!(released.is_ok() || !answers, "{released:?}");
+                        assert!(released.is_ok() || !outcomes, "{released:?}");
                     }
-                    Err(Error::Store { .. }) if !answers => yield_now().await,
+                    Err(Error::Store { .. }) if !outcomes => yield_now().await,
                     Err(error) => panic!("{error}"),
                 }
             }
@@ -52,7 +52,7 @@ fn assert_numbered(tokens: &[Vec<u64>]) {
 }
 
 #[tokio::test]
-async fn one_number_is_counted_for_all_that_ask_together() {
+async fn requests_sent_together_share_one_increment() {
     const TIMES: usize = 10;
     let server = RedisServer::start().await;
     let (cli, manager) = (server.cli().await, manager(&server, "").await);
@@ -82,14 +82,14 @@ async fn a_crowd_survives_that_the_server_forgets_its_scripts() {
 }
 
 /// Releases all of them at the same time, each in its own task. Returns the results.
-async fn give_back_together(held: Vec<LockGuard>) -> Vec<Result<(), Error>> {
+async fn release_together(held: Vec<LockGuard>) -> Vec<Result<(), Error>> {
     join_all(held.into_iter().map(LockGuard::release)).await
 }
 
 /// While a crowd releases, another program overwrites one of its locks and replaces another by a
 /// list.
 #[tokio::test]
-async fn what_happens_to_one_lock_of_a_crowd_is_notified_to_its_holder_alone() {
+async fn the_loss_of_one_lock_of_a_crowd_is_reported_to_its_holder_alone() {
     const WRITTEN: usize = 20;
     const LISTED: usize = 21;
     let server = RedisServer::start().await;
@@ -99,11 +99,11 @@ async fn what_happens_to_one_lock_of_a_crowd_is_notified_to_its_holder_alone() {
     cli.query::<()>(&["SET", "lock:own:20", "a stranger's"]).await;
     cli.query::<()>(&["DEL", "lock:own:21"]).await;
     cli.query::<()>(&["RPUSH", "lock:own:21", "a stranger's"]).await;
-    for (task, answer) in give_back_together(held).await.into_iter().enumerate() {
-        match answer {
+    for (task, outcome) in release_together(held).await.into_iter().enumerate() {
+        match outcome {
             Err(Error::Lost { .. }) if [WRITTEN, LISTED].contains(&task) => {}
             Ok(()) if ![WRITTEN, LISTED].contains(&task) => {}
-            answer => panic!("{task}: {answer:?}"),
+            outcome => panic!("{task}: {outcome:?}"),
         }
     }
     let mut left: Vec<String> = cli.query(&["KEYS", "lock:*"]).await;
@@ -115,7 +115,7 @@ async fn what_happens_to_one_lock_of_a_crowd_is_notified_to_its_holder_alone() {
 /// A user may acquire one of the locks but not release it: the server refuses each script that
 /// names it.
 #[tokio::test]
-async fn a_lock_that_its_user_may_not_delete_keeps_no_other() {
+async fn a_lock_that_its_user_may_not_delete_keeps_no_other_from_its_release() {
     const FORBIDDEN: usize = 20;
     let server = RedisServer::start().await;
     let (cli, manager) = (server.cli().await, manager(&server, "").await);
@@ -126,8 +126,8 @@ async fn a_lock_that_its_user_may_not_delete_keeps_no_other() {
     let others: Vec<_> = others.iter().map(|task| format!("~lock:own:{task}")).collect();
     rights.extend(others.iter().map(String::as_str));
     cli.query::<()>(&rights).await;
-    for (task, answer) in give_back_together(held).await.into_iter().enumerate() {
-        assert_eq!(answer.is_err(), task == FORBIDDEN, "{task}: {answer:?}");
+    for (task, outcome) in release_together(held).await.into_iter().enumerate() {
+        assert_eq!(outcome.is_err(), task == FORBIDDEN, "{task}: {outcome:?}");
     }
     assert_eq!(cli.query::<Vec<String>>(&["KEYS", "lock:*"]).await, ["lock:own:20"]);
     cli.query::<()>(&["ACL", "SETUSER", "default", "~*"]).await;
@@ -137,7 +137,7 @@ async fn a_lock_that_its_user_may_not_delete_keeps_no_other() {
 
 /// A claim asks for a lock after the command that releases it, both in one pipeline.
 #[tokio::test]
-async fn a_lock_that_is_given_back_is_taken_again_by_the_same_pipeline() {
+async fn a_released_lock_is_acquired_again_in_the_same_pipeline() {
     let server = RedisServer::start().await;
     let (cli, claims) = (server.cli().await, Claims::new(&server));
     let own = |task| claims.claim(&[&format!("own:{task}")], Sharing::Exclusive);
@@ -199,7 +199,7 @@ async fn a_waiter_that_gives_up_in_a_crowd_leaves_nothing() {
 /// The proxy holds back a batch's number until it cuts the connection, so each cut loses a whole
 /// batch that the server may have executed.
 #[tokio::test]
-async fn a_crowd_whose_connection_is_cut_goes_on_over_the_next() {
+async fn a_crowd_whose_connection_is_cut_continues_over_the_next() {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr()).await;
     let url = format!("{}?ttl=60s&wait=60s", server.url_through(&proxy));
@@ -220,7 +220,7 @@ async fn a_crowd_whose_connection_is_cut_goes_on_over_the_next() {
 
 /// A user that may count by one but not by many.
 #[tokio::test]
-async fn a_crowd_that_may_not_count_asks_scripts() {
+async fn a_crowd_without_the_right_to_incr_uses_scripts() {
     let rights = crate::redis::RIGHTS.replace(" +incrby", "");
     let server = RedisServer::builder().user("locker", "s3cret", &rights).start().await;
     let manager = LockManager::connect(server.url_as("locker", "s3cret")).await.unwrap();

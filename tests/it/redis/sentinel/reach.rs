@@ -9,7 +9,7 @@ use lockattr_tests::{RedisServer, Sentinels, assert_nothing_left, capture_events
 use tokio::time::Instant;
 use tracing::Level;
 
-use crate::redis::{RIGHTS, told};
+use crate::redis::{RIGHTS, describe};
 
 async fn works(url: &str) {
     let manager = LockManager::connect(url).await.unwrap();
@@ -22,11 +22,11 @@ async fn works(url: &str) {
 async fn refused(url: &str) -> String {
     let error = LockManager::connect(url).await.unwrap_err();
     assert!(matches!(error, Error::Store { .. }), "{error:?}");
-    told(&error)
+    describe(&error)
 }
 
 #[tokio::test]
-async fn a_url_that_makes_no_sense_is_refused_with_a_sentence() {
+async fn an_invalid_url_is_refused_with_a_message() {
     for (url, why) in [
         ("redis+sentinel://h1,h2,h3", "names the master"),
         ("redis+sentinel://h1,h2,h3/", "names the master"),
@@ -45,9 +45,9 @@ async fn a_url_that_makes_no_sense_is_refused_with_a_sentence() {
     ] {
         let Err(error) = LockManager::builder().url(url).build() else { panic!("{url}") };
         assert!(matches!(error, Error::InvalidOptions(_)), "{url}: {error:?}");
-        let told = told(&error);
-        assert!(told.contains(why), "{url}: {told}");
-        assert!(!told.contains("s3cret"), "{url}: {told}");
+        let text = describe(&error);
+        assert!(text.contains(why), "{url}: {text}");
+        assert!(!text.contains("s3cret"), "{url}: {text}");
     }
 }
 
@@ -61,15 +61,15 @@ async fn with_passwords_for_the_servers_and_for_the_sentinels() {
     works(&sentinels.url_with("sentinel_pass=s3cret+too+%26%3D&db=2")).await;
     let unknown = [sentinels.url(), sentinels.url_with("sentinel_pass=s3cret+wrong")];
     for url in &unknown {
-        let told = refused(url).await;
-        assert!(told.contains("none of the sentinels replied"), "{told}");
-        assert!(!told.contains("s3cret"), "{told}");
+        let text = refused(url).await;
+        assert!(text.contains("none of the sentinels replied"), "{text}");
+        assert!(!text.contains("s3cret"), "{text}");
     }
     let wrong = sentinels.url_with("sentinel_pass=s3cret+too+%26%3D");
     let (_, hosts) = wrong.rsplit_once('@').unwrap();
-    let told = refused(&format!("redis+sentinel://:s3cret@{hosts}")).await;
-    assert!(told.contains("WRONGPASS") || told.contains("AuthenticationFailed"), "{told}");
-    assert!(!told.contains("s3cret"), "{told}");
+    let text = refused(&format!("redis+sentinel://:s3cret@{hosts}")).await;
+    assert!(text.contains("WRONGPASS") || text.contains("AuthenticationFailed"), "{text}");
+    assert!(!text.contains("s3cret"), "{text}");
     let builder = format!("{:?}", LockManager::builder().url(&wrong));
     assert!(!builder.contains("s3cret"), "{builder}");
     assert!(!events.contains("s3cret"), "{:?}", events.all());
@@ -109,10 +109,10 @@ async fn users_with_the_least_rights_are_enough() {
 #[tokio::test]
 async fn a_name_that_no_sentinel_knows_is_a_store_error() {
     let sentinels = Sentinels::start().await;
-    let asked = Instant::now();
-    let told = refused(&sentinels.url().replace("/lockattr", "/another")).await;
-    assert!(told.contains("know no master called `another`"), "{told}");
-    assert!(asked.elapsed() < Duration::from_secs(8), "after {:?}", asked.elapsed());
+    let started = Instant::now();
+    let text = refused(&sentinels.url().replace("/lockattr", "/another")).await;
+    assert!(text.contains("know no master called `another`"), "{text}");
+    assert!(started.elapsed() < Duration::from_secs(8), "after {:?}", started.elapsed());
 }
 
 #[tokio::test]
@@ -123,16 +123,16 @@ async fn sentinels_may_hang_and_go_down_one_by_one() {
     let old = LockManager::connect(&url).await.unwrap();
 
     one.stop_signal();
-    let asked = Instant::now();
+    let started = Instant::now();
     works(&url).await;
-    assert!(asked.elapsed() < Duration::from_secs(8), "waited for one: {:?}", asked.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(8), "waited for one: {:?}", started.elapsed());
     one.kill();
     works(&url).await;
     two.kill();
     works(&url).await;
     three.kill();
-    let told = refused(&url).await;
-    assert!(told.contains("none of the sentinels replied"), "{told}");
+    let text = refused(&url).await;
+    assert!(text.contains("none of the sentinels replied"), "{text}");
     // An existing connection goes on.
     let guard = old.acquire("a", LockOptions::new()).await.unwrap();
     guard.release().await.unwrap();

@@ -7,7 +7,7 @@ use lockattr_tests::{
     Cluster, Independents, RedisServer, Sentinels, assert_nobody_listens, assert_nothing_left,
 };
 
-use super::{connect, told};
+use super::{connect, describe};
 
 /// The files of one server fit all servers, which share one authority.
 fn with_files(url: &str, server: &RedisServer, authority: bool) -> String {
@@ -35,7 +35,7 @@ async fn cycles(url: &str) {
 }
 
 #[tokio::test]
-async fn a_quorum_is_asked_over_tls() {
+async fn a_quorum_is_reached_over_tls() {
     let servers = Independents::builder()
         .count(3)
         .servers(RedisServer::builder().tls_clients().password("s3cret"))
@@ -52,7 +52,7 @@ async fn a_quorum_is_asked_over_tls() {
 }
 
 #[tokio::test]
-async fn sentinels_and_their_master_are_asked_over_tls() {
+async fn sentinels_and_their_master_are_reached_over_tls() {
     let servers =
         Sentinels::builder().replicas(1).servers(RedisServer::builder().tls_clients()).tls();
     let servers = servers.start().await;
@@ -66,7 +66,7 @@ async fn sentinels_and_their_master_are_asked_over_tls() {
 }
 
 #[tokio::test]
-async fn all_nodes_of_a_cluster_are_asked_over_tls() {
+async fn all_nodes_of_a_cluster_are_reached_over_tls() {
     let servers = RedisServer::builder().tls_clients().password("s3cret");
     let cluster = Cluster::builder().servers(servers).tls().start().await;
     let (url, node) = (cluster.tls_url(), &cluster.nodes()[0]);
@@ -87,7 +87,7 @@ async fn all_nodes_of_a_cluster_are_asked_over_tls() {
     held.release().await.unwrap();
     let wrong = LockManager::connect(with_files(&url, node, false)).await.unwrap_err();
     assert!(matches!(wrong, Error::Store { .. }), "{wrong:?}");
-    assert!(told(&wrong).contains("ertificate"), "{wrong:?}");
+    assert!(describe(&wrong).contains("ertificate"), "{wrong:?}");
     drop(manager);
     assert_nothing_left(&cluster).await;
     assert_nobody_listens(&cluster).await;

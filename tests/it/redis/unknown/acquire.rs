@@ -45,7 +45,7 @@ async fn an_acquire_without_an_answer_is_adopted_by_the_next_attempt() {
 }
 
 #[tokio::test]
-async fn a_grant_that_arrives_after_its_lease_had_lapsed_is_none() {
+async fn a_grant_that_arrives_after_its_lease_expired_is_discarded() {
     let world = World::with("response_timeout=20s").await;
     world.proxy.next("acquire", Fault::HoldReply);
     let options = LockOptions::new().ttl(SECOND / 5).retry(0);
@@ -61,14 +61,14 @@ async fn a_grant_that_arrives_after_its_lease_had_lapsed_is_none() {
     let error = late.await.unwrap().unwrap_err();
     assert!(matches!(error, Error::Store { .. }), "{error:?}");
     eventually(LIMIT, "undone", async || world.proxy.answered("release") >= 1).await;
-    next.release().await.expect("the undoing freed somebody else's lock");
+    next.release().await.expect("the undo freed another holder's lock");
     world.ends_well().await;
 }
 
 /// The lease began when the server got the request: late, but for the whole TTL. No caller waits
 /// for its end.
 #[tokio::test]
-async fn a_request_that_was_on_its_way_for_longer_than_its_lease_is_undone() {
+async fn a_request_delayed_for_longer_than_its_lease_is_undone() {
     let world = World::with("response_timeout=20s").await;
     world.proxy.next("acquire", Fault::Delay(SECOND / 2));
     let options = LockOptions::new().ttl(SECOND / 3).retry(0);

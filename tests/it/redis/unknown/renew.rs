@@ -29,13 +29,13 @@ async fn a_renewal_without_an_answer_is_tried_again() {
 
 /// The timer reports the loss, not the answer, which never comes.
 #[tokio::test]
-async fn a_renewal_that_hangs_delays_the_loss_for_no_process() {
+async fn a_renewal_that_hangs_does_not_delay_the_loss() {
     join_all([Fault::HoldRequest, Fault::HoldReply, Fault::HalfOpen].map(|fault| async move {
         let world = World::with("response_timeout=60s&heartbeat=60s").await;
         let options = LockOptions::new().ttl(SECOND);
         let guard = world.manager.acquire("a", options).await.unwrap();
         world.proxy.always("renew", fault.clone());
-        timeout(LIMIT, guard.lost()).await.expect("the loss is told");
+        timeout(LIMIT, guard.lost()).await.expect("the loss is reported");
         let error = guard.ensure_held().unwrap_err();
         let expired = matches!(error, Error::Lost { reason: LostReason::Expired, .. });
         assert!(expired, "{fault:?}: {error:?}");
@@ -48,7 +48,7 @@ async fn a_renewal_that_hangs_delays_the_loss_for_no_process() {
 
 /// Unlike in one other library, an extension that fails does not undo the lock.
 #[tokio::test]
-async fn a_renewal_that_is_refused_gives_nothing_back() {
+async fn a_renewal_that_is_refused_releases_nothing() {
     let world = World::new().await;
     let options = LockOptions::new().ttl(3 * SECOND);
     let guard = world.manager.acquire("a", options).await.unwrap();

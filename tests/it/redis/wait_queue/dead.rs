@@ -124,7 +124,7 @@ async fn a_stopped_process_that_holds_and_waits_costs_one_ttl() {
 /// Ten callers give up while their network is cut. Once it is back, nothing of theirs delays
 /// others.
 #[tokio::test]
-async fn waiters_that_gave_up_while_they_were_cut_off_cost_no_process_anything() {
+async fn waiters_that_gave_up_while_they_were_cut_off_delay_no_other() {
     let server = RedisServer::start().await;
     let (first, next) = (manager(&server, LONG).await, manager(&server, LONG).await);
     let proxy = Proxy::start(server.addr()).await;
@@ -173,14 +173,14 @@ async fn a_killed_holder_behind_a_waiter_that_gave_up_costs_one_ttl() {
     let holder = acquire(&first).await;
     let mut short = node!("lock", url = server.url_with("ttl=1s&wait=60s"));
     short.say("acquire a").await;
-    stand_in_line(&server.cli().await, 1).await;
+    wait_until_queued(&server.cli().await, 1).await;
     let url = format!("{}?{SHORT}", server.url_through(&proxy));
     let fickle = LockManager::connect(&url).await.unwrap();
     let gives_up = tokio::spawn(async move { fickle.acquire("a", LockOptions::new()).await });
-    stand_in_line(&server.cli().await, 2).await;
+    wait_until_queued(&server.cli().await, 2).await;
     let waits = LockOptions::new().wait(PATIENT);
     let waiter = tokio::spawn(async move { next.acquire("a", waits).await });
-    stand_in_line(&server.cli().await, 3).await;
+    wait_until_queued(&server.cli().await, 3).await;
     proxy.freeze();
     gives_up.abort();
     holder.release().await.unwrap();
@@ -197,7 +197,7 @@ async fn a_killed_holder_behind_a_waiter_that_gave_up_costs_one_ttl() {
 /// A tool that subscribes to every channel does not make a dead process look alive for longer than
 /// its entry lasts.
 #[tokio::test]
-async fn dead_waiters_cost_one_ttl_while_a_monitor_hears_every_channel() {
+async fn dead_waiters_cost_one_ttl_while_a_monitor_subscribes_to_every_channel() {
     let server = RedisServer::start().await;
     let client = redis::Client::open(server.url()).unwrap();
     let mut monitor = client.get_async_pubsub().await.unwrap();
@@ -207,12 +207,12 @@ async fn dead_waiters_cost_one_ttl_while_a_monitor_hears_every_channel() {
     for place in 1..=5 {
         let mut node = node!("lock", url = server.url_with(SHORT));
         node.say("acquire a").await;
-        stand_in_line(&server.cli().await, place).await;
+        wait_until_queued(&server.cli().await, place).await;
         node.kill();
     }
     let waits = LockOptions::new().wait(PATIENT);
     let waiter = tokio::spawn(async move { next.acquire("a", waits).await });
-    stand_in_line(&server.cli().await, 6).await;
+    wait_until_queued(&server.cli().await, 6).await;
     holder.release().await.unwrap();
     waiter.await.unwrap().expect("the others are dead").release().await.unwrap();
     drop((first, monitor));
@@ -222,16 +222,16 @@ async fn dead_waiters_cost_one_ttl_while_a_monitor_hears_every_channel() {
 /// Another program deletes the key: the waiter asks again after a `retry_delay`, not after 15
 /// seconds.
 #[tokio::test]
-async fn a_lock_that_was_deleted_by_hand_is_the_waiters_within_its_retry_delay() {
+async fn a_waiter_acquires_a_deleted_lock_within_its_retry_delay() {
     let server = RedisServer::start().await;
     let (cli, first) = (server.cli().await, manager(&server, LONG).await);
     let next = manager(&server, LONG).await;
     let holder = acquire(&first).await;
     let waits = LockOptions::new().wait(PATIENT);
     let waiter = tokio::spawn(async move { next.acquire("a", waits).await });
-    stand_in_line(&cli, 1).await;
+    wait_until_queued(&cli, 1).await;
     let _: u32 = cli.query(&["DEL", "lock:a"]).await;
-    let guard = waiter.await.unwrap().expect("nobody has it");
+    let guard = waiter.await.unwrap().expect("the lock is free");
     assert!(matches!(holder.release().await, Err(lockattr::Error::Lost { .. })));
     guard.release().await.unwrap();
     drop(first);

@@ -23,7 +23,7 @@ impl Scene {
         let mut crowds = Vec::new();
         for place in 1..=2 {
             crowds.push(crowd(&manager(&server, query).await, &witness, 4));
-            stand_in_line(&cli, place).await;
+            wait_until_queued(&cli, place).await;
         }
         Self { server, cli, witness, holder, crowds }
     }
@@ -39,21 +39,21 @@ impl Scene {
 /// The lock is gone too: its holder learns that from its next renewal, the waiters from their
 /// timers.
 #[tokio::test]
-async fn a_flush_leaves_no_process_standing() {
+async fn a_flush_strands_no_waiter() {
     let Scene { server, cli, witness, holder, crowds } = Scene::set(SHORT).await;
     cli.flushall().await;
-    timeout(SOON, holder.lost()).await.expect("its next renewal says so");
+    timeout(SOON, holder.lost()).await.expect("its next renewal reports it");
     assert!(matches!(holder.release().await, Err(Error::Lost { .. })));
     Scene::ends(server, witness, crowds).await;
 }
 
 /// Only the queue is gone; its holder goes on and releases later.
 #[tokio::test]
-async fn a_line_that_was_deleted_is_stood_in_again() {
+async fn waiters_join_a_deleted_queue_again() {
     let Scene { server, cli, witness, holder, crowds } = Scene::set(SHORT).await;
     let deleted: usize = cli.query(&["DEL", "lockattr:line-of:{lock:a}"]).await;
     assert_eq!(deleted, 1);
-    eventually(SOON, "they come again", async || queued(&cli, "a").await == 2).await;
+    eventually(SOON, "they queue again", async || queued(&cli, "a").await == 2).await;
     assert_eq!(witness.count(), 0, "it is held");
     holder.release().await.unwrap();
     Scene::ends(server, witness, crowds).await;
@@ -61,7 +61,7 @@ async fn a_line_that_was_deleted_is_stood_in_again() {
 
 /// The connections end with the server, which the clients notice at once.
 #[tokio::test]
-async fn a_restart_without_data_leaves_no_process_standing() {
+async fn a_restart_without_data_strands_no_waiter() {
     let Scene { server, witness, holder, crowds, .. } = Scene::set(LONG).await;
     server.restart().await;
     all_have_worked(SOON, crowds).await;
@@ -70,7 +70,7 @@ async fn a_restart_without_data_leaves_no_process_standing() {
 }
 
 #[tokio::test]
-async fn scripts_that_were_forgotten_while_somebody_waits_are_loaded_by_the_release() {
+async fn scripts_that_were_forgotten_while_a_caller_waits_are_loaded_by_the_release() {
     let Scene { server, cli, witness, holder, crowds } = Scene::set(LONG).await;
     cli.script_flush().await;
     holder.release().await.unwrap();

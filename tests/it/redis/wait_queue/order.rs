@@ -11,7 +11,7 @@ use super::*;
 
 /// Each manager is in the queue before the next one comes.
 #[tokio::test]
-async fn managers_get_in_in_the_order_in_which_they_came() {
+async fn managers_acquire_in_the_order_of_their_arrival() {
     let server = RedisServer::start().await;
     let (cli, witness) = (server.cli().await, Witness::default());
     let first = manager(&server, LONG).await;
@@ -25,7 +25,7 @@ async fn managers_get_in_in_the_order_in_which_they_came() {
             witness.sees(&guard).await;
             guard.release().await.unwrap();
         });
-        stand_in_line(&cli, place).await;
+        wait_until_queued(&cli, place).await;
     }
     witness.saw(holder.fencing_token());
     holder.release().await.unwrap();
@@ -37,7 +37,7 @@ async fn managers_get_in_in_the_order_in_which_they_came() {
 }
 
 #[tokio::test]
-async fn processes_get_in_in_the_order_in_which_they_came() {
+async fn processes_acquire_in_the_order_of_their_arrival() {
     let server = RedisServer::start().await;
     let (cli, witness) = (server.cli().await, Witness::default());
     let first = manager(&server, LONG).await;
@@ -47,7 +47,7 @@ async fn processes_get_in_in_the_order_in_which_they_came() {
         let mut node = node!("lock", url = server.url_with(LONG));
         node.say("acquire a").await;
         nodes.push(node);
-        stand_in_line(&cli, place).await;
+        wait_until_queued(&cli, place).await;
     }
     witness.saw(holder.fencing_token());
     holder.release().await.unwrap();
@@ -68,7 +68,7 @@ async fn processes_get_in_in_the_order_in_which_they_came() {
 /// The lock is held in another process: the first task asks the store, and the others wait behind
 /// it.
 #[tokio::test]
-async fn tasks_of_a_process_get_in_in_the_order_in_which_they_came() {
+async fn tasks_of_a_process_acquire_in_the_order_of_their_arrival() {
     let server = RedisServer::start().await;
     let (cli, witness) = (server.cli().await, Witness::default());
     let (first, next) = (manager(&server, LONG).await, manager(&server, LONG).await);
@@ -90,7 +90,7 @@ async fn tasks_of_a_process_get_in_in_the_order_in_which_they_came() {
         }
         waiting.spawn(work);
     }
-    stand_in_line(&cli, 1).await;
+    wait_until_queued(&cli, 1).await;
     witness.saw(holder.fencing_token());
     holder.release().await.unwrap();
     all_have_worked(SOON, vec![waiting]).await;

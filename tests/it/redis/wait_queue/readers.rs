@@ -76,7 +76,7 @@ async fn readers_of_many_processes_that_wait_are_let_in_by_the_renewal() {
 }
 
 #[tokio::test]
-async fn a_server_without_memory_shares_the_lock_all_the_same() {
+async fn a_server_out_of_memory_still_shares_the_lock() {
     let server = RedisServer::start().await;
     let (here, there) = (manager(&server).await, manager(&server).await);
     let (writer, mut inside) = writer_and_reader(&here).await;

@@ -3,7 +3,7 @@
 use lockattr::store::MysqlStore;
 use lockattr_tests::MariaDb;
 
-use super::{AnyStore, Fleet, keep_apart_by};
+use super::{AnyStore, Fleet, set_key_prefix};
 
 pub(in crate::store_contract) struct OnMysqlSessions {
     server: &'static MariaDb,
@@ -12,7 +12,7 @@ pub(in crate::store_contract) struct OnMysqlSessions {
 
 impl Fleet for OnMysqlSessions {
     async fn start() -> Self {
-        keep_apart_by("");
+        set_key_prefix("");
         let server = MariaDb::shared().await;
         let database = server.database().await;
         Self { server, database }
@@ -24,7 +24,7 @@ impl Fleet for OnMysqlSessions {
         AnyStore::new(MysqlStore::open(&url).expect("a good URL"))
     }
 
-    async fn knows_it_is_gone(&self, _inbox: u64) {}
+    async fn wait_until_gone(&self, _inbox: u64) {}
 
     /// A session lock leaves no row. This checks that no table of the other lock form was used.
     async fn saw_nothing_wrong(&self) {
