@@ -62,7 +62,7 @@ fn main() -> ExitCode {
         Mode::Leases { arrival } => runtime().block_on(rows::leases::measure(&arrival, seconds)),
         Mode::Hold { url, key } => runtime().block_on(rows::recovery::hold(&url, &key)),
         Mode::Instructions { of, count } => {
-            of.execute(count).expect("nobody else wants the keys");
+            of.execute(count).expect("no other caller uses the keys");
         }
     }
     ExitCode::SUCCESS

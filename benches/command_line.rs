@@ -40,7 +40,7 @@ impl CommandLine {
         let mut read = Self { mode: Mode::Rows, rows: Vec::new(), seconds: seconds(SECONDS) };
         let mut words = words.iter();
         while let Some(word) = words.next() {
-            let mut next = || words.next().ok_or(format!("`{word}` says nothing more"));
+            let mut next = || words.next().ok_or(format!("`{word}` has no value"));
             match word.as_str() {
                 // `cargo bench` passes this to every bench.
                 "--bench" => {}
@@ -50,7 +50,7 @@ impl CommandLine {
                 "leases" => read.mode = Mode::Leases { arrival: next()?.clone() },
                 "hold" => {
                     let url = value(next()?, "url")?;
-                    let key = value(words.next().ok_or("`hold` says no key")?, "key")?;
+                    let key = value(words.next().ok_or("`hold` names no key")?, "key")?;
                     read.mode = Mode::Hold { url, key };
                 }
                 "instructions" => {

@@ -56,7 +56,7 @@ async fn count(mut lines: BufReader<TcpStream>) -> Asked {
     let end = format!("\"{END}\"\r\n");
     loop {
         line.clear();
-        let read = lines.read_until(b'\n', &mut line).await.expect("the server goes on");
+        let read = lines.read_until(b'\n', &mut line).await.expect("the server keeps running");
         assert!(read > 0, "the server ended `MONITOR`");
         if line.ends_with(end.as_bytes()) {
             return asked;

@@ -54,9 +54,9 @@ impl Load {
 
     pub(crate) fn from_words(words: &[String]) -> Result<Self, String> {
         let [tasks, keys, body, order] = words else {
-            return Err(format!("{words:?} is no load"));
+            return Err(format!("{words:?} is not a load"));
         };
-        let number = |word: &str| word.parse().map_err(|_| format!("{word:?} is no number"));
+        let number = |word: &str| word.parse().map_err(|_| format!("{word:?} is not a number"));
         Ok(Self {
             tasks: number(tasks)? as usize,
             keys: if keys == "each" { Keys::Each } else { Keys::One },

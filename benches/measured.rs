@@ -127,7 +127,7 @@ fn hand_off_rate(round: &Round) -> f64 {
 
 fn ratios(ours: &[f64], theirs: &[f64]) -> Spread {
     let ratios = ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs.max(f64::MIN_POSITIVE));
-    Spread::of(ratios).expect("nobody is measured without a round")
+    Spread::of(ratios).expect("no measurement without a round")
 }
 
 fn share(round: &Round) -> f64 {

@@ -64,7 +64,7 @@ impl Outcome {
             ("wait", &[nanos, count]) => self.record_wait(nanos, count),
             ("bodies", &[nanos]) => self.bodies += Duration::from_nanos(nanos),
             ("order", order) => self.order.extend(order),
-            _ => return Err(format!("it says {line:?}")),
+            _ => return Err(format!("it printed {line:?}")),
         }
         Ok(true)
     }
@@ -93,7 +93,7 @@ fn new_histogram() -> Histogram<u64> {
 
 fn joined(numbers: &[u64]) -> String {
     numbers.iter().fold(String::new(), |mut text, number| {
-        write!(text, " {number}").expect("a String takes all");
+        write!(text, " {number}").expect("writing to a String cannot fail");
         text
     })
 }

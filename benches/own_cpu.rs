@@ -6,7 +6,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 
 /// User and system time of all its threads.
 pub(crate) fn own_cpu() -> Duration {
-    let usage = getrusage(UsageWho::RUSAGE_SELF).expect("the system keeps account of us");
+    let usage = getrusage(UsageWho::RUSAGE_SELF).expect("the system counts CPU time");
     let (user, system) = (usage.user_time(), usage.system_time());
     let micros = |seconds: i64, micros: i64| (seconds * 1_000_000 + micros).cast_unsigned();
     Duration::from_micros(

@@ -42,7 +42,7 @@ impl Engine {
         if let Some((variable, program)) = self.program() {
             if !program.exists() {
                 let (program, who) = (program.display(), self.called());
-                report.no_server(&format!("{who}: there is no {program} (or set {variable})"));
+                report.no_server(&format!("{who}: {program} not found (or set {variable})"));
                 return None;
             }
             wishes = wishes.program(program);

@@ -62,7 +62,7 @@ struct Asked {
 
 fn read(words: &[String]) -> Result<Asked, String> {
     let [peer, url, key, load @ ..] = words else {
-        return Err("it got too few words".to_owned());
+        return Err("too few words".to_owned());
     };
     let (peer, load) = (Peer::named(peer)?, Load::from_words(load)?);
     Ok(Asked { peer, url: url.clone(), key: key.clone(), load })

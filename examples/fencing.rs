@@ -55,7 +55,7 @@ async fn sleeper(manager: &LockManager, rows: &Client) -> Result<(), Anything> {
     sleep(TTL / 2).await;
     match write(rows, seen - 3, token).await? {
         true => println!("sleeper: has written {}", seen - 3),
-        false => println!("sleeper: was REFUSED: somebody with a greater token has written"),
+        false => println!("sleeper: was REFUSED: a holder with a greater token has written"),
     }
     match guard.release().await {
         Ok(()) => println!("sleeper: released"),

@@ -33,7 +33,7 @@ async fn pack_parcels(worker: usize, shop: &str) -> Result<(), Error> {
         tokio::select! {
             () = sleep(Duration::from_millis(500)) => {}
             () = lease.lost() => {
-                println!("worker {worker}: was told, and closes parcel {parcel}");
+                println!("worker {worker}: was notified, and closes parcel {parcel}");
                 sleep(Duration::from_millis(200)).await;
             }
         }

@@ -27,7 +27,7 @@ async fn main() -> Result<(), Error> {
 
     let second = LockOptions::new().wait(Duration::from_millis(200));
     match manager.acquire("report:2026-11", second).await {
-        Err(busy @ Error::Contended { .. }) => println!("somebody else hears: {busy}"),
+        Err(busy @ Error::Contended { .. }) => println!("another caller gets: {busy}"),
         other => println!("unexpected: {other:?}"),
     }
     match manager.try_acquire("report:2026-11", LockOptions::new()).await? {

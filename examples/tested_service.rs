@@ -36,7 +36,7 @@ impl fmt::Display for OrderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SoldOut => f.write_str("sold out"),
-            Self::Stale => f.write_str("somebody else has sold meanwhile"),
+            Self::Stale => f.write_str("another caller has sold meanwhile"),
             Self::Lock(error) => error.fmt(f),
         }
     }

@@ -12,7 +12,7 @@ use crate::outcome::Outcome;
 use crate::peers::Peer;
 
 /// The time after a round for acquisitions that were waiting at its end.
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_LIMIT: Duration = Duration::from_secs(30);
 
 /// A worker that ends when this value is dropped, and also with its stdin if this program is
 /// killed.
@@ -63,11 +63,11 @@ impl Process {
     }
 
     async fn line(&mut self, window: Duration) -> Result<String, String> {
-        match timeout(window + PATIENCE, self.lines.next_line()).await {
+        match timeout(window + WAIT_LIMIT, self.lines.next_line()).await {
             Ok(Ok(Some(line))) => Ok(line),
             Ok(Ok(None)) => Err("its process ended".to_owned()),
             Ok(Err(error)) => Err(error.to_string()),
-            Err(_) => Err(format!("its process said nothing for {PATIENCE:?}")),
+            Err(_) => Err(format!("its process printed nothing for {WAIT_LIMIT:?}")),
         }
     }
 }

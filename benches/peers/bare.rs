@@ -59,7 +59,7 @@ impl Bare {
         .await;
         match done {
             Ok(true) => Ok(()),
-            Ok(false) => Err(format!("somebody has {key}")),
+            Ok(false) => Err(format!("another client holds {key}")),
             Err(error) => Err(error.to_string()),
         }
     }

@@ -14,9 +14,9 @@ const WORKS: [Work; 2] = [Work::Annotated, Work::ByHand];
 
 pub(super) async fn measure(report: &mut Report, time: Duration) {
     report.row("attribute", "an annotated function over `with_lock` by hand, in memory");
-    let manager = LockManager::connect("memory://").await.expect("nothing can be wrong with it");
+    let manager = LockManager::connect("memory://").await.expect("it cannot fail");
     manager.install().expect("the only one of this process");
-    let turns = alternate(WORKS, &manager, time).await.expect("nobody else");
+    let turns = alternate(WORKS, &manager, time).await.expect("no other caller");
 
     for (n, work) in WORKS.into_iter().enumerate() {
         let Some(nanos) = Spread::of(turns.iter().map(|turn| turn[n])) else { continue };

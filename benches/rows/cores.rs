@@ -109,7 +109,7 @@ impl Way {
                 ));
             }
             while let Some(ended) = tasks.join_next().await {
-                ended.expect("no panic").expect("nobody else wants it");
+                ended.expect("no panic").expect("no other caller uses it");
             }
             let (took, cpu) = (began.elapsed(), own_cpu() - before);
             let rate = count.load(Ordering::Relaxed) as f64 / took.as_secs_f64();

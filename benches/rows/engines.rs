@@ -21,7 +21,7 @@ const KEYS: u64 = 64;
 const HELD: Duration = Duration::from_millis(5);
 
 /// Longer than any lease.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
 /// The points of the plot: one acquisition of this many takes longer.
 const ONE_OF: [f64; 8] = [2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
@@ -64,7 +64,7 @@ async fn alone(manager: &LockManager) -> Histogram<u64> {
                 break;
             }
             let key = format!("alone:{}", turn % KEYS);
-            let options = LockOptions::new().wait(PATIENCE);
+            let options = LockOptions::new().wait(WAIT_LIMIT);
             let guard = manager.acquire(&key, options).await.expect("free");
             guard.release().await.ok();
             taken.record(nanos(began.elapsed())).expect("it resizes");
@@ -82,8 +82,8 @@ async fn handed(managers: &[LockManager; 2]) -> Histogram<u64> {
         tokio::spawn(async move {
             let mut taken = Histogram::new(3).expect("three digits");
             while Instant::now() < ends {
-                let options = LockOptions::new().wait(PATIENCE);
-                let guard = manager.acquire("handed", options).await.expect("its turn");
+                let options = LockOptions::new().wait(WAIT_LIMIT);
+                let guard = manager.acquire("handed", options).await.expect("granted");
                 let since = let_go.lock().expect("no panic").take();
                 if let Some(since) = since {
                     taken.record(nanos(since.elapsed())).expect("it resizes");

@@ -106,10 +106,10 @@ enum Held {
 }
 
 impl Client {
-    async fn take(&self, key: &str) -> Held {
+    async fn acquire(&self, key: &str) -> Held {
         match self {
             Self::Ours(manager) => {
-                Held::Ours(manager.acquire(key, LockOptions::new()).await.expect("its turn"))
+                Held::Ours(manager.acquire(key, LockOptions::new()).await.expect("granted"))
             }
             Self::Service(service) => Held::Service(service.clone(), service.lock(key).await),
         }
@@ -117,7 +117,7 @@ impl Client {
 }
 
 impl Held {
-    async fn give_back(self) {
+    async fn release(self) {
         match self {
             Self::Ours(guard) => guard.release().await.expect("ours"),
             Self::Service(service, key) => service.unlock(key).await,
@@ -205,7 +205,7 @@ async fn uncontended(pair: &Pair) -> Histogram<u64> {
     let ends = Instant::now() + ROUND;
     while Instant::now() < ends {
         let began = Instant::now();
-        pair.clients[0].take(&format!("{}:free", pair.name)).await.give_back().await;
+        pair.clients[0].acquire(&format!("{}:free", pair.name)).await.release().await;
         record(&mut taken, began.elapsed());
     }
     taken
@@ -215,21 +215,21 @@ async fn uncontended(pair: &Pair) -> Histogram<u64> {
 async fn hand_offs(pair: &Pair, hold: Duration) -> Histogram<u64> {
     let mut taken = Histogram::new(3).expect("three digits");
     let key = format!("{}:wanted", pair.name);
-    let mut held = pair.clients[0].take(&key).await;
+    let mut held = pair.clients[0].acquire(&key).await;
     for nth in 1..=4 {
         let (next, key) = (pair.clients[nth % 2].clone(), key.clone());
         let waits = tokio::spawn(async move {
-            let held = next.take(&key).await;
+            let held = next.acquire(&key).await;
             (held, Instant::now())
         });
         sleep(hold).await;
         let began = Instant::now();
-        held.give_back().await;
+        held.release().await;
         let (next, has_it) = waits.await.expect("no panic");
         record(&mut taken, has_it - began);
         held = next;
     }
-    held.give_back().await;
+    held.release().await;
     taken
 }
 

@@ -61,7 +61,7 @@ impl Way {
                 let mut connection = connection.lock().await;
                 let owner = "0123456789abcdef0123456789abcdef";
                 connection.exec_drop(TAKE, (&key, owner)).await.expect("taken");
-                connection.exec_drop(GIVE, (&key, owner)).await.expect("given back");
+                connection.exec_drop(GIVE, (&key, owner)).await.expect("released");
             }
         }
     }

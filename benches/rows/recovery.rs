@@ -16,7 +16,7 @@ use crate::spread::Spread;
 const RUNS: usize = 5;
 
 /// Longer than every promise.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
 /// Until the waiter is queued, and longer than the interval between renewals.
 const SETTLED: Duration = Duration::from_millis(900);
@@ -86,8 +86,8 @@ impl Fault {
 /// Starts a waiter, which returns the instant of its acquisition.
 async fn waits(manager: LockManager) -> JoinHandle<Instant> {
     let waiting = tokio::spawn(async move {
-        let options = LockOptions::new().wait(PATIENCE);
-        let guard = manager.acquire(KEY, options).await.expect("its turn comes");
+        let options = LockOptions::new().wait(WAIT_LIMIT);
+        let guard = manager.acquire(KEY, options).await.expect("granted");
         let got_in = Instant::now();
         // A release without an answer is retried in the background, and the next holder waits for
         // it.
@@ -105,7 +105,7 @@ async fn got_in(next: JoinHandle<Instant>) -> Instant {
 /// The process that is killed: prints `held`, and holds the lock.
 pub(crate) async fn hold(url: &str, key: &str) {
     let manager = LockManager::connect(url).await.expect("the servers answer");
-    let _held = manager.acquire(key, LockOptions::new().wait(PATIENCE)).await.expect("its turn");
+    let _held = manager.acquire(key, LockOptions::new().wait(WAIT_LIMIT)).await.expect("granted");
     println!("held");
     BufReader::new(stdin()).lines().next_line().await.ok();
 }

@@ -21,7 +21,7 @@ pub(super) async fn measure(report: &mut Report, time: Duration) {
     report.row("reentry", "a nested call with the holder's own key");
     let server = RedisServer::start().await;
     let manager = LockManager::connect(server.url()).await.expect("the server answers");
-    let turns = manager.scope(alternate(WORKS, &manager, time)).await.expect("nobody else");
+    let turns = manager.scope(alternate(WORKS, &manager, time)).await.expect("no other caller");
     for (n, work) in WORKS.into_iter().enumerate() {
         let Some(nanos) = Spread::of(turns.iter().map(|turn| turn[n])) else { continue };
         report.bar(&format!("{}, one call", work.name()), nanos, "ns", Bar::AtMost(300.0));
@@ -31,11 +31,11 @@ pub(super) async fn measure(report: &mut Report, time: Duration) {
         let monitor = Monitor::begin(&server).await;
         for work in WORKS {
             // Inside a hold, the hold of the work itself is nested as well.
-            manager.scope(work.repeat(&manager, NESTED)).await.expect("nobody else");
+            manager.scope(work.repeat(&manager, NESTED)).await.expect("no other caller");
         }
         monitor.end().await.sent
     });
-    let commands = within.await.expect("nobody else wants it");
+    let commands = within.await.expect("no other caller uses it");
     let what = format!("commands for {} nested calls", 2 * NESTED);
     report.bar(&what, commands as f64, "", Bar::AtMost(0.0));
     note_instructions(report, WORKS.map(Counted::Work));

@@ -31,7 +31,7 @@ impl Way {
         let began = Instant::now();
         match self {
             Self::Ours(manager) => {
-                let guard = manager.acquire(key, LockOptions::new()).await.expect("its turn");
+                let guard = manager.acquire(key, LockOptions::new()).await.expect("granted");
                 let had = note(began, let_go);
                 pause(held).await;
                 leaves(let_go);
@@ -44,7 +44,7 @@ impl Way {
                 let options = TheirOptions::new(Acls::anyone_all());
                 let options = options.with_ancestor_options(parents).expect("a directory");
                 let prefix = LockPrefix::new_curator(&dir, "lock-").expect("a good name");
-                let lock = client.lock(prefix, b"", options).await.expect("its turn");
+                let lock = client.lock(prefix, b"", options).await.expect("granted");
                 let had = note(began, let_go);
                 pause(held).await;
                 leaves(let_go);

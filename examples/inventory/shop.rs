@@ -54,7 +54,7 @@ impl Shop {
             Self::Process(mut child, mut lines) => {
                 child.stdin.take().ok_or("no pipe to the shop")?.write_all(b"open\n").await?;
                 while let Some(line) = lines.next_line().await? {
-                    outcomes.send(read(&line).ok_or_else(|| format!("a shop said: {line}"))?)?;
+                    outcomes.send(read(&line).ok_or_else(|| format!("a shop printed: {line}"))?)?;
                 }
                 let status = child.wait().await?;
                 if status.success() {

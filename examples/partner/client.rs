@@ -12,10 +12,10 @@ use crate::fleet::Anything;
 
 /// The number of concurrent calls that the partner accepts.
 pub(crate) const AT_ONCE: u32 = 3;
-const QUESTIONS: usize = 8;
+const CALLS: usize = 8;
 
 #[derive(Debug, thiserror::Error)]
-enum AskError {
+enum CallError {
     #[error(transparent)]
     Lock(#[from] lockattr::Error),
     #[error(transparent)]
@@ -28,32 +28,32 @@ enum AskError {
 ///
 /// All callers of the same key have to state the same number of permits.
 #[distributed_lock(key = "partner", permits = AT_ONCE, hold_at_least = "100ms", wait = "30s")]
-async fn ask_in_turn(partner: SocketAddr, question: &str) -> Result<String, AskError> {
-    Ok(ask(partner, question).await?)
+async fn call_with_permit(partner: SocketAddr, request: &str) -> Result<String, CallError> {
+    Ok(call(partner, request).await?)
 }
 
-async fn ask(partner: SocketAddr, question: &str) -> io::Result<String> {
+async fn call(partner: SocketAddr, request: &str) -> io::Result<String> {
     let mut stream = TcpStream::connect(partner).await?;
-    stream.write_all(format!("{question}\n").as_bytes()).await?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await?;
-    Ok(answer)
+    stream.write_all(format!("{request}\n").as_bytes()).await?;
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).await?;
+    Ok(reply)
 }
 
 /// One node, which asks all its questions at once, as the requests of its users would.
 pub(crate) async fn node(name: &str, partner: SocketAddr, limited: bool) -> Result<(), Anything> {
-    let mut questions = JoinSet::new();
-    for number in 0..QUESTIONS {
-        let question = format!("{name} asks for the {number}th time");
-        questions.spawn(async move {
+    let mut calls = JoinSet::new();
+    for nth in 0..CALLS {
+        let request = format!("{name} makes its {nth}th call");
+        calls.spawn(async move {
             match limited {
-                true => ask_in_turn(partner, &question).await,
-                false => Ok(ask(partner, &question).await?),
+                true => call_with_permit(partner, &request).await,
+                false => Ok(call(partner, &request).await?),
             }
         });
     }
-    while let Some(answer) = questions.join_next().await {
-        answer??;
+    while let Some(reply) = calls.join_next().await {
+        reply??;
     }
     Ok(())
 }

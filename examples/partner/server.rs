@@ -38,7 +38,7 @@ impl Partner {
         let listens = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let book = kept.clone();
-                tokio::spawn(async move { book.answer(stream).await });
+                tokio::spawn(async move { book.reply(stream).await });
             }
         });
         Ok(Self { address, book, listens })
@@ -62,14 +62,14 @@ impl Drop for Partner {
 }
 
 impl Book {
-    async fn answer(&self, stream: TcpStream) -> io::Result<()> {
+    async fn reply(&self, stream: TcpStream) -> io::Result<()> {
         let mut stream = BufReader::new(stream);
-        let mut question = String::new();
-        stream.read_line(&mut question).await?;
+        let mut request = String::new();
+        stream.read_line(&mut request).await?;
         self.calls.fetch_add(1, SeqCst);
         let at_once = self.now.fetch_add(1, SeqCst) + 1;
         self.most.fetch_max(at_once, SeqCst);
-        let answer = if at_once <= AT_ONCE {
+        let reply = if at_once <= AT_ONCE {
             sleep(THINKS).await;
             "yes\n"
         } else {
@@ -78,6 +78,6 @@ impl Book {
         };
         // Before the answer, because its receiver may start the next call.
         self.now.fetch_sub(1, SeqCst);
-        stream.write_all(answer.as_bytes()).await
+        stream.write_all(reply.as_bytes()).await
     }
 }

@@ -23,7 +23,7 @@ move; s sorts by the next column, r reverses the order; / filters, by the same r
 the filter and Esc removes it.
 
 Without a terminal, or with --json, one line for each change: held (already held at the beginning), \
-taken, handed off, released. With --json each is an object: at, event (held, taken, handed_over, \
+acquired, handed off, released. With --json each is an object: at, event (held, acquired, handed_off, \
 released), the fields of `ls --json` (of a released lock, as last seen), and previous, the holder \
 before a hand-off.
 
@@ -35,7 +35,7 @@ locks. If it stops answering later, the view shows the error and retries.
 Examples:
   lockattr watch
   lockattr watch --every 200ms 'order:*'
-  lockattr watch --json | jq -r 'select(.event == \"handed_over\") | .key'";
+  lockattr watch --json | jq -r 'select(.event == \"handed_off\") | .key'";
 
 /// Watch the held locks as they change
 #[derive(Debug, Args)]

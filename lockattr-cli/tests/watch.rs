@@ -26,7 +26,7 @@ async fn each_change_is_a_line() {
 
     let _elsewhere = orders.acquire("order:1", at_once()).await.unwrap();
     let second = orders.acquire("product:2", at_once()).await.unwrap();
-    assert_eq!(next_change(&mut node).await, line("taken", "product:2", "orders"));
+    assert_eq!(next_change(&mut node).await, line("acquired", "product:2", "orders"));
 
     let waits = lockattr::LockOptions::new();
     let (next, released) = tokio::join!(reports.acquire("product:1", waits), async {
@@ -38,7 +38,7 @@ async fn each_change_is_a_line() {
         guard.release().await
     });
     released.unwrap();
-    assert_eq!(next_change(&mut node).await, line("handed_over", "product:1", "reports"));
+    assert_eq!(next_change(&mut node).await, line("handed_off", "product:1", "reports"));
     second.release().await.unwrap();
     assert_eq!(next_change(&mut node).await, line("released", "product:2", "orders"));
     next.unwrap().release().await.unwrap();

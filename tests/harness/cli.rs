@@ -13,7 +13,7 @@ const NAME: &str = "harness";
 
 /// The connect and response timeout. Longer than the client's half second, because a loaded machine
 /// may be slow.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A plain connection as the default user. Every method panics if the server does not respond.
 #[derive(Debug, Clone)]
@@ -25,8 +25,8 @@ impl Cli {
     pub(crate) async fn connect(addr: String, password: Option<&str>) -> RedisResult<Self> {
         let client = Client::open(format!("redis://{addr}/"))?;
         let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(ANSWERS_WITHIN))
-            .set_response_timeout(Some(ANSWERS_WITHIN));
+            .set_connection_timeout(Some(RESPONSE_TIMEOUT))
+            .set_response_timeout(Some(RESPONSE_TIMEOUT));
         let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
         if let Some(password) = password {
             let () = redis::cmd("AUTH").arg(password).query_async(&mut connection).await?;
@@ -38,8 +38,8 @@ impl Cli {
     /// Sends any command, as in `redis-cli`: `cli.query::<String>(&["SET", "lock:a", "theirs",
     /// "PX", "500"])`.
     pub async fn query<T: FromRedisValue>(&self, words: &[&str]) -> T {
-        let answer = self.try_query(words).await;
-        answer.unwrap_or_else(|error| panic!("{}: {error}", words.join(" ")))
+        let reply = self.try_query(words).await;
+        reply.unwrap_or_else(|error| panic!("{}: {error}", words.join(" ")))
     }
 
     /// [`query`](Self::query) for a command that the server may refuse.

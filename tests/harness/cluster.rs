@@ -56,8 +56,8 @@ impl Cluster {
     /// As [`start`](Self::start) does.
     pub async fn shared() -> &'static Self {
         static SHARED: OnceCell<Cluster> = OnceCell::const_new();
-        let patient = Self::builder().node_timeout(Duration::from_secs(5));
-        SHARED.get_or_init(|| patient.start()).await
+        let builder = Self::builder().node_timeout(Duration::from_secs(5));
+        SHARED.get_or_init(|| builder.start()).await
     }
 
     /// Returns `redis+cluster://P1,P2,P3`: the first masters, with the password if there is one.
@@ -113,13 +113,13 @@ impl Cluster {
         loop {
             let mut newest = None;
             for node in &self.nodes {
-                let own = View::of(node).await.and_then(|view| view.own_epoch_of(slot));
+                let own = View::query(node).await.and_then(|view| view.own_epoch_of(slot));
                 newest = newest.max(own.map(|epoch| (epoch, node.addr())));
             }
             if let Some((_, addr)) = newest {
                 return self.node_at(&addr);
             }
-            assert!(backoff.pause().await, "nobody that is up serves slot {slot}");
+            assert!(backoff.pause().await, "no node that is up serves slot {slot}");
         }
     }
 
@@ -131,7 +131,7 @@ impl Cluster {
     pub async fn replica_of(&self, slot: u16) -> Option<&RedisServer> {
         let id = self.id_of(self.master_of(slot).await);
         for node in &self.nodes {
-            if View::of(node).await.is_some_and(|view| view.copies(id)) {
+            if View::query(node).await.is_some_and(|view| view.is_replica_of(id)) {
                 return Some(node);
             }
         }
@@ -139,8 +139,8 @@ impl Cluster {
     }
 
     fn id_of(&self, node: &RedisServer) -> &str {
-        let ours = self.nodes.iter().position(|one| one.addr() == node.addr());
-        &self.ids[ours.expect("a node of this cluster")]
+        let position = self.nodes.iter().position(|one| one.addr() == node.addr());
+        &self.ids[position.expect("a node of this cluster")]
     }
 
     fn node_at(&self, addr: &str) -> &RedisServer {

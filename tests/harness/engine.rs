@@ -64,8 +64,8 @@ pub trait Engine: Sized + Send + Sync + 'static {
 pub fn with_query(url: &str, query: &str) -> String {
     let (base, old) = url.split_once('?').unwrap_or((url, ""));
     let name = |setting: &str| setting.split('=').next().unwrap_or_default().to_owned();
-    let said_anew = |setting: &str| query.split('&').any(|new| name(new) == name(setting));
-    let kept = old.split('&').filter(|setting| !setting.is_empty() && !said_anew(setting));
+    let is_replaced = |setting: &str| query.split('&').any(|new| name(new) == name(setting));
+    let kept = old.split('&').filter(|setting| !setting.is_empty() && !is_replaced(setting));
     let all: Vec<&str> = kept.chain(query.split('&')).collect();
     format!("{base}?{}", all.join("&"))
 }

@@ -55,7 +55,7 @@ impl Etcd {
                     return nth;
                 }
             }
-            assert!(backoff.pause().await, "no member of etcd that is up leads");
+            assert!(backoff.pause().await, "no etcd member that is up leads within {LIMIT:?}");
         }
     }
 
@@ -71,7 +71,7 @@ impl Etcd {
     /// If it does not serve within thirty seconds.
     pub async fn revive(&self, nth: usize) {
         self.member(nth).start(self.directory.path());
-        self.ready(&[nth]).await.unwrap_or_else(|why| panic!("etcd does not come back: {why}"));
+        self.ready(&[nth]).await.unwrap_or_else(|error| panic!("etcd did not restart: {error}"));
     }
 
     /// Pauses a member (SIGSTOP).
@@ -104,7 +104,7 @@ impl Etcd {
     pub async fn events(&self) -> u64 {
         let mut events = 0;
         for addr in self.addrs() {
-            events += ctl::events(&addr).await.expect("a member that says how it is");
+            events += ctl::events(&addr).await.expect("the member reports its metrics");
         }
         events
     }
@@ -119,7 +119,7 @@ impl Etcd {
         let up: Vec<_> = up.map(|nth| self.member(nth).addr()).collect();
         ctl::run(&up.join(","), words)
             .await
-            .unwrap_or_else(|why| panic!("etcdctl {words:?}: {why}"))
+            .unwrap_or_else(|error| panic!("etcdctl {words:?}: {error}"))
     }
 
     async fn launch() -> Result<Self, String> {
@@ -133,17 +133,17 @@ impl Etcd {
     }
 
     /// Waits until these members serve.
-    async fn ready(&self, which: &[usize]) -> Result<(), String> {
+    async fn ready(&self, members: &[usize]) -> Result<(), String> {
         let mut backoff = Backoff::new(LIMIT);
-        for &nth in which {
+        for &nth in members {
             loop {
-                self.member(nth).ended(self.directory.path())?;
+                self.member(nth).check_running(self.directory.path())?;
                 let addr = self.member(nth).addr();
                 if ctl::is_healthy(&addr).await {
                     break;
                 }
                 if !backoff.pause().await {
-                    return Err(self.member(nth).late(self.directory.path()));
+                    return Err(self.member(nth).log_tail(self.directory.path()));
                 }
             }
         }
@@ -151,7 +151,7 @@ impl Etcd {
     }
 
     fn member(&self, nth: usize) -> std::sync::MutexGuard<'_, Member> {
-        self.members[nth].lock().expect("no test panics in here")
+        self.members[nth].lock().expect("no test panics while it holds this mutex")
     }
 }
 
@@ -162,7 +162,7 @@ impl Engine for Etcd {
     const GIVES_UP_WITHIN: Duration = Duration::from_secs(5);
 
     async fn start() -> Self {
-        Self::launch().await.unwrap_or_else(|why| panic!("etcd did not start: {why}"))
+        Self::launch().await.unwrap_or_else(|error| panic!("etcd did not start: {error}"))
     }
 
     fn addrs(&self) -> Vec<String> {
@@ -176,8 +176,8 @@ impl Engine for Etcd {
     async fn restart(&self) {
         (0..MEMBERS).for_each(|nth| self.kill(nth));
         (0..MEMBERS).for_each(|nth| self.member(nth).start(self.directory.path()));
-        let back = self.ready(&[0, 1, 2]).await;
-        back.unwrap_or_else(|why| panic!("etcd does not come back: {why}"));
+        let result = self.ready(&[0, 1, 2]).await;
+        result.unwrap_or_else(|error| panic!("etcd did not restart: {error}"));
     }
 
     fn freeze(&self) {

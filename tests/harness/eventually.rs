@@ -26,11 +26,11 @@ pub fn eventually(
     what: &str,
     mut check: impl AsyncFnMut() -> bool,
 ) -> impl Future<Output = ()> {
-    let waits_at = Location::caller();
+    let caller = Location::caller();
     async move {
         let mut backoff = Backoff::new(limit);
         while !timeout_at(backoff.end, check()).await.unwrap_or(false) {
-            assert!(backoff.pause().await, "{waits_at}: not within {limit:?}: {what}");
+            assert!(backoff.pause().await, "{caller}: not within {limit:?}: {what}");
         }
     }
 }

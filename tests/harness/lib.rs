@@ -13,6 +13,7 @@ mod eventually;
 mod independents;
 mod leash;
 mod leftovers;
+mod log;
 mod mariadb;
 mod network;
 mod node;

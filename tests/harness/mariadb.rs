@@ -105,7 +105,8 @@ impl MariaDb {
     /// If it cannot be opened. So do all methods that use one.
     pub async fn cli(&self, database: &str) -> Conn {
         let connected = connect(self.port.number(), database).await;
-        connected.unwrap_or_else(|error| panic!("the harness cannot look into the server: {error}"))
+        connected
+            .unwrap_or_else(|error| panic!("the harness cannot connect to the server: {error}"))
     }
 
     /// Returns the rows of one query.
@@ -116,8 +117,8 @@ impl MariaDb {
 
     /// Runs one statement without rows.
     pub async fn execute(&self, database: &str, statement: &str) {
-        let done = self.cli(database).await.exec_drop(statement, Params::Empty).await;
-        done.unwrap_or_else(|error| panic!("{statement}: {error}"));
+        let result = self.cli(database).await.exec_drop(statement, Params::Empty).await;
+        result.unwrap_or_else(|error| panic!("{statement}: {error}"));
     }
 
     /// Lists what lockattr has left in a database, except the fencing counters.
@@ -129,12 +130,12 @@ impl MariaDb {
         let tables: Vec<String> = cli.query(tables).await.expect("a list of tables");
         let mut left = Vec::new();
         for table in tables {
-            let what = match table.as_str() {
+            let column = match table.as_str() {
                 "lockattr_locks" => "CONCAT(name, ' ', mode, ' waiting ', waiting)",
                 "lockattr_line" => "value",
                 _ => "message",
             };
-            let rows = format!("SELECT CONCAT('{table}: ', {what}) FROM {table}");
+            let rows = format!("SELECT CONCAT('{table}: ', {column}) FROM {table}");
             left.extend(cli.query::<String, _>(rows).await.expect("rows"));
         }
         left

@@ -32,7 +32,7 @@ pub(crate) struct Switches {
 }
 
 /// Waits while one direction is held, and returns its flow.
-pub(crate) async fn flowing(
+pub(crate) async fn wait_for_flow(
     switches: &mut watch::Receiver<Switches>,
     direction: fn(&Switches) -> Flow,
 ) -> Flow {
@@ -48,7 +48,7 @@ pub(crate) struct Gateway {
     addr: SocketAddrV4,
     /// Keeps the port reserved; `None` for an address that needs no reservation.
     _port: Option<Port>,
-    links: Arc<Mutex<JoinSet<()>>>,
+    connections: Arc<Mutex<JoinSet<()>>>,
     accepting: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -69,7 +69,7 @@ impl Gateway {
     async fn listening(addr: SocketAddrV4, port: Option<Port>) -> (Self, TcpListener) {
         let listener = listen(addr).await;
         let gateway =
-            Self { addr, _port: port, links: Arc::default(), accepting: Mutex::new(None) };
+            Self { addr, _port: port, connections: Arc::default(), accepting: Mutex::new(None) };
         (gateway, listener)
     }
 
@@ -77,20 +77,20 @@ impl Gateway {
         self.addr.to_string()
     }
 
-    /// Runs `link` for each new connection, between its client and `upstream`.
+    /// Runs `forward` for each new connection, between its client and `upstream`.
     pub(crate) fn accept<L>(
         &self,
         listener: TcpListener,
         upstream: Arc<str>,
-        link: impl Fn(TcpStream, TcpStream) -> L + Send + Sync + 'static,
+        forward: impl Fn(TcpStream, TcpStream) -> L + Send + Sync + 'static,
     ) where
         L: Future<Output = ()> + Send + 'static,
     {
-        let (links, link) = (Arc::clone(&self.links), Arc::new(link));
+        let (connections, forward) = (Arc::clone(&self.connections), Arc::new(forward));
         let accepting = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                let (upstream, link) = (Arc::clone(&upstream), Arc::clone(&link));
-                locked(&links).spawn(async move {
+                let (upstream, forward) = (Arc::clone(&upstream), Arc::clone(&forward));
+                locked(&connections).spawn(async move {
                     // If the server is down, returning closes the client's connection.
                     let Ok(server) = TcpStream::connect(&*upstream).await else {
                         return;
@@ -100,7 +100,7 @@ impl Gateway {
                         // slower.
                         stream.set_nodelay(true).ok();
                     }
-                    link(client, server).await;
+                    forward(client, server).await;
                 });
             }
         });
@@ -109,8 +109,8 @@ impl Gateway {
 
     /// Closes all connections, but accepts new ones. Returns once both sides are closed.
     pub(crate) async fn cut(&self) {
-        let mut links = std::mem::take(&mut *locked(&self.links));
-        links.shutdown().await;
+        let mut connections = std::mem::take(&mut *locked(&self.connections));
+        connections.shutdown().await;
     }
 
     /// Closes the listener, so that the system refuses new connections. Open connections continue.
@@ -133,9 +133,9 @@ impl Gateway {
 
     /// Returns the number of open connections.
     pub(crate) fn connections(&self) -> usize {
-        let mut links = locked(&self.links);
-        while links.try_join_next().is_some() {}
-        links.len()
+        let mut connections = locked(&self.connections);
+        while connections.try_join_next().is_some() {}
+        connections.len()
     }
 }
 
@@ -144,7 +144,7 @@ impl Drop for Gateway {
         if let Some(accepting) = locked(&self.accepting).take() {
             accepting.abort();
         }
-        locked(&self.links).abort_all();
+        locked(&self.connections).abort_all();
     }
 }
 

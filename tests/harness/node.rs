@@ -11,7 +11,7 @@ use crate::eventually::Backoff;
 use crate::process::Process;
 
 /// How long the harness waits for a node before the test fails.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Starts a [`Node`]: `node!("hold", url = server.url(), key = "product:42")`.
 ///
@@ -71,9 +71,9 @@ impl Node {
     ///
     /// If the node has ended.
     pub async fn say(&mut self, line: &str) {
-        let stdin = self.stdin.as_mut().expect("finish() was the last word");
+        let stdin = self.stdin.as_mut().expect("stdin is open until finish()");
         let sent = stdin.write_all(format!("{line}\n").as_bytes()).await;
-        sent.unwrap_or_else(|error| panic!("the node does not take {line:?}: {error}"));
+        sent.unwrap_or_else(|error| panic!("{line:?} cannot be sent to the node: {error}"));
     }
 
     /// Returns the next line that it writes.
@@ -82,11 +82,11 @@ impl Node {
     ///
     /// If the node ends, or writes nothing within the limit.
     pub async fn line(&mut self) -> String {
-        match timeout(ANSWERS_WITHIN, self.lines.next_line()).await {
+        match timeout(RESPONSE_TIMEOUT, self.lines.next_line()).await {
             Ok(Ok(Some(line))) => line,
-            Ok(Ok(None)) => panic!("the node ended instead of answering"),
+            Ok(Ok(None)) => panic!("the node ended without a reply"),
             Ok(Err(error)) => panic!("the node's stdout: {error}"),
-            Err(_) => panic!("the node said nothing for {ANSWERS_WITHIN:?}"),
+            Err(_) => panic!("the node wrote nothing for {RESPONSE_TIMEOUT:?}"),
         }
     }
 
@@ -126,9 +126,12 @@ impl Node {
     ///
     /// If it does not, or ends instead.
     pub async fn stands_still(&mut self) {
-        let mut backoff = Backoff::new(ANSWERS_WITHIN);
+        let mut backoff = Backoff::new(RESPONSE_TIMEOUT);
         while !self.process.has_stopped() {
-            assert!(backoff.pause().await, "the node does not stop itself");
+            assert!(
+                backoff.pause().await,
+                "the node did not stop itself within {RESPONSE_TIMEOUT:?}"
+            );
         }
     }
 
@@ -139,12 +142,12 @@ impl Node {
     /// If it does not exit.
     pub async fn finish(&mut self) -> ExitStatus {
         self.stdin = None;
-        let mut backoff = Backoff::new(ANSWERS_WITHIN);
+        let mut backoff = Backoff::new(RESPONSE_TIMEOUT);
         loop {
-            if let Some(status) = self.process.ended() {
+            if let Some(status) = self.process.exit_status() {
                 return status;
             }
-            assert!(backoff.pause().await, "the node does not end with its stdin");
+            assert!(backoff.pause().await, "the node did not exit after its stdin was closed");
         }
     }
 }

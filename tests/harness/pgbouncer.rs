@@ -13,10 +13,7 @@ use crate::PostgresServer;
 use crate::eventually::Backoff;
 use crate::port::Port;
 use crate::postgres_server::{as_other_user, other_user};
-use crate::process::Process;
-
-const INSTALL: &str = "`cargo xtask test` installs what the tests need where it may; by hand: \
-                       `apt-get install pgbouncer`";
+use crate::process::{Process, install_hint};
 
 /// The environment variable that names a program other than Debian's.
 const PROGRAM: &str = "LOCKATTR_PGBOUNCER";
@@ -53,28 +50,30 @@ async fn start(server: &PostgresServer, mode: &str, size: usize, settings: &str)
     let directory = TempDir::with_prefix("lockattr-").expect("a temporary directory");
     let (path, port) = (directory.path(), Port::free());
     let (users, file) = (path.join("users"), path.join("ini"));
-    fs::write(&users, "\"lockattr\" \"\"\n").expect("the pooler's users are written");
-    let (to, users) = (server.addr().replace(':', " port="), users.display());
+    fs::write(&users, "\"lockattr\" \"\"\n").expect("the pooler's list of users can be written");
+    let (host, users) = (server.addr().replace(':', " port="), users.display());
     let ini = format!(
-        "[databases]\n* = host={to}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
+        "[databases]\n* = host={host}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
          unix_socket_dir =\nauth_type = trust\nauth_file = {users}\nmax_client_conn = 500\n\
          pool_mode = {mode}\ndefault_pool_size = {size}\n{settings}\n"
     );
-    fs::write(&file, ini).expect("the pooler's configuration is written");
+    fs::write(&file, ini).expect("the pooler's configuration can be written");
     if let Some((user, group)) = other_user() {
         for path in [path, &path.join("users"), &file] {
-            chown(path, Some(user), Some(group)).expect("root gives a file away");
+            chown(path, Some(user), Some(group)).expect("root may change the owner of a file");
         }
     }
     let program = std::env::var_os(PROGRAM).unwrap_or_else(|| "/usr/sbin/pgbouncer".into());
     let mut command = as_other_user(Path::new(&program));
     command.arg(&file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let started = Process::start(&mut command, Some(path));
-    let mut process = started.unwrap_or_else(|error| panic!("pgbouncer: {error}; {INSTALL}"));
+    let mut process = started.unwrap_or_else(|error| {
+        panic!("pgbouncer could not be started: {error}; {}", install_hint("pgbouncer"))
+    });
     let mut backoff = Backoff::new(STARTS_WITHIN);
     while TcpStream::connect(("127.0.0.1", port.number())).is_err() {
-        assert!(process.ended().is_none(), "pgbouncer has ended");
-        assert!(backoff.pause().await, "pgbouncer is not ready");
+        assert!(process.exit_status().is_none(), "pgbouncer ended before it was ready");
+        assert!(backoff.pause().await, "pgbouncer is not ready within {STARTS_WITHIN:?}");
     }
     PgBouncer { _process: process, _directory: directory, port }
 }

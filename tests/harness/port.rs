@@ -18,7 +18,7 @@ const COUNT: u16 = 10_000;
 pub(crate) struct Port {
     number: u16,
     /// Bound, but never listening: without a server on the port, the system refuses connections.
-    _kept: TcpSocket,
+    _socket: TcpSocket,
 }
 
 impl Port {
@@ -32,12 +32,12 @@ impl Port {
             // The system seeds `RandomState`, so parallel test processes do not try the same ports.
             let random = RandomState::new().hash_one(attempt);
             let number = FIRST + (random % u64::from(COUNT)) as u16;
-            let kept = TcpSocket::new_v4().expect("a socket");
+            let socket = TcpSocket::new_v4().expect("a socket");
             // Without `SO_REUSEADDR`, the bind fails if another process listens on the port or
             // reserves it. Set afterwards, it lets a server share the port: all servers set it too.
-            if kept.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, number))).is_ok() {
-                kept.set_reuseaddr(true).expect("an option of every socket");
-                return Self { number, _kept: kept };
+            if socket.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, number))).is_ok() {
+                socket.set_reuseaddr(true).expect("an option of every socket");
+                return Self { number, _socket: socket };
             }
         }
         panic!("no free port between {FIRST} and {}", FIRST + COUNT);

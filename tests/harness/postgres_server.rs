@@ -77,7 +77,7 @@ impl PostgresServer {
         let words = format!("host=127.0.0.1 port={} user=lockattr dbname={database}", self.port);
         let (client, connection) =
             tokio_postgres::connect(&words, NoTls).await.unwrap_or_else(|error| {
-                panic!("the harness cannot look into {}: {error:?}", self.addr())
+                panic!("the harness cannot connect to {}: {error:?}", self.addr())
             });
         tokio::spawn(connection);
         client
@@ -89,8 +89,8 @@ impl PostgresServer {
     ///
     /// If one fails.
     pub async fn run(&self, statements: &str) {
-        let ran = self.client().await.batch_execute(statements).await;
-        ran.unwrap_or_else(|error| panic!("{statements}: {error:?}"));
+        let result = self.client().await.batch_execute(statements).await;
+        result.unwrap_or_else(|error| panic!("{statements}: {error:?}"));
     }
 
     /// Returns the process id that it has now. A restart changes it.
@@ -135,17 +135,18 @@ impl PostgresServer {
         let client = self.client_of(database).await;
         let mut left = Vec::new();
         for table in ["leases", "shares", "line"] {
-            let there = format!("select to_regclass('{schema}.lockattr_{table}') is not null");
-            let there = client.query_one(&there, &[]).await.expect("the harness may look");
+            let exists = format!("select to_regclass('{schema}.lockattr_{table}') is not null");
+            let exists =
+                client.query_one(&exists, &[]).await.expect("the harness can read the tables");
             // A table that does not exist has no rows.
-            if !there.get::<_, bool>(0) {
+            if !exists.get::<_, bool>(0) {
                 continue;
             }
             let rows = format!(
                 "select encode(name, 'escape') || ' ' || rows::text
                  from {schema}.lockattr_{table} as rows"
             );
-            let rows = client.query(&rows, &[]).await.expect("the harness may look");
+            let rows = client.query(&rows, &[]).await.expect("the harness can read the tables");
             left.extend(rows.iter().map(|row| format!("{table}: {}", row.get::<_, &str>(0))));
         }
         left

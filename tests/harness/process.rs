@@ -9,6 +9,14 @@ use nix::unistd::Pid;
 
 use crate::leash::Leash;
 
+/// Returns how to install these packages, for an error message.
+pub(crate) fn install_hint(packages: &str) -> String {
+    format!(
+        "`cargo xtask test` installs missing servers if it has the rights to; by hand: `apt-get \
+         install {packages}`"
+    )
+}
+
 /// A child process. Signals are sent by process id, never by name: other tests run the same
 /// programs at the same time.
 #[derive(Debug)]
@@ -19,7 +27,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts `command`. If this program dies first, the child is killed and `directory` removed.
+    /// Starts `command`. If this program ends first, the child is killed and `directory` removed.
     pub(crate) fn start(command: &mut Command, directory: Option<&Path>) -> std::io::Result<Self> {
         let child = command.spawn()?;
         let leash = Some(Leash::tie(child.id(), directory));
@@ -31,8 +39,8 @@ impl Process {
     }
 
     /// Returns the child's exit status, if it has ended.
-    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
-        self.child.try_wait().expect("our own child can be asked")
+    pub(crate) fn exit_status(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("the status of our own child can be read")
     }
 
     pub(crate) fn take_pipes(&mut self) -> (ChildStdin, ChildStdout) {

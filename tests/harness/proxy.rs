@@ -1,7 +1,7 @@
 //! A network that fails on command: a TCP proxy between a client and a Redis server, with switches
 //! for all traffic and rules for single requests.
 
-mod link;
+mod connection;
 mod replies;
 mod resp;
 mod script;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::network::{Flow, Gateway, Switches, flowing, locked};
+use crate::network::{Flow, Gateway, Switches, locked, wait_for_flow};
 
 pub use script::Fault;
 use script::Script;
@@ -28,7 +28,7 @@ struct Controls {
 impl Controls {
     /// Waits while one direction is held, and returns its flow.
     async fn flow(&mut self, direction: fn(&Switches) -> Flow) -> Flow {
-        flowing(&mut self.switches, direction).await
+        wait_for_flow(&mut self.switches, direction).await
     }
 }
 
@@ -174,7 +174,7 @@ impl Proxy {
         let (switches, script) = (self.switches.subscribe(), Arc::clone(&self.script));
         self.gateway.accept(listener, Arc::clone(&self.upstream), move |client, server| {
             let controls = Controls { switches: switches.clone(), script: Arc::clone(&script) };
-            link::run(client, server, controls)
+            connection::run(client, server, controls)
         });
     }
 }

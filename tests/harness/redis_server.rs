@@ -59,8 +59,9 @@ impl RedisServer {
     /// Opens a connection of the harness' own, to inspect and to change the server.
     pub async fn cli(&self) -> Cli {
         let connected = Cli::connect(self.addr(), self.config.password()).await;
-        connected
-            .unwrap_or_else(|error| panic!("the harness cannot look into {}: {error}", self.addr()))
+        connected.unwrap_or_else(|error| {
+            panic!("the harness cannot connect to {}: {error}", self.addr())
+        })
     }
 
     /// Returns the process id that it has now. A restart changes it.

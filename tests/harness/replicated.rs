@@ -1,6 +1,6 @@
 //! A master and its replica, for `?replicas=1`.
 
-use crate::servers::{durable, has_replicas, left_on};
+use crate::servers::{durable, left_on, wait_for_replicas};
 use crate::{Engine, RedisServer, Servers};
 
 /// A master whose address clients have, and a replica whose address they do not have.
@@ -15,7 +15,7 @@ impl Engine for Replicated {
         let master = durable().start().await;
         let replica = durable().replica_of(&master).start().await;
         replica.linked().await;
-        has_replicas(&master, 1).await;
+        wait_for_replicas(&master, 1).await;
         Self { master, replica }
     }
 

@@ -37,7 +37,10 @@ impl std::error::Error for Overlap {}
 impl fmt::Display for Overlap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { key, ours, seen } = self;
-        write!(f, "`{key}` is held by token {ours}, and token {seen} was here")
+        write!(
+            f,
+            "the holder of `{key}` with token {ours} found that token {seen} used the resource"
+        )
     }
 }
 

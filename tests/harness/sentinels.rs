@@ -80,7 +80,7 @@ impl Sentinels {
     ///
     /// If no sentinel responds.
     pub async fn master(&self) -> &RedisServer {
-        let (server, _) = self.named().await.expect("no sentinel names a master");
+        let (server, _) = self.query_master().await.expect("no sentinel names a master");
         server
     }
 
@@ -95,12 +95,12 @@ impl Sentinels {
     }
 
     /// Returns the server that most sentinels name, and whether all sentinels that are up agree.
-    async fn named(&self) -> Option<(&RedisServer, bool)> {
+    async fn query_master(&self) -> Option<(&RedisServer, bool)> {
         let words = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME];
         let mut votes = BTreeMap::<String, usize>::new();
         let up: Vec<_> = self.sentinels.iter().filter(|sentinel| sentinel.is_up()).collect();
         for sentinel in &up {
-            if let Some((_, port)) = sentinel.ask::<(String, String)>(&words).await {
+            if let Some((_, port)) = sentinel.try_query::<(String, String)>(&words).await {
                 *votes.entry(port).or_default() += 1;
             }
         }

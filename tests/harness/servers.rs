@@ -31,7 +31,7 @@ pub(crate) fn durable() -> RedisServerBuilder {
 }
 
 /// Waits until `count` replicas count for `WAIT`, which they do from their first message on.
-pub(crate) async fn has_replicas(master: &RedisServer, count: usize) {
+pub(crate) async fn wait_for_replicas(master: &RedisServer, count: usize) {
     let cli = master.cli().await;
     cli.query::<()>(&["SET", "lockattr:test:fence", "replicated"]).await;
     cli.query::<usize>(&["WAIT", &count.to_string(), "20000"]).await;

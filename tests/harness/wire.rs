@@ -2,7 +2,7 @@
 //! forward, one in front of each server of an engine.
 
 mod alias;
-mod link;
+mod connection;
 mod wires;
 
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub struct Wire {
     /// The number of bytes received from either side, even if they were dropped later.
     came: Arc<AtomicU64>,
     /// Whether bytes may have been lost since the last [`pass`](Self::pass).
-    holed: AtomicBool,
+    lost_bytes: AtomicBool,
     /// The address that replaces the servers' own in their replies, if they contain it.
     alias: Option<Alias>,
 }
@@ -54,7 +54,7 @@ impl Wire {
             upstream,
             switches: watch::Sender::new(Switches::default()),
             came: Arc::default(),
-            holed: AtomicBool::new(false),
+            lost_bytes: AtomicBool::new(false),
             alias,
         };
         wire.accept_from(listener);
@@ -69,7 +69,7 @@ impl Wire {
     /// Ends all faults: everything passes, held bytes are sent, and new connections are accepted.
     /// Connections that may have lost bytes are closed, because a TCP stream cannot have gaps.
     pub async fn pass(&self) {
-        if self.holed.swap(false, Ordering::Relaxed) {
+        if self.lost_bytes.swap(false, Ordering::Relaxed) {
             self.gateway.cut().await;
         }
         self.switches.send_replace(Switches::default());
@@ -105,7 +105,7 @@ impl Wire {
 
     /// Drops replies: the server executes everything, but the client never receives a reply.
     pub fn swallow_replies(&self) {
-        self.holed.store(true, Ordering::Relaxed);
+        self.lost_bytes.store(true, Ordering::Relaxed);
         self.switches.send_modify(|switches| switches.replies = Flow::Swallow);
     }
 
@@ -128,7 +128,7 @@ impl Wire {
         let (switches, came) = (self.switches.subscribe(), Arc::clone(&self.came));
         let alias = self.alias;
         self.gateway.accept(listener, Arc::clone(&self.upstream), move |client, server| {
-            link::run(client, server, switches.clone(), Arc::clone(&came), alias)
+            connection::run(client, server, switches.clone(), Arc::clone(&came), alias)
         });
     }
 }

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::Engine;
 use crate::port::Port;
-use crate::process::Process;
+use crate::process::{Process, install_hint};
 
 /// The jar's path on Debian. Its manifest lists all its dependencies.
 const JAR: &str = "/usr/share/java/zookeeper.jar";
@@ -80,14 +80,14 @@ impl ZooKeeper {
         let until = Instant::now() + STARTS_WITHIN;
         while Instant::now() < until {
             for (nth, server) in self.servers.iter().enumerate() {
-                let said = server.four_letters("srvr").await.unwrap_or_default();
-                if said.contains("Mode: leader") {
+                let reply = server.four_letters("srvr").await.unwrap_or_default();
+                if reply.contains("Mode: leader") {
                     return nth;
                 }
             }
             sleep(Duration::from_millis(50)).await;
         }
-        panic!("no leader: {}", self.logs());
+        panic!("no leader within {STARTS_WITHIN:?}: {}", self.logs());
     }
 
     /// Returns the sum of one field of `mntr` over all servers.
@@ -98,8 +98,8 @@ impl ZooKeeper {
     pub async fn sum(&self, name: &str) -> i64 {
         let mut sum = 0;
         for server in &self.servers {
-            let said = server.four_letters("mntr").await.expect("it answers");
-            let value = said.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('\t'));
+            let reply = server.four_letters("mntr").await.expect("the server responds");
+            let value = reply.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('\t'));
             sum += value.and_then(|value| value.trim().parse::<i64>().ok()).unwrap_or_default();
         }
         sum
@@ -130,8 +130,12 @@ impl ZooKeeper {
         let until = Instant::now() + STARTS_WITHIN;
         for server in &self.servers {
             while !server.serves().await {
-                assert!(Instant::now() < until, "it does not serve: {}", self.logs());
-                assert!(!server.has_ended(), "it ended: {}", self.logs());
+                assert!(
+                    Instant::now() < until,
+                    "a server does not serve within {STARTS_WITHIN:?}: {}",
+                    self.logs()
+                );
+                assert!(!server.has_ended(), "a server ended: {}", self.logs());
                 sleep(Duration::from_millis(50)).await;
             }
         }
@@ -157,7 +161,8 @@ impl Engine for ZooKeeper {
         let jar = jar();
         assert!(
             Path::new(&jar).exists(),
-            "{jar} is missing: `apt-get install zookeeper default-jre-headless`"
+            "{jar} is missing. {}, or set LOCKATTR_ZOOKEEPER_JAR to its path.",
+            install_hint("zookeeper default-jre-headless")
         );
         let ports: Vec<_> = (0..3).map(|_| [(); 3].map(|()| Port::free())).collect();
         let peers: String = ports.iter().enumerate().fold(String::new(), |peers, (nth, ports)| {
@@ -167,7 +172,7 @@ impl Engine for ZooKeeper {
         let member = |(nth, ports): (usize, [Port; 3])| {
             let [port, ..] = &ports;
             let directory = tempfile::Builder::new().prefix("lockattr-zookeeper-").tempdir();
-            let directory = directory.expect("a directory of its own");
+            let directory = directory.expect("a temporary directory");
             let path = directory.path();
             let config = format!(
                 "tickTime=500\ninitLimit=40\nsyncLimit=6\ndataDir={}\nclientPort={port}\n\
@@ -175,8 +180,8 @@ impl Engine for ZooKeeper {
                  maxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=*\n{peers}",
                 path.display(),
             );
-            fs::write(path.join("zoo.cfg"), config).expect("it can be written");
-            fs::write(path.join("myid"), nth.to_string()).expect("it can be written");
+            fs::write(path.join("zoo.cfg"), config).expect("the file can be written");
+            fs::write(path.join("myid"), nth.to_string()).expect("the file can be written");
             let member = Member { process: Mutex::default(), ports, directory };
             member.launch();
             member
@@ -223,12 +228,12 @@ impl ZooKeeper {
     /// If the harness cannot connect.
     pub async fn left_below(&self, chroot: &str) -> Vec<String> {
         let client = zookeeper_client::Client::connect(&self.addrs().join(",")).await;
-        let client = client.expect("the harness can look");
-        let (mut left, mut look) = (Vec::new(), vec![chroot.to_owned()]);
-        client.sync("/").await.expect("it is up to date");
-        while let Some(path) = look.pop() {
+        let client = client.expect("the harness can connect");
+        let (mut left, mut pending) = (Vec::new(), vec![chroot.to_owned()]);
+        client.sync("/").await.expect("the server can catch up with the leader");
+        while let Some(path) = pending.pop() {
             let Ok(children) = client.list_children(&path).await else { continue };
-            look.extend(children.iter().map(|child| format!("{path}/{child}")));
+            pending.extend(children.iter().map(|child| format!("{path}/{child}")));
             left.push(path);
         }
         left
@@ -260,8 +265,8 @@ impl ZooKeeper {
     /// If it does not exist.
     pub async fn delete(&self, path: &str) {
         let client = zookeeper_client::Client::connect(&self.addrs().join(",")).await;
-        let client = client.expect("the harness can meddle");
-        client.delete(path, None).await.expect("it is there");
+        let client = client.expect("the harness can connect");
+        client.delete(path, None).await.expect("the node exists");
     }
 
     /// Grants everyone all permissions on a node except READ.
@@ -272,11 +277,11 @@ impl ZooKeeper {
     pub async fn hide(&self, path: &str) {
         use zookeeper_client::{Acl, AuthId, Client, Permission};
         let client = Client::connect(&self.addrs().join(",")).await;
-        let client = client.expect("the harness can meddle");
+        let client = client.expect("the harness can connect");
         let but_read =
             [Permission::CREATE, Permission::WRITE, Permission::DELETE, Permission::ADMIN];
         let acl = but_read.map(|right| Acl::new(right, AuthId::anyone()));
-        client.set_acl(path, &acl, None).await.expect("it is there");
+        client.set_acl(path, &acl, None).await.expect("the node exists");
     }
 }
 
@@ -287,7 +292,7 @@ impl Member {
 
     fn launch(&self) {
         let path = self.directory.path();
-        let log = File::create(path.join("log")).expect("it can be written");
+        let log = File::create(path.join("log")).expect("the file can be written");
         let java = std::env::var("LOCKATTR_JAVA").unwrap_or_else(|_| "java".into());
         let mut command = Command::new(java);
         command
@@ -306,8 +311,9 @@ impl Member {
             .stdout(log.try_clone().expect("a handle"))
             .stderr(log);
         let process = Process::start(&mut command, Some(path));
-        let process =
-            process.unwrap_or_else(|error| panic!("`java` ({error}): `apt-get install zookeeper`"));
+        let process = process.unwrap_or_else(|error| {
+            panic!("`java` could not be started: {error}; {}", install_hint("zookeeper"))
+        });
         *self.slot() = Some(process);
     }
 
@@ -318,7 +324,7 @@ impl Member {
     }
 
     fn has_ended(&self) -> bool {
-        self.slot().as_mut().is_none_or(|process| process.ended().is_some())
+        self.slot().as_mut().is_none_or(|process| process.exit_status().is_some())
     }
 
     fn with<T>(&self, act: impl FnOnce(&Process) -> T) -> T {
@@ -332,18 +338,18 @@ impl Member {
 
     /// Returns whether it is a follower or the leader.
     async fn serves(&self) -> bool {
-        self.four_letters("srvr").await.is_some_and(|said| said.contains("Mode: "))
+        self.four_letters("srvr").await.is_some_and(|reply| reply.contains("Mode: "))
     }
 
     async fn four_letters(&self, word: &str) -> Option<String> {
-        let asked = async {
+        let request = async {
             let mut stream = TcpStream::connect(self.addr()).await.ok()?;
             stream.write_all(word.as_bytes()).await.ok()?;
-            let mut said = String::new();
-            stream.read_to_string(&mut said).await.ok()?;
-            Some(said)
+            let mut reply = String::new();
+            stream.read_to_string(&mut reply).await.ok()?;
+            Some(reply)
         };
-        timeout(Duration::from_secs(2), asked).await.ok()?
+        timeout(Duration::from_secs(2), request).await.ok()?
     }
 }
 

@@ -71,7 +71,7 @@ pub fn check(events: &[Event]) -> Result<Judged, Vec<Violation>> {
         }
         if event.step == Step::Lost {
             judged.lost += 1;
-            chain.ended(at);
+            chain.end(at);
             continue;
         }
         let Some(call) = pending.remove(&call) else {
@@ -93,19 +93,19 @@ pub fn check(events: &[Event]) -> Result<Judged, Vec<Violation>> {
     }
     judged.keys = locks.len() as u64;
     for mut lock in locks.into_values() {
-        findings.extend(together(&mut lock.holds));
+        findings.extend(find_violations(&mut lock.holds));
     }
     if findings.is_empty() {
         return Ok(judged);
     }
-    findings.sort_by_key(|finding| finding.shown_by.last().copied());
-    Err(findings.into_iter().map(|finding| told(finding, &order)).collect())
+    findings.sort_by_key(|finding| finding.evidence.last().copied());
+    Err(findings.into_iter().map(|finding| violation_of(finding, &order)).collect())
 }
 
 /// Finds the violations among all holds of one lock.
-fn together(holds: &mut [Hold]) -> Vec<Finding> {
-    let (mut found, crowded) = overlap::find(holds);
-    found.extend(fences::find(holds, &crowded));
+fn find_violations(holds: &mut [Hold]) -> Vec<Finding> {
+    let (mut found, overlapping) = overlap::find(holds);
+    found.extend(fences::find(holds, &overlapping));
     if found.is_empty() {
         // Only now: wrong tokens would cause other, misleading findings.
         fences::narrow(holds);
@@ -114,15 +114,15 @@ fn together(holds: &mut [Hold]) -> Vec<Finding> {
     found
 }
 
-fn told(Finding { kind, shown_by }: Finding, order: &[&Event]) -> Violation {
-    let events: Vec<Event> = shown_by.into_iter().map(|at: At| order[at].clone()).collect();
+fn violation_of(Finding { kind, evidence }: Finding, order: &[&Event]) -> Violation {
+    let events: Vec<Event> = evidence.into_iter().map(|at: At| order[at].clone()).collect();
     let key = events.first().map(|event| event.key.clone()).unwrap_or_default();
     Violation { kind, key, events }
 }
 
 impl Judged {
     fn count(&mut self, op: Op) {
-        let done = match op {
+        let counter = match op {
             Op::Acquire(_) => &mut self.acquired,
             Op::Reenter => &mut self.reentered,
             Op::Check => &mut self.checked,
@@ -130,6 +130,6 @@ impl Judged {
             Op::Release => &mut self.released,
             Op::Leave => return,
         };
-        *done += 1;
+        *counter += 1;
     }
 }

@@ -14,51 +14,53 @@ type Latest = Option<(At, usize)>;
 pub(crate) fn narrow(holds: &mut [Hold]) {
     let order = in_order(holds);
     let mut last = 0;
-    for (_, place) in &order {
-        last = holds[*place].asked.max(last);
-        holds[*place].asked = last;
+    for (_, index) in &order {
+        last = holds[*index].invoked.max(last);
+        holds[*index].invoked = last;
     }
     let mut first = At::MAX;
-    for (_, place) in order.iter().rev() {
-        first = holds[*place].told.min(first);
-        holds[*place].told = first;
+    for (_, index) in order.iter().rev() {
+        first = holds[*index].responded.min(first);
+        holds[*index].responded = first;
     }
 }
 
 /// Returns the fencing tokens and the indexes of their holds, smallest token first.
 fn in_order(holds: &[Hold]) -> Vec<(u64, usize)> {
     let fenced = holds.iter().enumerate();
-    let fenced = fenced.filter_map(|(place, hold)| Some((hold.fence?, place)));
+    let fenced = fenced.filter_map(|(index, hold)| Some((hold.fence?, index)));
     let mut order: Vec<(u64, usize)> = fenced.collect();
-    order.sort_unstable_by_key(|(fence, place)| (*fence, holds[*place].told));
+    order.sort_unstable_by_key(|(fence, index)| (*fence, holds[*index].responded));
     order
 }
 
-/// Finds tokens that are not in order. `crowded` are the holds already found to overlap with
+/// Finds tokens that are not in order. `overlapping` are the holds already found to overlap with
 /// another: they have no order.
-pub(crate) fn find(holds: &[Hold], crowded: &BTreeSet<usize>) -> Vec<Finding> {
+pub(crate) fn find(holds: &[Hold], overlapping: &BTreeSet<usize>) -> Vec<Finding> {
     let mut findings = Vec::new();
     // Over all holds with smaller tokens: the last grant, and the last end of an exclusive and of
     // another hold.
-    let (mut granted, mut alone, mut among): (Latest, Latest, Latest) = (None, None, None);
+    let (mut granted, mut exclusive_end, mut other_end): (Latest, Latest, Latest) =
+        (None, None, None);
     let mut before = None;
-    for (fence, place) in in_order(holds) {
-        let hold = &holds[place];
-        let shown = |other: usize| hold.shown_by().chain(holds[other].shown_by());
+    for (fence, index) in in_order(holds) {
+        let hold = &holds[index];
+        let evidence = |other: usize| hold.evidence().chain(holds[other].evidence());
         if let Some((_, other)) = before.filter(|(same, _)| *same == fence) {
-            findings.push(Finding::new(Kind::FenceTwice, shown(other)));
-        } else if !crowded.contains(&place) {
+            findings.push(Finding::new(Kind::FenceTwice, evidence(other)));
+        } else if !overlapping.contains(&index) {
             // A hold is not granted before those end that it cannot share the lock with.
-            let gone = if hold.is_exclusive() { alone.max(among) } else { alone };
-            let (last, other) = granted.max(gone).unwrap_or((0, place));
-            if last > hold.told && !crowded.contains(&other) {
-                findings.push(Finding::new(Kind::FenceWentBack, shown(other)));
+            let excluded_until =
+                if hold.is_exclusive() { exclusive_end.max(other_end) } else { exclusive_end };
+            let (last, other) = granted.max(excluded_until).unwrap_or((0, index));
+            if last > hold.responded && !overlapping.contains(&other) {
+                findings.push(Finding::new(Kind::FenceWentBack, evidence(other)));
             }
         }
-        before = Some((fence, place));
-        granted = granted.max(Some((hold.asked, place)));
-        let sort = if hold.is_exclusive() { &mut alone } else { &mut among };
-        *sort = (*sort).max(Some((hold.end(), place)));
+        before = Some((fence, index));
+        granted = granted.max(Some((hold.invoked, index)));
+        let latest_end = if hold.is_exclusive() { &mut exclusive_end } else { &mut other_end };
+        *latest_end = (*latest_end).max(Some((hold.end(), index)));
     }
     findings
 }

@@ -17,11 +17,11 @@ pub(crate) struct Hold {
     pub(crate) mode: Mode,
     pub(crate) fence: Option<u64>,
     /// The first position at which it may have been granted: its acquire's invocation.
-    pub(crate) asked: At,
+    pub(crate) invoked: At,
     /// The last position at which it may have been granted: its acquire's response or, without one,
     /// the response of the first proof.
-    pub(crate) told: At,
-    /// The last position at which it is known to be held, if that is after `told`.
+    pub(crate) responded: At,
+    /// The last position at which it is known to be held, if that is after `responded`.
     pub(crate) until: Option<At>,
     /// If the acquire has no response: the invocation of the first proof.
     pub(crate) proved: Option<At>,
@@ -33,7 +33,7 @@ pub(crate) struct Hold {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Proofs {
     /// A check or a re-entry: the holder relies on its hold.
-    pub(crate) belief: Option<(At, At)>,
+    pub(crate) reliance: Option<(At, At)>,
     pub(crate) renewal: Option<(At, At)>,
     pub(crate) release: Option<(At, At)>,
 }
@@ -49,15 +49,15 @@ pub(crate) enum Certain {
 
 impl Hold {
     /// Returns a hold whose acquire has a response.
-    pub(crate) fn granted(mode: Mode, fence: Option<u64>, asked: At, told: At) -> Self {
+    pub(crate) fn granted(mode: Mode, fence: Option<u64>, invoked: At, responded: At) -> Self {
         let (until, proved, proofs) = (None, None, Proofs::default());
-        Self { mode, fence, asked, told, until, proved, proofs }
+        Self { mode, fence, invoked, responded, until, proved, proofs }
     }
 
     pub(crate) fn certain(&self) -> Certain {
         match self.until {
-            Some(until) if until > self.told => Certain::Span(self.told, until),
-            _ => Certain::Moment(self.proved.unwrap_or(self.asked), self.told),
+            Some(until) if until > self.responded => Certain::Span(self.responded, until),
+            _ => Certain::Moment(self.proved.unwrap_or(self.invoked), self.responded),
         }
     }
 
@@ -74,10 +74,10 @@ impl Hold {
     }
 
     /// Returns the events that show it: those of its acquire, and of its last proof.
-    pub(crate) fn shown_by(&self) -> impl Iterator<Item = At> {
-        let Proofs { belief, renewal, release } = self.proofs;
-        let proof = [belief, renewal, release].into_iter().flatten().max();
-        let proof = proof.map(|(asked, told)| [asked, told]);
-        [self.asked, self.told].into_iter().chain(proof.into_iter().flatten())
+    pub(crate) fn evidence(&self) -> impl Iterator<Item = At> {
+        let Proofs { reliance, renewal, release } = self.proofs;
+        let proof = [reliance, renewal, release].into_iter().flatten().max();
+        let proof = proof.map(|(invoked, responded)| [invoked, responded]);
+        [self.invoked, self.responded].into_iter().chain(proof.into_iter().flatten())
     }
 }

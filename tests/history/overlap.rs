@@ -16,7 +16,7 @@ enum Edge {
 
 /// The certain holders, by the ends of their spans.
 #[derive(Default)]
-struct Inside {
+struct Holders {
     exclusive: BTreeMap<At, usize>,
     shared: BTreeMap<At, usize>,
     permits: BTreeMap<At, usize>,
@@ -27,14 +27,14 @@ pub(crate) fn find(holds: &[Hold]) -> (Vec<Finding>, BTreeSet<usize>) {
     let mut edges = Vec::with_capacity(holds.len() * 2);
     // The modes of the holds with only a moment, and the last position at which each was possible.
     let mut possible: Vec<(Mode, Option<At>)> = Vec::new();
-    for (place, hold) in holds.iter().enumerate() {
+    for (index, hold) in holds.iter().enumerate() {
         match hold.certain() {
             Certain::Span(from, until) => {
-                edges.push((from, Edge::Begins(place)));
-                edges.push((until, Edge::Ends(place)));
+                edges.push((from, Edge::Begins(index)));
+                edges.push((until, Edge::Ends(index)));
             }
             Certain::Moment(from, until) => {
-                edges.push((until, Edge::Due(place, from)));
+                edges.push((until, Edge::Due(index, from)));
                 if possible.iter().all(|(mode, _)| *mode != hold.mode) {
                     possible.push((hold.mode, None));
                 }
@@ -42,43 +42,44 @@ pub(crate) fn find(holds: &[Hold]) -> (Vec<Finding>, BTreeSet<usize>) {
         }
     }
     edges.sort_unstable_by_key(|(at, _)| *at);
-    let mut inside = Inside::default();
-    let (mut findings, mut late) = (Vec::new(), BTreeSet::new());
+    let mut holders = Holders::default();
+    let (mut findings, mut later_holds) = (Vec::new(), BTreeSet::new());
     for (at, edge) in edges {
         let found = match edge {
-            Edge::Ends(place) => {
-                inside.of(holds[place].mode).remove(&at);
+            Edge::Ends(index) => {
+                holders.of(holds[index].mode).remove(&at);
                 continue;
             }
-            Edge::Begins(place) => {
+            Edge::Begins(index) => {
                 for (mode, until) in &mut possible {
-                    if inside.keeps_out(*mode).is_none() {
+                    if holders.excluding(*mode).is_none() {
                         *until = Some(at);
                     }
                 }
-                let found = inside.crowd_with(place, holds);
-                let end = holds[place].end();
-                inside.of(holds[place].mode).insert(end, place);
-                found.map(|(kind, other)| (kind, other, place))
+                let found = holders.excluding_new(index, holds);
+                let end = holds[index].end();
+                holders.of(holds[index].mode).insert(end, index);
+                found.map(|(kind, other)| (kind, other, index))
             }
-            Edge::Due(place, from) => {
-                let until = possible.iter().find(|(mode, _)| *mode == holds[place].mode);
+            Edge::Due(index, from) => {
+                let until = possible.iter().find(|(mode, _)| *mode == holds[index].mode);
                 // It was possible until a hold began that excludes it.
-                let was = until.and_then(|(_, until)| *until).is_some_and(|until| until > from);
-                let found = inside.keeps_out(holds[place].mode).filter(|_| !was);
-                found.map(|(kind, other)| (kind, other, place))
+                let was_possible =
+                    until.and_then(|(_, until)| *until).is_some_and(|until| until > from);
+                let found = holders.excluding(holds[index].mode).filter(|_| !was_possible);
+                found.map(|(kind, other)| (kind, other, index))
             }
         };
-        if let Some((kind, other, place)) = found {
-            late.insert(place);
-            let shown_by = holds[other].shown_by().chain(holds[place].shown_by());
-            findings.push(Finding::new(kind, shown_by));
+        if let Some((kind, other, index)) = found {
+            later_holds.insert(index);
+            let evidence = holds[other].evidence().chain(holds[index].evidence());
+            findings.push(Finding::new(kind, evidence));
         }
     }
-    (findings, late)
+    (findings, later_holds)
 }
 
-impl Inside {
+impl Holders {
     fn of(&mut self, mode: Mode) -> &mut BTreeMap<At, usize> {
         match mode {
             Mode::Exclusive => &mut self.exclusive,
@@ -88,24 +89,24 @@ impl Inside {
     }
 
     /// Returns a hold that certainly excludes a new one of this mode.
-    fn keeps_out(&self, mode: Mode) -> Option<(Kind, usize)> {
-        let last = |of: &BTreeMap<At, usize>| of.last_key_value().map(|(_, place)| *place);
-        let alone = last(&self.exclusive).map(|place| (Kind::TwoHolders, place));
-        alone.or_else(|| match mode {
+    fn excluding(&self, mode: Mode) -> Option<(Kind, usize)> {
+        let last = |of: &BTreeMap<At, usize>| of.last_key_value().map(|(_, index)| *index);
+        let exclusive = last(&self.exclusive).map(|index| (Kind::TwoHolders, index));
+        exclusive.or_else(|| match mode {
             Mode::Exclusive => {
                 last(&self.shared).or(last(&self.permits)).map(|other| (Kind::TwoHolders, other))
             }
             Mode::Shared => None,
             Mode::Permits(count) => {
-                let taken = self.permits.len() >= usize::try_from(count).unwrap_or(usize::MAX);
-                last(&self.permits).filter(|_| taken).map(|other| (Kind::TooManyHolders, other))
+                let is_full = self.permits.len() >= usize::try_from(count).unwrap_or(usize::MAX);
+                last(&self.permits).filter(|_| is_full).map(|other| (Kind::TooManyHolders, other))
             }
         })
     }
 
     /// Returns a hold that excludes this one, which has just begun.
-    fn crowd_with(&self, place: usize, holds: &[Hold]) -> Option<(Kind, usize)> {
-        let new = &holds[place];
+    fn excluding_new(&self, index: usize, holds: &[Hold]) -> Option<(Kind, usize)> {
+        let new = &holds[index];
         // If the limits differ, the hold with the highest limit may have been granted last.
         let mode = match new.mode {
             Mode::Permits(count) => {
@@ -117,26 +118,26 @@ impl Inside {
             }
             mode => mode,
         };
-        let (kind, other) = self.keeps_out(mode)?;
+        let (kind, other) = self.excluding(mode)?;
         if kind == Kind::TwoHolders {
-            return Some((beside(&holds[other], new), other));
+            return Some((kind_of_overlap(&holds[other], new), other));
         }
         Some((kind, other))
     }
 }
 
 /// Returns the rule that two overlapping holds broke, by the proof that the earlier one still held.
-fn beside(earlier: &Hold, later: &Hold) -> Kind {
+fn kind_of_overlap(earlier: &Hold, later: &Hold) -> Kind {
     let proofs = earlier.proofs;
-    let began = later.told;
-    let after = |proof: Option<(At, At)>| proof.filter(|(asked, _)| *asked > began);
+    let began = later.responded;
+    let after = |proof: Option<(At, At)>| proof.filter(|(invoked, _)| *invoked > began);
     // The later hold spans that response, so the store should not have given it.
-    let within = |proof| after(proof).is_some_and(|(_, told)| told < later.end());
-    if after(proofs.belief).is_some() {
+    let during_later = |proof| after(proof).is_some_and(|(_, responded)| responded < later.end());
+    if after(proofs.reliance).is_some() {
         Kind::TwoHolders
-    } else if within(proofs.renewal) {
+    } else if during_later(proofs.renewal) {
         Kind::RenewedBesideHolder
-    } else if within(proofs.release) {
+    } else if during_later(proofs.release) {
         Kind::ReleasedBesideHolder
     } else {
         Kind::TwoHolders

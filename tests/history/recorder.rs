@@ -94,7 +94,7 @@ impl Recorder {
     pub fn events(&self) -> Vec<Event> {
         match &*self.0.events.lock().unwrap_or_else(PoisonError::into_inner) {
             Events::Memory(events) => events.clone(),
-            Events::File(_) => panic!("the history is in its file"),
+            Events::File(_) => panic!("the history is in a file: use `read`"),
         }
     }
 }

@@ -80,7 +80,7 @@ impl fmt::Display for Kind {
             Self::FenceChanged => "another fencing token on re-entry",
             Self::FenceTwice => "the same fencing token twice",
             Self::FenceWentBack => "a smaller fencing token later",
-            Self::Misrecorded => "the history is not well recorded",
+            Self::Misrecorded => "the history is recorded incorrectly",
         })
     }
 }
@@ -94,14 +94,14 @@ impl fmt::Display for Violation {
             let (seconds, nanoseconds) = (at / 1_000_000_000, at % 1_000_000_000);
             write!(f, "\n  at {seconds}.{nanoseconds:09} s process {process}, chain {chain}: ")?;
             match step {
-                Step::Invoke(op) => write!(f, "asks {op:?} (call {call})")?,
-                Step::Ok(None) => write!(f, "is told that call {call} was done")?,
+                Step::Invoke(op) => write!(f, "calls {op:?} (call {call})")?,
+                Step::Ok(None) => write!(f, "call {call} succeeded")?,
                 Step::Ok(Some(fence)) => {
-                    write!(f, "is told that call {call} was done, with fencing token {fence}")?;
+                    write!(f, "call {call} succeeded, with fencing token {fence}")?;
                 }
-                Step::Fail => write!(f, "is told that call {call} was not done")?,
-                Step::Unknown => write!(f, "never learns whether call {call} was done")?,
-                Step::Lost => f.write_str("is told that the hold is no more")?,
+                Step::Fail => write!(f, "call {call} had no effect")?,
+                Step::Unknown => write!(f, "the outcome of call {call} is unknown")?,
+                Step::Lost => f.write_str("is notified that it lost the hold")?,
             }
         }
         Ok(())

@@ -160,7 +160,7 @@ async fn a_lock_error_inside_the_body_is_returned_and_not_skipped() {
     let refused = manager.scope(skip_around_another()).await;
     let Err(Error::Contended { key, .. }) = &refused else { panic!("{refused:?}") };
     assert_eq!(key, "cache");
-    assert_eq!(manager.holder("job").await.unwrap(), None, "given back all the same");
+    assert_eq!(manager.holder("job").await.unwrap(), None, "released");
 }
 
 #[distributed_lock(key = "cache", wait = "0s", on_unavailable = run_unlocked)]

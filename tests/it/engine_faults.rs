@@ -14,7 +14,7 @@ mod servers;
 use std::time::Duration;
 
 pub(crate) use case::{Case, connected};
-use case::{gets_in_within, patient, short, works};
+use case::{add_one, expect_acquired_within, long_wait, short};
 
 /// Runs every test of the suite on each engine.
 macro_rules! engine_faults {

@@ -24,13 +24,13 @@ fn claim(key: &str) -> Arc<Claim> {
 }
 
 async fn acquire(store: &impl Store, claim: &Arc<Claim>) -> Result<AcquireOutcome, String> {
-    let asked = AcquireRequest::new(claim.clone(), TTL);
-    store.acquire(&asked).await.map_err(|error| error.to_string())
+    let request = AcquireRequest::new(claim.clone(), TTL);
+    store.acquire(&request).await.map_err(|error| error.to_string())
 }
 
 async fn release(store: &impl Store, claim: &Arc<Claim>) -> Result<ReleaseOutcome, String> {
-    let answer = store.release(&[ReleaseRequest::new(claim.clone())]).await.remove(0);
-    answer.map_err(|error| error.to_string())
+    let outcome = store.release(&[ReleaseRequest::new(claim.clone())]).await.remove(0);
+    outcome.map_err(|error| error.to_string())
 }
 
 async fn manager(url: &str) -> LockManager {
@@ -38,6 +38,6 @@ async fn manager(url: &str) -> LockManager {
 }
 
 /// Options of a waiter with a long wait budget.
-fn patient() -> LockOptions {
+fn long_wait() -> LockOptions {
     LockOptions::new().wait(Duration::from_secs(60))
 }

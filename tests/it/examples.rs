@@ -59,7 +59,7 @@ impl Store {
                 );
                 let free =
                     async || client.query_one(&taken, &[]).await.unwrap().get::<_, i64>(0) == 0;
-                eventually(SOON, "nothing is taken in the schema", free).await;
+                eventually(SOON, "no name in the schema is in use", free).await;
             }
         }
     }

@@ -79,7 +79,7 @@ async fn a_waiter_acquires_it_at_once_and_the_holder_learns_at_its_next_renewal(
     let forced = Instant::now();
     assert!(operator.force_release("nightly").await.unwrap());
     let next = waits.await.unwrap().unwrap();
-    assert_eq!(forced.elapsed(), Duration::ZERO, "nobody waits for a lease to end");
+    assert_eq!(forced.elapsed(), Duration::ZERO, "no caller waits for a lease to end");
     assert!(next.fencing_token() > hangs.fencing_token());
     hangs.lost().await;
     let lost = hangs.ensure_held();
@@ -92,7 +92,7 @@ async fn a_waiter_acquires_it_at_once_and_the_holder_learns_at_its_next_renewal(
     sleep(10 * SECOND).await;
     next.ensure_held().unwrap();
     next.release().await.unwrap();
-    assert!(!operator.force_release("nightly").await.unwrap(), "nobody has it");
+    assert!(!operator.force_release("nightly").await.unwrap(), "the lock is free");
 }
 
 /// The body under the evicted lock is stopped, and the call returns the reason.
@@ -146,8 +146,8 @@ async fn a_task_of_the_holders_own_process_gets_it_then() {
 struct Bare(MemoryStore);
 
 impl Store for Bare {
-    async fn acquire(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
-        self.0.acquire(asked).await
+    async fn acquire(&self, request: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
+        self.0.acquire(request).await
     }
 
     async fn renew(&self, renewals: &[RenewRequest]) -> Vec<Result<RenewOutcome, StoreError>> {

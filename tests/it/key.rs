@@ -45,7 +45,7 @@ fn parts(template: &str) -> Vec<Part> {
 fn next(parts: &[Part], index: usize) -> Option<char> {
     match parts.get(index + 1)? {
         Text(text) => text.chars().next(),
-        Value => unreachable!("two values with nothing between them"),
+        Value => unreachable!("two values without text between them"),
     }
 }
 
@@ -86,7 +86,7 @@ fn decode_value<'a>(following: &[Part], key: &'a str) -> (String, &'a str) {
             };
             key.char_indices().find(ends).expect("the character after the value").0
         }
-        [Value, ..] => unreachable!("two values with nothing between them"),
+        [Value, ..] => unreachable!("two values without text between them"),
     };
     let mut bytes = Vec::new();
     let mut rest = key[..end].bytes();

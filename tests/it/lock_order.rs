@@ -57,7 +57,7 @@ async fn lock_order_is_not_checked_if_disabled_or_if_the_call_does_not_wait() {
     let outer = on.acquire("order:1", LockOptions::new().template("order:<id>")).await.unwrap();
     let once = LockOptions::new().template("product:<id>").wait(Duration::ZERO);
     drop(outer.scope(on.acquire("product:1", once)).await.unwrap());
-    assert!(on.inversions().is_empty(), "who asks once waits for nobody");
+    assert!(on.inversions().is_empty(), "a call without a wait never waits");
 }
 
 /// Red without: comparing with the call chain instead of with all locks of the manager.
@@ -100,11 +100,11 @@ async fn nests(
     inner: &str,
     wait: Duration,
 ) -> (Duration, Result<(), Error>) {
-    let patient = LockOptions::new().wait(wait);
-    let outer = manager.acquire(outer, patient.clone()).await.unwrap();
+    let long_wait = LockOptions::new().wait(wait);
+    let outer = manager.acquire(outer, long_wait.clone()).await.unwrap();
     sleep(SECOND).await;
     let began = Instant::now();
-    let got = outer.scope(manager.acquire(inner, patient)).await;
+    let got = outer.scope(manager.acquire(inner, long_wait)).await;
     let took = began.elapsed();
     let done = match got {
         Ok(guard) => guard.release().await,
@@ -118,9 +118,9 @@ async fn nests(
 #[tokio::test(start_paused = true)]
 async fn a_deadlock_inside_one_process_is_found_within_a_second() {
     let manager = manager("detect_deadlocks=true");
-    let patience = 60 * SECOND;
+    let max_wait = 60 * SECOND;
     let ((one, first), (other, second)) =
-        tokio::join!(nests(&manager, "a", "b", patience), nests(&manager, "b", "a", patience));
+        tokio::join!(nests(&manager, "a", "b", max_wait), nests(&manager, "b", "a", max_wait));
     assert!(one < SECOND && other < SECOND, "{one:?} {other:?}");
     match (first, second) {
         (Ok(()), Err(Error::Deadlock { .. })) | (Err(Error::Deadlock { .. }), Ok(())) => {}
@@ -159,29 +159,29 @@ async fn a_holder_of_one_of_several_permits_is_part_of_no_deadlock() {
         sleep(SECOND).await;
         held.scope(manager.acquire("permits", permit.clone())).await.map(drop)
     };
-    let gives_back = async {
+    let releasing = async {
         sleep(5 * SECOND).await;
         other.release().await.unwrap();
     };
-    let (one, two, ()) = tokio::join!(one, two, gives_back);
-    two.expect("the other permit comes back");
+    let (one, two, ()) = tokio::join!(one, two, releasing);
+    two.expect("the other permit is released");
     one.expect("and then the lock");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_task_that_outlives_its_hold_is_part_of_no_deadlock() {
     let manager = manager("detect_deadlocks=true&lock_order=true");
-    let patient = |template| LockOptions::new().wait(60 * SECOND).template(template);
-    let behind = manager.acquire("a", patient("a")).await.unwrap();
+    let long_wait = |template| LockOptions::new().wait(60 * SECOND).template(template);
+    let behind = manager.acquire("a", long_wait("a")).await.unwrap();
     let heir = behind.scope({
         let manager = manager.clone();
-        async move { manager.acquire("b", patient("b")).await }
+        async move { manager.acquire("b", long_wait("b")).await }
     });
     behind.release().await.unwrap();
     // Another task works under `a`. A third waits for it inside `b`, which the heir wants.
-    let works = manager.acquire("a", patient("a")).await.unwrap();
-    let b = manager.acquire("b", patient("b")).await.unwrap();
-    let third = b.scope(manager.acquire("a", patient("a")));
+    let works = manager.acquire("a", long_wait("a")).await.unwrap();
+    let b = manager.acquire("b", long_wait("b")).await.unwrap();
+    let third = b.scope(manager.acquire("a", long_wait("a")));
     let done = async {
         sleep(20 * SECOND).await;
         works.release().await.unwrap();

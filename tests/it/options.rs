@@ -24,13 +24,13 @@ async fn refusal(options: LockOptions) -> Option<String> {
 }
 
 async fn refused(options: LockOptions, sentence: &str) {
-    let asked = format!("{options:?}");
-    assert_eq!(refusal(options).await.as_deref(), Some(sentence), "{asked}");
+    let shown = format!("{options:?}");
+    assert_eq!(refusal(options).await.as_deref(), Some(sentence), "{shown}");
 }
 
 async fn granted(options: LockOptions) {
-    let asked = format!("{options:?}");
-    assert_eq!(refusal(options).await, None, "{asked}");
+    let shown = format!("{options:?}");
+    assert_eq!(refusal(options).await, None, "{shown}");
 }
 
 /// Red without: the arm for 0 in `LockOptions::sharing`.

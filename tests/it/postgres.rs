@@ -58,7 +58,7 @@ impl Database {
             let row = client.query_one("select count(*) from lockattr_line", &[]).await.unwrap();
             row.get::<_, i64>(0) == count
         };
-        eventually(SOON, &format!("{count} stand in line"), there).await;
+        eventually(SOON, &format!("{count} queued"), there).await;
     }
 
     async fn has_nothing_left(&self) {

@@ -57,7 +57,7 @@ impl Database {
 
     async fn waiting(&self, count: i64) {
         let there = async || self.locks(false).await == count;
-        eventually(SOON, &format!("{count} stand in line"), there).await;
+        eventually(SOON, &format!("{count} queued"), there).await;
     }
 
     /// Waits until no session holds or waits for an advisory lock. For `lock=session`, which uses

@@ -92,7 +92,7 @@ const SOON: Duration = Duration::from_secs(3);
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// Options of a waiter that outlasts what a dead process costs.
-fn patient<E: Engine>() -> LockOptions {
+fn long_wait<E: Engine>() -> LockOptions {
     LockOptions::new().wait(E::GIVES_UP_WITHIN + SLACK)
 }
 
@@ -127,7 +127,7 @@ fn without_times(text: &str) -> String {
 /// Waits until all servers of the store hold something for `key` that is not in `before`.
 async fn more_than<E: Engine>(case: &Case<'_, E>, key: &str, before: &BTreeSet<String>) {
     let mut last = BTreeSet::new();
-    eventually(LIMIT, "somebody else is queued", async || {
+    eventually(LIMIT, "another caller is queued", async || {
         let now = of(case, key).await;
         let is_settled = !now.is_subset(before) && now == last;
         last = now;
@@ -140,7 +140,7 @@ async fn more_than<E: Engine>(case: &Case<'_, E>, key: &str, before: &BTreeSet<S
 /// Starts a process with short leases that runs this command. Returns once its waiters are queued
 /// for `key`.
 async fn waiters<E: Engine>(case: &Case<'_, E>, key: &str, order: &str) -> Node {
-    let mut node = node!("lock", url = case.patient_url());
+    let mut node = node!("lock", url = case.long_wait_url());
     let before = of(case, key).await;
     node.say(order).await;
     assert_eq!(node.line().await, "waits");
@@ -149,7 +149,7 @@ async fn waiters<E: Engine>(case: &Case<'_, E>, key: &str, order: &str) -> Node 
 }
 
 /// Spawns a task that waits for a lock. Returns once it is queued.
-async fn waits<E: Engine>(
+async fn spawn_waiter<E: Engine>(
     case: &Case<'_, E>,
     manager: &LockManager,
     key: &str,

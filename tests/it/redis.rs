@@ -32,12 +32,12 @@ mod without_resp3;
 pub(crate) use rights::RIGHTS;
 
 /// Returns all text that an error shows.
-fn told(error: &lockattr::Error) -> String {
-    let mut told = format!("{error} {error:?}");
+fn describe(error: &lockattr::Error) -> String {
+    let mut text = format!("{error} {error:?}");
     let mut source = std::error::Error::source(error);
     while let Some(error) = source {
-        told.push_str(&format!(" {error} {error:?}"));
+        text.push_str(&format!(" {error} {error:?}"));
         source = error.source();
     }
-    told
+    text
 }

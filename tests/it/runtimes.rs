@@ -109,7 +109,7 @@ fn a_store_that_is_gone_does_not_delay_the_end_of_a_runtime_for_long() {
     runtime().block_on(async {
         for n in 0..100 {
             let free = async || manager.holder(format!("k{n}")).await.unwrap().is_none();
-            eventually(20 * SECOND, "given back", free).await;
+            eventually(20 * SECOND, "released", free).await;
         }
     });
 }
@@ -125,7 +125,7 @@ fn retries_delayed_by_a_paused_clock_are_not_delayed_forever() {
         sleep(3600 * SECOND).await;
         drop(manager.acquire("a", long()).await.unwrap());
         let tried = async || store.calls().releases == [1];
-        eventually(10 * SECOND, "tried in vain", tried).await;
+        eventually(10 * SECOND, "tried and refused", tried).await;
     });
     drop(paused);
     assert!(is_free(&manager, "a"));
@@ -147,15 +147,15 @@ fn a_waiter_on_an_undriven_runtime_delays_no_other() {
     for ttl in [600, 300] {
         let manager = Scripted::new().manager();
         let (driven, undriven) = (runtime(), runtime());
-        let patient = LockOptions::new().ttl(600 * SECOND).wait(10 * SECOND);
-        let guard = driven.block_on(manager.acquire("a", patient.clone())).unwrap();
+        let long_wait = LockOptions::new().ttl(600 * SECOND).wait(10 * SECOND);
+        let guard = driven.block_on(manager.acquire("a", long_wait.clone())).unwrap();
         let waits = undriven.spawn({
-            let (manager, patient) = (manager.clone(), patient.clone().ttl(ttl * SECOND));
-            async move { manager.acquire("a", patient.wait(600 * SECOND)).await }
+            let (manager, long_wait) = (manager.clone(), long_wait.clone().ttl(ttl * SECOND));
+            async move { manager.acquire("a", long_wait.wait(600 * SECOND)).await }
         });
         drive(&undriven);
         driven.block_on(guard.release()).unwrap();
-        let guard = driven.block_on(manager.acquire("a", patient)).unwrap();
+        let guard = driven.block_on(manager.acquire("a", long_wait)).unwrap();
         // When driven again, it is queued as if nothing had happened.
         drive(&undriven);
         assert!(!waits.is_finished(), "two hold it");
@@ -344,7 +344,7 @@ impl Wake for DropsWhenWoken {
 
 #[test]
 fn a_waker_that_is_notified_of_a_loss_may_drop_the_guard() {
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     // Runs on a thread of its own, since it may deadlock.
     std::thread::spawn(move || {
         let manager = Scripted::new().manager();
@@ -356,7 +356,7 @@ fn a_waker_that_is_notified_of_a_loss_may_drop_the_guard() {
             assert!(lost.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
             manager.shutdown().await;
         });
-        tell.send(()).unwrap();
+        sender.send(()).unwrap();
     });
-    told.recv_timeout(20 * SECOND).expect("it waits for itself");
+    receiver.recv_timeout(20 * SECOND).expect("it waits for itself");
 }

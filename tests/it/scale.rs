@@ -41,7 +41,7 @@ async fn of_ten_thousand_leases_stolen_and_deleted_ones_are_lost_and_the_others_
     cli.query::<String>(&["SET", "lock:17", "theirs", "PX", "600000"]).await;
     cli.query::<i64>(&["DEL", "lock:4711"]).await;
     for lost in [stolen, deleted] {
-        timeout(LIMIT, lost.lost()).await.expect("the loss is told");
+        timeout(LIMIT, lost.lost()).await.expect("the loss is reported");
         assert!(is_taken(lost));
     }
     cli.reset_stats().await;

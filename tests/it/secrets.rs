@@ -1,7 +1,7 @@
 //! No password is ever shown: not by the `Debug` output of a manager, its builder, guards and
 //! errors, and not by an event at any level, whatever the URL and however it is mistyped.
 //!
-//! A store with another kind of URL has a row in `told_nowhere!`, and a [`Form`] that starts its
+//! A store with another kind of URL has a row in `never_logged!`, and a [`Form`] that starts its
 //! servers.
 
 use std::fmt::{Debug, Display};
@@ -34,16 +34,16 @@ struct Form {
     fall: Box<dyn FnOnce()>,
 }
 
-macro_rules! told_nowhere {
+macro_rules! never_logged {
     ($($name:ident: $form:expr),* $(,)?) => {
         $(#[tokio::test]
         async fn $name() {
-            is_told_nowhere($form.await).await;
+            is_never_logged($form.await).await;
         })*
     };
 }
 
-told_nowhere! {
+never_logged! {
     of_the_default_user: default_user(),
     of_another_user: another_user(),
     over_tls: tls(),
@@ -155,7 +155,7 @@ impl Watch {
 }
 
 /// Red without: `redacted` in `Config::read`, and `SecretUrl`.
-async fn is_told_nowhere(form: Form) {
+async fn is_never_logged(form: Form) {
     let watch = Watch { events: capture_events_from(Level::TRACE) };
     let Form { url, fall } = form;
     let (from, to) = (url.find(HALVES[0]).unwrap(), url.rfind(HALVES[1]).unwrap());
@@ -192,8 +192,8 @@ async fn is_told_nowhere(form: Form) {
     watch.hears(&lost.ensure_held().unwrap_err());
     watch.sees(&lost);
     drop(lost);
-    let told = async || !watch.events.is_empty();
-    eventually(SOON, "an event tells that the release failed", told).await;
+    let notified = async || !watch.events.is_empty();
+    eventually(SOON, "an event reports that the release failed", notified).await;
     watch.ends();
 }
 

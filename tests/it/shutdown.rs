@@ -57,16 +57,16 @@ async fn bodies_then_releases(ttl: Duration) {
     sleep(SECOND).await;
     let next = {
         let (other, diary) = (other.clone(), diary.clone());
-        let patient = LockOptions::new().wait(60 * SECOND).retry_delay(SECOND / 100);
+        let long_wait = LockOptions::new().wait(60 * SECOND).retry_delay(SECOND / 100);
         tokio::spawn(async move {
-            let guard = other.acquire("job", patient).await.unwrap();
+            let guard = other.acquire("job", long_wait).await.unwrap();
             diary.note("next");
             guard.release().await
         })
     };
     let started = Instant::now();
     ending.shutdown().await;
-    assert_eq!(started.elapsed().as_secs(), 3, "waited for the body, and for nothing else");
+    assert_eq!(started.elapsed().as_secs(), 3, "waited for the body only");
     assert!(is_shut_down(&body.await.unwrap()));
     next.await.unwrap().unwrap();
     assert_eq!(diary.read(), ["told", "tidied", "next"]);
@@ -145,7 +145,11 @@ async fn a_nested_call_is_notified_with_the_call_around_it_and_the_lock_is_relea
             let outer = async |_: &Lease| {
                 let inner = async |_: &Lease| sleep(600 * SECOND).await;
                 let nested = manager.with_lock("job", options(), inner).await;
-                diary.note(if is_shut_down(&nested) { "inner told" } else { "inner went on" });
+                diary.note(if is_shut_down(&nested) {
+                    "inner notified"
+                } else {
+                    "inner continued"
+                });
                 std::future::pending::<()>().await;
             };
             manager.with_lock("job", options(), outer).await

@@ -42,7 +42,7 @@ async fn the_lock_is_held_from_the_first_poll_until_the_stream_ends() {
     store.releases(&[Fate::Slow(SECOND)]);
     let manager = store.manager();
     let mut rows = pin!(rows(&manager, 3));
-    assert!(is_free(&manager).await, "it was locked before anybody polled");
+    assert!(is_free(&manager).await, "it was locked before the first poll");
     assert_eq!(rows.next().await.unwrap().unwrap(), 0);
     // A slow consumer: the lease is renewed meanwhile.
     sleep(60 * SECOND).await;
@@ -62,7 +62,7 @@ async fn a_stream_dropped_half_way_releases_its_lock() {
     let mut rows = Box::pin(rows(&manager, 3));
     assert_eq!(rows.next().await.unwrap().unwrap(), 0);
     drop(rows);
-    lockattr_tests::eventually(SECOND, "given back", async || is_free(&manager).await).await;
+    lockattr_tests::eventually(SECOND, "released", async || is_free(&manager).await).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -127,7 +127,7 @@ async fn a_lost_lease_ends_the_stream_at_once_or_is_reported_after_it_or_not_at_
     let mut items = Vec::new();
     while let Some(item) = stream.next().await {
         if item.is_err() {
-            assert_eq!(dropped.load(Ordering::SeqCst), 1, "it goes on after the loss");
+            assert_eq!(dropped.load(Ordering::SeqCst), 1, "it continues after the loss");
         }
         items.push(item);
     }

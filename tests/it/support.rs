@@ -21,9 +21,9 @@ pub(crate) enum Fate {
     /// It takes effect only after this long, and gets its reply then.
     Slow(Duration),
     /// It takes effect, but the reply is an error.
-    AnswerLost,
+    ReplyLost,
     /// It takes effect and gets its reply, but the lock is lost before the reply is read.
-    TakenAway,
+    Stolen,
     /// The reply is an error, and it takes effect after this long.
     Deferred(Duration),
     /// It takes no effect, and the reply is an error.
@@ -53,7 +53,7 @@ pub(crate) struct Scripted {
     numbers: Mutex<VecDeque<Fate>>,
     calls: Mutex<Calls>,
     subscribers: Mutex<Vec<Weak<Subscriber>>>,
-    last_asked: Mutex<Option<Arc<Claim>>>,
+    last_claim: Mutex<Option<Arc<Claim>>>,
 }
 
 impl Scripted {
@@ -66,7 +66,7 @@ impl Scripted {
             numbers: Mutex::new([Fate::Answered].into()),
             calls: Mutex::default(),
             subscribers: Mutex::default(),
-            last_asked: Mutex::default(),
+            last_claim: Mutex::default(),
         })
     }
 
@@ -102,8 +102,8 @@ impl Scripted {
     }
 
     /// Takes the lock from the claim that asked last, and notifies its manager.
-    pub(crate) async fn take_from_last(&self) {
-        let claim = self.last_asked.lock().unwrap().clone().expect("somebody has asked");
+    pub(crate) async fn steal_from_last(&self) {
+        let claim = self.last_claim.lock().unwrap().clone().expect("a caller has acquired");
         self.store().release(&[ReleaseRequest::new(claim.clone())]).await;
         let subscribers: Vec<_> =
             self.subscribers.lock().unwrap().iter().filter_map(Weak::upgrade).collect();
@@ -141,20 +141,20 @@ async fn meet<T>(fate: Fate, call: impl Future<Output = T>, failed: impl FnOnce(
     match fate {
         Fate::Answered => call.await,
         Fate::Late(delay) => {
-            let answer = call.await;
+            let reply = call.await;
             tokio::time::sleep(delay).await;
-            answer
+            reply
         }
         Fate::Slow(delay) => {
             tokio::time::sleep(delay).await;
             call.await
         }
-        Fate::AnswerLost => {
+        Fate::ReplyLost => {
             call.await;
             failed()
         }
         // Only an acquire can have these, and handles them itself.
-        Fate::TakenAway | Fate::Deferred(_) => unreachable!("{fate:?} is for an acquire"),
+        Fate::Stolen | Fate::Deferred(_) => unreachable!("{fate:?} is for an acquire"),
         Fate::Refused => failed(),
         Fate::Hangs => pending().await,
         Fate::Panics => panic!("a bug in the store"),
@@ -162,11 +162,11 @@ async fn meet<T>(fate: Fate, call: impl Future<Output = T>, failed: impl FnOnce(
 }
 
 impl Store for Scripted {
-    async fn acquire(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
+    async fn acquire(&self, request: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
         self.calls.lock().unwrap().acquires += 1;
-        *self.last_asked.lock().unwrap() = Some(asked.claim.clone());
-        let (store, fate, asked) = (self.store(), next(&self.acquires), asked.clone());
-        let acquire = async move { store.acquire(&asked).await };
+        *self.last_claim.lock().unwrap() = Some(request.claim.clone());
+        let (store, fate, request) = (self.store(), next(&self.acquires), request.clone());
+        let acquire = async move { store.acquire(&request).await };
         match fate {
             Fate::Deferred(delay) => {
                 tokio::spawn(async move {
@@ -175,10 +175,10 @@ impl Store for Scripted {
                 });
                 Err(away())
             }
-            Fate::TakenAway => {
-                let answer = acquire.await;
-                self.take_from_last().await;
-                answer
+            Fate::Stolen => {
+                let reply = acquire.await;
+                self.steal_from_last().await;
+                reply
             }
             fate => meet(fate, acquire, || Err(away())).await,
         }

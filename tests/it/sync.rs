@@ -68,8 +68,8 @@ fn a_waiter_that_gives_up_learns_the_holder() {
     let manager = manager();
     let options = LockOptions::new().function("stocktaking");
     let guard = manager.acquire_blocking("product:42", options).unwrap();
-    let patience = LockOptions::new().wait(Duration::from_millis(20));
-    match manager.acquire_blocking("product:42", patience) {
+    let max_wait = LockOptions::new().wait(Duration::from_millis(20));
+    match manager.acquire_blocking("product:42", max_wait) {
         Err(Error::Contended { key, holder: Some(holder), .. }) => {
             assert_eq!(key, "product:42");
             assert_eq!(holder.function.as_deref(), Some("stocktaking"));

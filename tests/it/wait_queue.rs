@@ -30,30 +30,30 @@ fn on(store: &Arc<Scripted>) -> LockManagerBuilder {
     LockManager::builder().store(store.clone())
 }
 
-fn patient() -> LockOptions {
+fn long_wait() -> LockOptions {
     LockOptions::new().wait(3600 * SECOND)
 }
 
 /// Asks for the lock `a` in a new task, and returns once that task waits.
-async fn asks(manager: &LockManager, options: LockOptions) -> Asking {
+async fn spawn_acquire(manager: &LockManager, options: LockOptions) -> PendingAcquire {
     let manager = manager.clone();
-    let asking = tokio::spawn(async move {
-        let answer = manager.acquire("a", options).await;
-        (answer, Instant::now())
+    let pending = tokio::spawn(async move {
+        let outcome = manager.acquire("a", options).await;
+        (outcome, Instant::now())
     });
     settle().await;
-    asking
+    pending
 }
 
-/// Returns the guard of `asking`, and when it was acquired. It must not depend on a last attempt at
+/// Returns the guard of `pending`, and when it was acquired. It must not depend on a last attempt at
 /// the end of the wait budget.
-async fn got(asking: Asking) -> (LockGuard, Instant) {
-    let answer = timeout(600 * SECOND, asking).await.expect("its turn does not come");
-    let (guard, at) = answer.unwrap();
+async fn acquired_by(pending: PendingAcquire) -> (LockGuard, Instant) {
+    let outcome = timeout(600 * SECOND, pending).await.expect("it is never granted");
+    let (guard, at) = outcome.unwrap();
     (guard.unwrap(), at)
 }
 
-type Asking = JoinHandle<(Result<LockGuard, Error>, Instant)>;
+type PendingAcquire = JoinHandle<(Result<LockGuard, Error>, Instant)>;
 
 /// On a paused clock: lets every task run until it is idle.
 async fn settle() {
@@ -66,10 +66,10 @@ struct Order(Arc<Mutex<Vec<String>>>);
 
 impl Order {
     /// Holds the lock `a` for `time` in a new task, and returns once that task waits.
-    async fn works(&self, manager: &LockManager, name: &str, time: Duration) {
+    async fn spawn_holder(&self, manager: &LockManager, name: &str, time: Duration) {
         let (order, manager, name) = (self.clone(), manager.clone(), name.to_owned());
         tokio::spawn(async move {
-            let guard = manager.acquire("a", patient()).await.unwrap();
+            let guard = manager.acquire("a", long_wait()).await.unwrap();
             order.0.lock().unwrap().push(name);
             sleep(time).await;
             guard.release().await.unwrap();
@@ -77,7 +77,7 @@ impl Order {
         settle().await;
     }
 
-    fn seen(&self) -> String {
+    fn names(&self) -> String {
         self.0.lock().unwrap().concat()
     }
 }

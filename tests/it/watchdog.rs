@@ -71,7 +71,7 @@ async fn a_lease_without_renewal_has_its_whole_ttl_however_long_its_claim_waited
 
 #[tokio::test(start_paused = true)]
 async fn a_renewal_without_an_answer_is_unknown_not_lost() {
-    for fate in [Fate::Refused, Fate::AnswerLost] {
+    for fate in [Fate::Refused, Fate::ReplyLost] {
         let store = Scripted::new();
         let guard = store.manager().acquire("a", lease(3 * SECOND)).await.unwrap();
         store.renewals(&[fate, fate, fate, Fate::Answered]);
@@ -99,9 +99,9 @@ async fn a_hanging_store_delays_no_deadline() {
     let first = manager.acquire("first", lease(3 * SECOND)).await.unwrap();
     sleep(SECOND / 2).await;
     let second = manager.acquire("second", lease(3 * SECOND)).await.unwrap();
-    timeout(60 * SECOND, first.lost()).await.expect("the loss is told");
+    timeout(60 * SECOND, first.lost()).await.expect("the loss is reported");
     assert_eq!(started.elapsed().as_millis() / 10, 296, "3 s less 1 % and 2 ms");
-    timeout(60 * SECOND, second.lost()).await.expect("the loss is told");
+    timeout(60 * SECOND, second.lost()).await.expect("the loss is reported");
     assert_eq!(started.elapsed().as_millis() / 10, 346);
 }
 
@@ -111,7 +111,7 @@ async fn a_store_that_is_gone_for_good_loses_the_lease_at_its_deadline() {
     let started = Instant::now();
     let guard = store.manager().acquire("a", lease(3 * SECOND)).await.unwrap();
     store.renewals(&[Fate::Refused]);
-    timeout(60 * SECOND, guard.lost()).await.expect("the loss is told");
+    timeout(60 * SECOND, guard.lost()).await.expect("the loss is reported");
     let lasted = started.elapsed();
     assert!(lasted > 2 * SECOND && lasted < 3 * SECOND, "{lasted:?}");
     assert!(matches!(guard.ensure_held(), Err(Error::Lost { reason: LostReason::Expired, .. })));
@@ -191,7 +191,7 @@ async fn a_refusal_does_not_settle_an_earlier_attempt_without_an_answer() {
     sleep(SECOND / 2).await;
     other.release().await.unwrap();
     sleep(SECOND).await;
-    assert!(manager.holder("a").await.unwrap().is_some(), "it did take effect");
+    assert!(manager.holder("a").await.unwrap().is_some(), "it took effect");
     sleep(10 * SECOND).await;
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }
@@ -200,7 +200,7 @@ async fn a_refusal_does_not_settle_an_earlier_attempt_without_an_answer() {
 async fn an_acquire_whose_answer_was_lost_is_adopted_by_the_next_attempt() {
     let store = Scripted::new();
     let manager = store.manager();
-    store.acquires(&[Fate::AnswerLost, Fate::Answered]);
+    store.acquires(&[Fate::ReplyLost, Fate::Answered]);
     // Its own unknown grant must not block it: the second attempt gets the lock.
     let guard = manager.acquire("a", lease(60 * SECOND).retry(1)).await.unwrap();
     assert_eq!(store.calls().acquires, 2);
@@ -212,7 +212,7 @@ async fn an_acquire_whose_answer_was_lost_is_adopted_by_the_next_attempt() {
 async fn an_acquire_that_gives_up_without_an_answer_is_undone() {
     let store = Scripted::new();
     let manager = store.manager();
-    for fate in [Fate::AnswerLost, Fate::Late(30 * SECOND)] {
+    for fate in [Fate::ReplyLost, Fate::Late(30 * SECOND)] {
         store.acquires(&[fate]);
         let options = lease(60 * SECOND).wait(SECOND);
         let error = timeout(10 * SECOND, manager.acquire("a", options)).await.unwrap().unwrap_err();
@@ -256,12 +256,12 @@ async fn the_lease_of_an_extend_without_an_answer_is_released_too() {
     let store = Scripted::new();
     let manager = store.manager();
     let guard = manager.acquire("a", lease(SECOND)).await.unwrap();
-    store.renewals(&[Fate::AnswerLost]);
+    store.renewals(&[Fate::ReplyLost]);
     assert!(matches!(guard.extend(600 * SECOND).await, Err(Error::Store { .. })));
     store.releases(&[Fate::Refused]);
     drop(guard);
     sleep(60 * SECOND).await;
-    assert!(manager.holder("a").await.unwrap().is_some(), "it did take effect");
+    assert!(manager.holder("a").await.unwrap().is_some(), "it took effect");
     store.releases(&[Fate::Answered]);
     sleep(2 * SECOND).await;
     assert_eq!(manager.holder("a").await.unwrap(), None);
@@ -335,7 +335,7 @@ fn a_loss_is_signalled_where_no_watchdog_is_awake() {
     let fixed = LockOptions::new().ttl(Duration::from_millis(50)).renew(false);
     let guard = still.block_on(Scripted::new().manager().acquire("a", fixed)).unwrap();
     driven.block_on(async {
-        timeout(60 * SECOND, guard.lost()).await.expect("the loss is told");
+        timeout(60 * SECOND, guard.lost()).await.expect("the loss is reported");
         let body = guard.scope(async { guard.ensure_held() });
         assert!(matches!(body.await, Err(Error::Lost { reason: LostReason::Expired, .. })));
     });
@@ -360,7 +360,7 @@ async fn a_release_whose_answer_was_lost_is_not_reported_as_a_lost_lock() {
         let events = capture_events();
         let store = Scripted::new();
         let manager = store.manager();
-        store.releases(&[Fate::AnswerLost, Fate::Answered]);
+        store.releases(&[Fate::ReplyLost, Fate::Answered]);
         if background {
             let options = lease(6 * SECOND).release(lockattr::Release::Background);
             manager.with_lock("a", options, async |_| ()).await.unwrap();

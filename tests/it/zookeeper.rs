@@ -56,16 +56,16 @@ fn claim(subscriber: &Subscriber, key: &str) -> Arc<Claim> {
 }
 
 async fn asks(store: &impl Store, claim: &Arc<Claim>) -> bool {
-    let asked = AcquireRequest::new(claim.clone(), TTL).waiting(Waiting::Queued);
-    matches!(store.acquire(&asked).await.expect("an answer"), AcquireOutcome::Acquired { .. })
+    let request = AcquireRequest::new(claim.clone(), TTL).waiting(Waiting::Queued);
+    matches!(store.acquire(&request).await.expect("an answer"), AcquireOutcome::Acquired { .. })
 }
 
 async fn releases(store: &impl Store, claim: &Arc<Claim>) -> bool {
-    let answers = store.release(&[ReleaseRequest::new(claim.clone())]).await;
-    matches!(answers[..], [Ok(ReleaseOutcome::Released)])
+    let outcomes = store.release(&[ReleaseRequest::new(claim.clone())]).await;
+    matches!(outcomes[..], [Ok(ReleaseOutcome::Released)])
 }
 
 async fn holds(store: &impl Store, claim: &Arc<Claim>) -> bool {
-    let answers = store.renew(&[RenewRequest::new(claim.clone(), TTL)]).await;
-    matches!(answers[..], [Ok(RenewOutcome::Renewed)])
+    let outcomes = store.renew(&[RenewRequest::new(claim.clone(), TTL)]).await;
+    matches!(outcomes[..], [Ok(RenewOutcome::Renewed)])
 }

@@ -61,8 +61,8 @@ pub(crate) enum Process {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
     #[default]
-    NotAsked,
-    Asking,
+    New,
+    Requested,
     /// It was refused, or its outcome is unknown: it waits for a grant, or for the time to ask
     /// again.
     Waiting,
@@ -76,7 +76,7 @@ pub(crate) enum Phase {
 impl Phase {
     /// Returns whether the claim waits for its locks.
     pub(crate) fn waits(self) -> bool {
-        matches!(self, Self::Asking | Self::Waiting)
+        matches!(self, Self::Requested | Self::Waiting)
     }
 }
 
@@ -95,12 +95,12 @@ pub(crate) enum Wrong {
     /// A lock with waiters is absent. Only in the free path: the store's queue needs no lock.
     Absent,
     /// A holder is wrongly notified of a loss. Only in the free path, which has renewals.
-    ToldLost,
+    ReportedLost,
 }
 
 impl Wrong {
     /// The text that the tests compare.
-    pub(crate) fn sentence(self) -> &'static str {
+    pub(crate) fn text(self) -> &'static str {
         match self {
             Self::Conflict => "two hold that must not",
             Self::TokenNotAbove => "a token is not above an earlier one",
@@ -112,7 +112,7 @@ impl Wrong {
             Self::NotServed => "a claim is not served though it could be",
             Self::LeftBehind => "something is left behind",
             Self::Absent => "a lock that has waiters is absent",
-            Self::ToldLost => "a holder is told that it lost what it has",
+            Self::ReportedLost => "a holder is notified of the loss of a lock that it has",
         }
     }
 }

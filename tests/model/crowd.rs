@@ -12,26 +12,26 @@ type CrowdHead = Head<char, (), &'static str>;
 type CrowdWaiter = Waiter<char, (), &'static str>;
 
 /// A head that asks, and these waiters behind it.
-fn crowd<const N: usize>(waiters: [char; N]) -> (Arc<Crowd>, CrowdHead, [CrowdWaiter; N]) {
-    let lines = Crowd::new(LIMITS);
-    let Joined::Head(head, None) = lines.join(NAME, '0', None) else { panic!("it is the first") };
-    let places = waiters.map(|who| match lines.join(NAME, who, None) {
-        Joined::Waiting(place) => place,
-        Joined::Head(..) => panic!("there is a head"),
+fn crowd<const N: usize>(callers: [char; N]) -> (Arc<Crowd>, CrowdHead, [CrowdWaiter; N]) {
+    let queues = Crowd::new(LIMITS);
+    let Joined::Head(head, None) = queues.join(NAME, '0', None) else { panic!("it is the first") };
+    let waiters = callers.map(|caller| match queues.join(NAME, caller, None) {
+        Joined::Waiting(waiter) => waiter,
+        Joined::Head(..) => panic!("the queue has a head"),
     });
-    (lines, head, places)
+    (queues, head, waiters)
 }
 
 /// Waits until it is this caller's turn to ask. As a probe it is refused, and rejoins.
-fn until_it_asks(lines: &Arc<Crowd>, mut place: CrowdWaiter, who: char) -> bool {
+fn wait_until_it_asks(queues: &Arc<Crowd>, mut waiter: CrowdWaiter, caller: char) -> bool {
     loop {
-        let came = Waits::ForIt.wait(place.received());
-        drop(place);
-        match came {
+        let received = Waits::ForIt.wait(waiter.received());
+        drop(waiter);
+        match received {
             Some(Received::Head(_head)) => return true,
-            Some(Received::Probe(number, _)) => match lines.join(NAME, who, Some(number)) {
+            Some(Received::Probe(number, _)) => match queues.join(NAME, caller, Some(number)) {
                 Joined::Head(_head, _) => return true,
-                Joined::Waiting(again) => place = again,
+                Joined::Waiting(again) => waiter = again,
             },
             Some(Received::Lock(())) | None => return false,
         }
@@ -44,24 +44,27 @@ fn until_it_asks(lines: &Arc<Crowd>, mut place: CrowdWaiter, who: char) -> bool 
 /// Red without: the probes in `Waiter::pick_up`; or `join` with the earlier number.
 #[test]
 fn probes_that_are_refused_return_to_the_queue_and_none_is_forgotten() {
-    every_schedule("scouts", |ends| {
-        let (lines, head, places) = crowd(['a', 'b']);
+    every_schedule("probes", |ends| {
+        let (queues, head, waiters) = crowd(['a', 'b']);
         let asked = Seen::default();
-        for (who, place) in ['a', 'b'].into_iter().zip(places) {
-            let (lines, asked, ends) = (lines.clone(), asked.clone(), ends.clone());
+        for (caller, waiter) in ['a', 'b'].into_iter().zip(waiters) {
+            let (queues, asked, ends) = (queues.clone(), asked.clone(), ends.clone());
             task(move || {
-                assert!(until_it_asks(&lines, place, who), "{who} was handed what nobody had");
-                asked.note(&who.to_string());
+                assert!(
+                    wait_until_it_asks(&queues, waiter, caller),
+                    "{caller} was handed a lock that no task had"
+                );
+                asked.note(&caller.to_string());
                 if asked.all().len() == 2 {
-                    assert!(lines.try_join(NAME).is_none_or(|(_, kept)| kept.is_none()));
+                    assert!(queues.try_join(NAME).is_none_or(|(_, cached)| cached.is_none()));
                     ends.one_more();
                 }
             });
         }
-        lines.share(NAME, "granted");
-        assert_eq!(lines.companion(NAME, u64::MAX), None, "it came later");
+        queues.share(NAME, "granted");
+        assert_eq!(queues.companion(NAME, u64::MAX), None, "it arrived later");
         drop(head);
-        lines.send_probes(NAME, 1, |_| true);
+        queues.send_probes(NAME, 1, |_| true);
     });
 }
 
@@ -71,16 +74,16 @@ fn probes_that_are_refused_return_to_the_queue_and_none_is_forgotten() {
 #[test]
 fn a_head_that_is_passed_over_has_no_effect_any_more() {
     every_schedule("passed over", |ends| {
-        let (lines, head, [place]) = crowd(['a']);
+        let (queues, head, [waiter]) = crowd(['a']);
         head.granted(false, "ours", NOW);
-        let waits = lines.clone();
+        let waiting_queues = queues.clone();
         task(move || {
-            assert!(until_it_asks(&waits, place, 'a'));
+            assert!(wait_until_it_asks(&waiting_queues, waiter, 'a'));
             ends.one_more();
         });
-        lines.skip_lost_head(NAME, |known| *known == "ours");
+        queues.skip_lost_head(NAME, |known| *known == "ours");
         head.learned("too late");
-        assert_ne!(lines.try_join(NAME).and_then(|(head, _)| head.known()), Some("too late"));
+        assert_ne!(queues.try_join(NAME).and_then(|(head, _)| head.known()), Some("too late"));
         drop(head);
     });
 }
@@ -92,26 +95,26 @@ fn a_head_that_is_passed_over_has_no_effect_any_more() {
 #[test]
 fn a_waiter_whose_time_is_over_learns_what_the_head_learns() {
     every_schedule("known", |ends| {
-        let (lines, head, [place]) = crowd(['a']);
-        assert!(!lines.may_probe(NAME), "a caller waits");
+        let (queues, head, [waiter]) = crowd(['a']);
+        assert!(!queues.may_probe(NAME), "a caller waits");
         task(move || {
             let known = loop {
-                match place.known() {
+                match waiter.known() {
                     Ok(known) => break known,
                     Err(changed) => drop(Waits::ForIt.wait(changed)),
                 }
             };
-            assert!(place.id() > 0 && ["taken", "told"].contains(&known), "{known}");
+            assert!(waiter.id() > 0 && ["held", "notified"].contains(&known), "{known}");
             ends.one_more();
         });
-        if lines.may_probe_for_all(NAME) {
-            assert!(!lines.may_probe_for_all(NAME), "one is enough");
-            lines.learned(NAME, "told");
+        if queues.may_probe_for_all(NAME) {
+            assert!(!queues.may_probe_for_all(NAME), "one is enough");
+            queues.learned(NAME, "notified");
         }
         head.show_life();
-        let signs = lines.signs(NAME).expect("it is there");
-        head.learned("taken");
-        lines.skip_silent_head(NAME, signs);
+        let signs = queues.signs(NAME).expect("it is there");
+        head.learned("held");
+        queues.skip_silent_head(NAME, signs);
         drop(head);
     });
 }

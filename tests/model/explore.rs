@@ -20,11 +20,11 @@ pub(crate) fn every_schedule(name: &str, model: impl Fn(Ends) + Send + Sync + 's
         let ends = ends.clone();
         move || model(ends.clone())
     });
-    assert_eq!(ends.0.load(Ordering::Relaxed), runs, "{name}: some runs had no end");
+    assert_eq!(ends.0.load(Ordering::Relaxed), runs, "{name}: some runs did not end");
     report(name, runs - repeated.get(), repeated.get());
 }
 
-#[expect(clippy::print_stdout, reason = "how much was explored is what a model says of itself")]
+#[expect(clippy::print_stdout, reason = "a model prints how much it explored")]
 fn report(name: &str, schedules: usize, repeated: usize) {
     println!("{name}: all of {schedules} schedules, and {repeated} of them again");
 }

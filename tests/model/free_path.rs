@@ -25,9 +25,9 @@
 //! find each mistake in the stated number of steps, and prints the shortest path:
 //! `cargo test -p lockattr-models free_path::mistake -- --nocapture`.
 //!
-//! The model assumes that a server's clock is ahead of every number that its counter gave before:
-//! there are fewer than a million acquisitions in a second. So a number by the clock is one more
-//! than the greatest so far. A number that a clock cannot have given is below a floor.
+//! The model assumes that a server's clock is ahead of every token that its counter gave before:
+//! there are fewer than a million acquisitions in a second. So a token by the clock is one more
+//! than the greatest so far. A token that a clock cannot have given is below a floor.
 //!
 //! Three rules have no mistake here. *What a server without memory refuses* depends on the order of
 //! the writes in a script, and a script is one step here; `tests/it/redis/refusals/memory.rs` has
@@ -45,7 +45,7 @@
 //! * keys of a slot that move one by one, except for the redirected commands;
 //! * claims for several slots, which are notified to ask, and the place they keep until they ask;
 //! * a claim that asks in the place of another one of its process, because both can share the lock;
-//! * the hint that a lock is contended, which only decides which caller asks the script at once;
+//! * the hint that a lock is contended, which only decides which caller sends its request to the script at once;
 //! * scripts that read 12 waiters and continue later;
 //! * marks that are only refreshed after half of their time, where each look here prolongs them;
 //! * requests that join a queue without a look at its head;

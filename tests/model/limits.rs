@@ -6,7 +6,7 @@ use crate::explore::{Waits, every_schedule, task};
 use crate::lock::{LIMITS, NAME, NOW, Wants, World};
 use crate::sync::Instant;
 use crate::wait_queue::{Limits, Next};
-use crate::waiters::stand;
+use crate::waiters::wait_in_queue;
 
 /// Two tasks wait here, and the notification that another process waits comes at any moment.
 ///
@@ -15,17 +15,17 @@ use crate::waiters::stand;
 #[test]
 fn once_contended_a_lock_is_handed_off_so_often_before_the_next_caller_asks() {
     for name in [Some(NAME), None] {
-        every_schedule(&format!("wanted {name:?}"), move |ends| {
+        every_schedule(&format!("contended {name:?}"), move |ends| {
             let world = World::expecting(ends, "ab");
-            let lock = world.ask(world.first(), false);
-            for who in ['a', 'b'] {
-                let place = world.behind(Wants { fits: true });
+            let lock = world.acquire(world.first(), false);
+            for caller in ['a', 'b'] {
+                let waiter = world.behind(Wants { fits: true });
                 let world = world.clone();
-                task(move || stand(&world, place, who, Waits::ForIt));
+                task(move || wait_in_queue(&world, waiter, caller, Waits::ForIt));
             }
-            let told = world.clone();
+            let notifier = world.clone();
             task(move || {
-                told.told_that_it_is_wanted(name);
+                notifier.receive_contention(name);
             });
             lock.used_by('0');
         });
@@ -37,13 +37,13 @@ fn once_contended_a_lock_is_handed_off_so_often_before_the_next_caller_asks() {
 /// Red without: the note of that in `Head::granted`.
 #[test]
 fn contention_reported_with_a_grant_counts_from_that_grant() {
-    every_schedule("granted and wanted", |ends| {
+    every_schedule("granted and contended", |ends| {
         let world = World::expecting(ends, "abc");
-        let lock = world.ask(world.first(), true);
-        for who in ['a', 'b', 'c'] {
-            let place = world.behind(Wants { fits: true });
+        let lock = world.acquire(world.first(), true);
+        for caller in ['a', 'b', 'c'] {
+            let waiter = world.behind(Wants { fits: true });
             let world = world.clone();
-            task(move || stand(&world, place, who, Waits::ForIt));
+            task(move || wait_in_queue(&world, waiter, caller, Waits::ForIt));
         }
         lock.used_by('0');
     });
@@ -56,16 +56,16 @@ fn contention_reported_with_a_grant_counts_from_that_grant() {
 fn once_the_time_is_over_a_lock_is_not_handed_off() {
     every_schedule("time", |ends| {
         let world = World::new(ends);
-        let ahead = world.first();
-        let place = world.behind(Wants { fits: true });
-        assert!(world.lines.contended(Some(NAME), NOW).is_empty());
+        let head = world.first();
+        let waiter = world.behind(Wants { fits: true });
+        assert!(world.queues.contended(Some(NAME), NOW).is_empty());
         // A second message changes nothing: the time keeps running.
         let Limits { time, .. } = LIMITS;
-        assert!(world.lines.contended(Some(NAME), NOW + time).is_empty());
-        assert!(matches!(ahead.next(NOW + time, |_| true), Next::Store { contended: true }));
+        assert!(world.queues.contended(Some(NAME), NOW + time).is_empty());
+        assert!(matches!(head.next(NOW + time, |_| true), Next::Store { contended: true }));
         let just_before = Instant(NOW.0 + time - Duration::from_nanos(1));
-        assert!(matches!(ahead.next(just_before, |_| true), Next::Waiter(_)));
-        drop(place);
+        assert!(matches!(head.next(just_before, |_| true), Next::Waiter(_)));
+        drop(waiter);
     });
 }
 
@@ -74,11 +74,11 @@ fn once_the_time_is_over_a_lock_is_not_handed_off() {
 /// Red without: `queue.contended.is_some()` in `Head::granted`.
 #[test]
 fn a_message_that_arrives_with_the_grant_is_not_forgotten() {
-    every_schedule("granted while told", |ends| {
+    every_schedule("granted while notified", |ends| {
         let world = World::new(ends);
-        let ahead = world.first();
-        let told = world.clone();
-        task(move || told.told_that_it_is_wanted(Some(NAME)));
-        world.ask(ahead, false).used_by('0');
+        let head = world.first();
+        let notifier = world.clone();
+        task(move || notifier.receive_contention(Some(NAME)));
+        world.acquire(head, false).used_by('0');
     });
 }

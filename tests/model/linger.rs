@@ -9,12 +9,12 @@ use crate::waiters::join;
 #[test]
 fn a_caller_that_arrives_while_a_lock_is_being_cached_finds_it() {
     for b in Waits::ALL {
-        every_schedule(&format!("kept {b:?}"), move |ends| {
-            let world = World::that_keeps(ends);
-            let lock = world.ask(world.first(), false);
-            for (who, waits) in [('a', Waits::ForIt), ('b', b)] {
+        every_schedule(&format!("cached {b:?}"), move |ends| {
+            let world = World::that_caches(ends);
+            let lock = world.acquire(world.first(), false);
+            for (caller, waits) in [('a', Waits::ForIt), ('b', b)] {
                 let world = world.clone();
-                task(move || join(&world, who, waits));
+                task(move || join(&world, caller, waits));
             }
             lock.used_by('0');
         });
@@ -24,11 +24,11 @@ fn a_caller_that_arrives_while_a_lock_is_being_cached_finds_it() {
 /// Red without: the check in `Head::cache` for contention.
 #[test]
 fn a_contended_lock_is_not_cached() {
-    every_schedule("kept and wanted", |ends| {
-        let world = World::that_keeps(ends);
-        let lock = world.ask(world.first(), false);
-        let told = world.clone();
-        task(move || told.told_that_it_is_wanted(Some(NAME)));
+    every_schedule("cached and contended", |ends| {
+        let world = World::that_caches(ends);
+        let lock = world.acquire(world.first(), false);
+        let notifier = world.clone();
+        task(move || notifier.receive_contention(Some(NAME)));
         lock.used_by('0');
     });
 }
@@ -39,13 +39,13 @@ fn a_contended_lock_is_not_cached() {
 /// `WaitQueues::contended`.
 #[test]
 fn a_caller_that_finds_a_cached_lock_knows_that_another_process_waits() {
-    every_schedule("kept, wanted and found", |ends| {
-        let world = World::that_keeps(ends);
-        let lock = world.ask(world.first(), false);
-        let told = world.clone();
-        task(move || told.told_that_it_is_wanted(Some(NAME)));
-        let comes = world.clone();
-        task(move || join(&comes, 'a', Waits::ForIt));
+    every_schedule("cached, contended and found", |ends| {
+        let world = World::that_caches(ends);
+        let lock = world.acquire(world.first(), false);
+        let notifier = world.clone();
+        task(move || notifier.receive_contention(Some(NAME)));
+        let newcomer = world.clone();
+        task(move || join(&newcomer, 'a', Waits::ForIt));
         lock.used_by('0');
     });
 }
@@ -55,17 +55,17 @@ fn a_caller_that_finds_a_cached_lock_knows_that_another_process_waits() {
 /// Red without: removing the queue with the cached lock, in `WaitQueues::check_cached`.
 #[test]
 fn a_cached_lock_whose_time_is_over_is_released_or_found() {
-    every_schedule("kept long enough", |ends| {
-        let world = World::that_keeps(ends);
-        let lock = world.ask(world.first(), false);
+    every_schedule("cached long enough", |ends| {
+        let world = World::that_caches(ends);
+        let lock = world.acquire(world.first(), false);
         let over = world.clone();
-        task(move || match over.lines.check_cached(NAME, NOW) {
+        task(move || match over.queues.check_cached(NAME, NOW) {
             CachedLock::Expired(lock) => drop(lock),
-            CachedLock::Until(until) => panic!("it is kept until {until:?}"),
+            CachedLock::Until(until) => panic!("it is cached until {until:?}"),
             CachedLock::Gone => {}
         });
-        let comes = world.clone();
-        task(move || join(&comes, 'a', Waits::ForIt));
+        let newcomer = world.clone();
+        task(move || join(&newcomer, 'a', Waits::ForIt));
         lock.used_by('0');
     });
 }

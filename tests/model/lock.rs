@@ -30,14 +30,14 @@ pub(crate) type Waiter = wait_queue::Waiter<Wants, Lock>;
 
 /// What all tasks of one run share. Its drop checks that nothing is left anywhere.
 pub(crate) struct World {
-    pub(crate) lines: Arc<WaitQueues>,
+    pub(crate) queues: Arc<WaitQueues>,
     store: Mutex<Store>,
     inside: Inside,
     /// No task decides by this, so reading it is not a step.
     log: Unseen<Log>,
     kind: Kind,
-    contended: Mutex<Wanted>,
-    stay: String,
+    contended: Mutex<Contention>,
+    expected: String,
     ends: Ends,
 }
 
@@ -45,32 +45,32 @@ pub(crate) struct World {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// It is released to the store.
-    GoesBack,
+    Released,
     /// It is cached for the next caller.
-    IsKept,
+    Cached,
     /// It bypasses the head, which asks the store.
-    IsPermit,
+    Permit,
 }
 
-/// The lock in the store. A caller that asks while it is taken is notified later.
+/// The lock in the store. A caller that asks while it is held is notified later.
 #[derive(Default)]
 struct Store {
-    taken: bool,
+    is_held: bool,
     waiting: VecDeque<oneshot::Sender<()>>,
 }
 
 #[derive(Default)]
 struct Log {
     /// The holders, in order.
-    had_it: String,
+    holders: String,
     grants: u32,
-    returns: u32,
+    releases: u32,
 }
 
 /// Whether this process knows that another process waits, and how often the lock was handed off
 /// since it knows and since the store last granted the lock.
 #[derive(Default)]
-struct Wanted {
+struct Contention {
     known: bool,
     handed: u32,
     /// How often the store has granted the lock.
@@ -86,118 +86,120 @@ pub(crate) struct Lock {
 
 /// The lock, with the head of the queue it is handed off from.
 pub(crate) struct Held {
-    ahead: Option<Head>,
+    head: Option<Head>,
 }
 
 impl World {
     pub(crate) fn new(ends: Ends) -> Arc<Self> {
-        Self::with(ends, Kind::GoesBack, "")
+        Self::with(ends, Kind::Released, "")
     }
 
-    /// A world in which the tasks of `stay` hold the lock in this order, whichever other tasks hold
+    /// A world in which the tasks of `expected` hold the lock in this order, whichever other tasks hold
     /// it in between.
-    pub(crate) fn expecting(ends: Ends, stay: &str) -> Arc<Self> {
-        Self::with(ends, Kind::GoesBack, stay)
+    pub(crate) fn expecting(ends: Ends, expected: &str) -> Arc<Self> {
+        Self::with(ends, Kind::Released, expected)
     }
 
     /// A world in which a released lock is cached.
-    pub(crate) fn that_keeps(ends: Ends) -> Arc<Self> {
-        Self::with(ends, Kind::IsKept, "")
+    pub(crate) fn that_caches(ends: Ends) -> Arc<Self> {
+        Self::with(ends, Kind::Cached, "")
     }
 
-    /// A world in which the lock is the only permit. The tasks of `stay` hold it in any order,
+    /// A world in which the lock is the only permit. The tasks of `expected` hold it in any order,
     /// because waiters overtake a task that asks the store.
-    pub(crate) fn of_a_permit(ends: Ends, stay: &str) -> Arc<Self> {
-        Self::with(ends, Kind::IsPermit, stay)
+    pub(crate) fn of_a_permit(ends: Ends, expected: &str) -> Arc<Self> {
+        Self::with(ends, Kind::Permit, expected)
     }
 
-    fn with(ends: Ends, kind: Kind, stay: &str) -> Arc<Self> {
+    fn with(ends: Ends, kind: Kind, expected: &str) -> Arc<Self> {
         Arc::new(Self {
-            lines: WaitQueues::new(LIMITS),
+            queues: WaitQueues::new(LIMITS),
             store: Mutex::new(Store::default()),
             inside: Inside::new(),
             log: Unseen::default(),
             kind,
-            contended: Mutex::new(Wanted::default()),
-            stay: stay.to_owned(),
+            contended: Mutex::new(Contention::default()),
+            expected: expected.to_owned(),
             ends,
         })
     }
 
     /// The head of the queue, which has not asked yet.
     pub(crate) fn first(&self) -> Head {
-        match self.lines.join(NAME, Wants { fits: true }, None) {
-            Joined::Head(ahead, None) => ahead,
-            Joined::Head(_, Some(_)) => panic!("nothing is kept yet"),
-            Joined::Waiting(_) => panic!("nobody else is there"),
+        match self.queues.join(NAME, Wants { fits: true }, None) {
+            Joined::Head(head, None) => head,
+            Joined::Head(_, Some(_)) => panic!("no lock is cached yet"),
+            Joined::Waiting(_) => panic!("no other task is queued"),
         }
     }
 
     /// A place behind the callers that are there, taken before any task runs.
     pub(crate) fn behind(&self, wants: Wants) -> Waiter {
-        match self.lines.join(NAME, wants, None) {
-            Joined::Head(..) => panic!("there is one ahead"),
-            Joined::Waiting(place) => place,
+        match self.queues.join(NAME, wants, None) {
+            Joined::Head(..) => panic!("a head is queued"),
+            Joined::Waiting(waiter) => waiter,
         }
     }
 
     /// Asks the store until it grants the lock.
-    pub(crate) fn ask(self: &Arc<Self>, ahead: Head, contended: bool) -> Lock {
-        let told = {
+    pub(crate) fn acquire(self: &Arc<Self>, head: Head, contended: bool) -> Lock {
+        let notification = {
             let mut store = self.store.lock();
-            if mem::replace(&mut store.taken, true) {
-                let (sender, told) = oneshot::channel();
+            if mem::replace(&mut store.is_held, true) {
+                let (sender, notification) = oneshot::channel();
                 store.waiting.push_back(sender);
-                Some(told)
+                Some(notification)
             } else {
                 None
             }
         };
-        if let Some(told) = told {
-            ahead.learned(());
-            assert!(Waits::ForIt.wait(told).is_some_and(|told| told.is_ok()));
+        if let Some(notification) = notification {
+            head.learned(());
+            assert!(
+                Waits::ForIt.wait(notification).is_some_and(|notification| notification.is_ok())
+            );
         }
         // Noted first: hand-offs from here on count anew.
         self.contended(|now| {
-            *now = Wanted { known: contended, handed: 0, grants: now.grants + 1 };
+            *now = Contention { known: contended, handed: 0, grants: now.grants + 1 };
         });
         self.log(|log| log.grants += 1);
-        if self.kind == Kind::IsPermit {
+        if self.kind == Kind::Permit {
             // The next waiter asks the store.
-            drop(ahead);
-            return Lock { world: Arc::downgrade(self), held: Some(Held { ahead: None }) };
+            drop(head);
+            return Lock { world: Arc::downgrade(self), held: Some(Held { head: None }) };
         }
-        ahead.granted(contended, (), NOW);
-        self.lock(ahead)
+        head.granted(contended, (), NOW);
+        self.lock(head)
     }
 
-    fn lock(self: &Arc<Self>, ahead: Head) -> Lock {
-        Lock { world: Arc::downgrade(self), held: Some(Held { ahead: Some(ahead) }) }
+    fn lock(self: &Arc<Self>, head: Head) -> Lock {
+        Lock { world: Arc::downgrade(self), held: Some(Held { head: Some(head) }) }
     }
 
     /// Uses what a waiter received.
-    pub(crate) fn came(self: &Arc<Self>, who: char, came: Received<Wants, Lock>) {
-        let lock = match came {
+    pub(crate) fn received(self: &Arc<Self>, caller: char, received: Received<Wants, Lock>) {
+        let lock = match received {
             Received::Lock(lock) => lock,
             Received::Probe(..) => unreachable!("no lock here is shared"),
-            Received::Head(ahead) => self.ask(ahead, false),
+            Received::Head(head) => self.acquire(head, false),
         };
-        lock.used_by(who);
+        lock.used_by(caller);
     }
 
     /// Returns the lock that was cached here; otherwise asks the store.
-    pub(crate) fn revive_or_ask(self: &Arc<Self>, ahead: Head, kept: Option<Lock>) -> Lock {
-        let Some(mut kept) = kept else { return self.ask(ahead, false) };
+    pub(crate) fn reuse_or_acquire(self: &Arc<Self>, head: Head, cached: Option<Lock>) -> Lock {
+        let Some(mut cached) = cached else { return self.acquire(head, false) };
         // The cached lock must not be passed on when it is dropped.
-        kept.held = None;
-        self.lock(ahead)
+        cached.held = None;
+        self.lock(head)
     }
 
     /// Handles the message that another process waits, like the manager. The process then knows it,
     /// unless the store has granted the lock in between: the message may be about an earlier hold.
-    pub(crate) fn told_that_it_is_wanted(&self, name: Option<&str>) {
+    pub(crate) fn receive_contention(&self, name: Option<&str>) {
         let before = self.contended(|now| now.grants);
-        drop(self.lines.contended(name, NOW));
+        drop(self.queues.contended(name, NOW));
         self.contended(|now| {
             if now.grants == before {
                 (now.known, now.handed) = (true, 0);
@@ -205,21 +207,21 @@ impl World {
         });
     }
 
-    fn give_back(&self) {
-        let told = {
+    fn release(&self) {
+        let notification = {
             let mut store = self.store.lock();
-            assert!(store.taken, "given back twice");
-            self.log(|log| log.returns += 1);
-            let told = store.waiting.pop_front();
-            store.taken = told.is_some();
-            told
+            assert!(store.is_held, "released twice");
+            self.log(|log| log.releases += 1);
+            let notification = store.waiting.pop_front();
+            store.is_held = notification.is_some();
+            notification
         };
-        if let Some(told) = told {
-            assert!(told.send(()).is_ok());
+        if let Some(notification) = notification {
+            assert!(notification.send(()).is_ok());
         }
     }
 
-    fn contended<R>(&self, note: impl FnOnce(&mut Wanted) -> R) -> R {
+    fn contended<R>(&self, note: impl FnOnce(&mut Contention) -> R) -> R {
         note(&mut self.contended.lock())
     }
 
@@ -230,19 +232,19 @@ impl World {
 
 impl Lock {
     /// Does something under the lock, and releases it.
-    pub(crate) fn used_by(self, who: char) {
+    pub(crate) fn used_by(self, caller: char) {
         let world = self.world.upgrade().expect("there is a world");
         if world.contended(|now| now.known) {
-            let ahead = self.held.as_ref().and_then(|held| held.ahead.as_ref());
-            assert!(ahead.is_some_and(is_wanted), "forgotten that another process waits");
+            let head = self.held.as_ref().and_then(|held| held.head.as_ref());
+            assert!(head.is_some_and(is_contended), "forgotten that another process waits");
         }
-        world.inside.alone(|| world.log(|log| log.had_it.push(who)));
+        world.inside.alone(|| world.log(|log| log.holders.push(caller)));
     }
 }
 
 /// Returns whether the head's queue knows that another process waits.
-pub(crate) fn is_wanted(ahead: &Head) -> bool {
-    matches!(ahead.next(NOW, |_| false), Next::Store { contended: true })
+pub(crate) fn is_contended(head: &Head) -> bool {
+    matches!(head.next(NOW, |_| false), Next::Store { contended: true })
 }
 
 impl Drop for Lock {
@@ -251,7 +253,7 @@ impl Drop for Lock {
             && let Some(held) = self.held.take()
             && let Some(_left) = held.pass_on(&world)
         {
-            world.give_back();
+            world.release();
         }
     }
 }
@@ -259,34 +261,34 @@ impl Drop for Lock {
 impl Held {
     /// Mirrors `HeldLease::pass_on` in `hold/guard/destination.rs`.
     fn pass_on(mut self, world: &Arc<World>) -> Option<Self> {
-        if world.kind == Kind::IsPermit {
-            return self.pass_past(world);
+        if world.kind == Kind::Permit {
+            return self.pass_head(world);
         }
-        while let Some(ahead) = self.ahead.take() {
-            let was_wanted = world.contended(|now| now.known);
-            match ahead.next(NOW, |wants| wants.fits) {
+        while let Some(head) = self.head.take() {
+            let was_contended = world.contended(|now| now.known);
+            match head.next(NOW, |wants| wants.fits) {
                 Next::Waiter(waiter) => {
                     world.contended(|now| {
-                        now.handed += u32::from(was_wanted);
-                        assert!(now.handed <= LIMITS.count, "handed over too often");
+                        now.handed += u32::from(was_contended);
+                        assert!(now.handed <= LIMITS.count, "handed off too often");
                     });
                     assert!(waiter.wants().fits);
-                    self.ahead = Some(ahead);
+                    self.head = Some(head);
                     let lock = Lock { world: Arc::downgrade(world), held: Some(self) };
                     let Err(mut lock) = waiter.hand_off(lock) else { return None };
                     self = lock.held.take()?;
                 }
                 Next::Store { contended: true } => return Some(self),
-                Next::Store { contended: false } => return self.cache(ahead, world),
+                Next::Store { contended: false } => return self.cache(head, world),
             }
         }
         Some(self)
     }
 
     /// Mirrors the hand-off of a permit in `hold/guard/destination.rs`.
-    fn pass_past(mut self, world: &Arc<World>) -> Option<Self> {
-        while let Some(before) = world.lines.may_bypass_head(NAME, NOW, |wants| wants.fits) {
-            let pass = world.lines.bypass_head(NAME, before, NOW, |wants| wants.fits);
+    fn pass_head(mut self, world: &Arc<World>) -> Option<Self> {
+        while let Some(before) = world.queues.may_bypass_head(NAME, NOW, |wants| wants.fits) {
+            let pass = world.queues.bypass_head(NAME, before, NOW, |wants| wants.fits);
             let Some(waiter) = pass else { return Some(self) };
             let lock = Lock { world: Arc::downgrade(world), held: Some(self) };
             let Err(mut lock) = waiter.hand_off(lock) else { return None };
@@ -295,12 +297,12 @@ impl Held {
         Some(self)
     }
 
-    fn cache(self, ahead: Head, world: &Arc<World>) -> Option<Self> {
-        if world.kind != Kind::IsKept {
+    fn cache(self, head: Head, world: &Arc<World>) -> Option<Self> {
+        if world.kind != Kind::Cached {
             return Some(self);
         }
         let lock = Lock { world: Arc::downgrade(world), held: Some(self) };
-        ahead.cache(lock, NOW).err().and_then(|mut lock| lock.held.take())
+        head.cache(lock, NOW).err().and_then(|mut lock| lock.held.take())
     }
 }
 
@@ -309,22 +311,23 @@ impl Drop for World {
         if std::thread::panicking() {
             return;
         }
-        for kept in self.lines.take_cached(None) {
-            assert!(!self.contended(|now| now.known), "kept though another process waits");
+        for cached in self.queues.take_cached(None) {
+            assert!(!self.contended(|now| now.known), "cached though another process waits");
             // Its drop must not find this world.
-            drop(kept);
-            self.give_back();
+            drop(cached);
+            self.release();
         }
-        self.log(|log| assert_eq!(log.grants, log.returns, "granted as often as given back"));
+        self.log(|log| assert_eq!(log.grants, log.releases, "granted as often as released"));
         let store = self.store.lock();
-        assert!(!store.taken && store.waiting.is_empty(), "the lock is lost");
-        assert!(self.lines.try_join(NAME).is_some(), "a line is left that nobody stands in");
-        let mut had_it: Vec<char> =
-            self.log(|log| log.had_it.chars().filter(|who| self.stay.contains(*who)).collect());
-        if self.kind == Kind::IsPermit {
-            had_it.sort_unstable();
+        assert!(!store.is_held && store.waiting.is_empty(), "the lock is lost");
+        assert!(self.queues.try_join(NAME).is_some(), "an empty queue is left");
+        let mut holders: Vec<char> = self.log(|log| {
+            log.holders.chars().filter(|caller| self.expected.contains(*caller)).collect()
+        });
+        if self.kind == Kind::Permit {
+            holders.sort_unstable();
         }
-        assert_eq!(had_it, Vec::from_iter(self.stay.chars()), "in the order of their places");
+        assert_eq!(holders, Vec::from_iter(self.expected.chars()), "in the order of their places");
         self.ends.one_more();
     }
 }

@@ -150,7 +150,7 @@ impl Hasher for Mix {
     }
 }
 
-#[expect(clippy::print_stdout, reason = "what was explored is what a model says of itself")]
+#[expect(clippy::print_stdout, reason = "a model prints how much it explored")]
 fn report<M: Model>(explored: &Explored<'_, M>) {
     let test = std::thread::current().name().unwrap_or_default().to_owned();
     println!("{test}:\n{explored}\n");

@@ -43,7 +43,7 @@ impl<T> Mutex<T> {
         match self.value.try_lock() {
             Ok(guard) => guard,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => panic!("locked again by who has locked it"),
+            Err(TryLockError::WouldBlock) => panic!("locked again by the task that holds it"),
         }
     }
 }

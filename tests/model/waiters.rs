@@ -6,23 +6,23 @@ use crate::explore::{Waits, every_schedule, task};
 use crate::lock::{Lock, NAME, NOW, Waiter, Wants, World};
 use crate::wait_queue::{Joined, PICK_UP_TIMEOUT, Received, Unclaimed};
 
-/// Waits at `place` according to `waits`, and uses what comes.
-pub(crate) fn stand(world: &Arc<World>, mut place: Waiter, who: char, waits: Waits) {
-    let came = waits.wait(place.received());
-    drop(place);
-    match came {
+/// Waits at `waiter` according to `waits`, and uses what comes.
+pub(crate) fn wait_in_queue(world: &Arc<World>, mut waiter: Waiter, caller: char, waits: Waits) {
+    let received = waits.wait(waiter.received());
+    drop(waiter);
+    match received {
         // A caller whose wait budget ended does not ask the store either, but gives up the head.
-        Some(Received::Head(ahead)) if waits == Waits::Briefly => drop(ahead),
-        Some(came) => world.came(who, came),
+        Some(Received::Head(head)) if waits == Waits::Briefly => drop(head),
+        Some(received) => world.received(caller, received),
         None => {}
     }
 }
 
 /// Joins the queue, as its head or behind it.
-pub(crate) fn join(world: &Arc<World>, who: char, waits: Waits) {
-    match world.lines.join(NAME, Wants { fits: true }, None) {
-        Joined::Head(ahead, kept) => world.revive_or_ask(ahead, kept).used_by(who),
-        Joined::Waiting(place) => stand(world, place, who, waits),
+pub(crate) fn join(world: &Arc<World>, caller: char, waits: Waits) {
+    match world.queues.join(NAME, Wants { fits: true }, None) {
+        Joined::Head(head, cached) => world.reuse_or_acquire(head, cached).used_by(caller),
+        Joined::Waiting(waiter) => wait_in_queue(world, waiter, caller, waits),
     }
 }
 
@@ -37,25 +37,25 @@ enum First {
 
 /// These wait in this order, and the head acts. Those that stay hold the lock in their order.
 fn check(name: &str, first: First, behind: Vec<(Waits, bool)>) {
-    let stay: String = ('a'..)
+    let expected: String = ('a'..)
         .zip(&behind)
-        .filter_map(|(who, (waits, _))| (*waits == Waits::ForIt).then_some(who))
+        .filter_map(|(caller, (waits, _))| (*waits == Waits::ForIt).then_some(caller))
         .collect();
     every_schedule(&format!("{name} {first:?} {behind:?}"), move |ends| {
-        let world = World::expecting(ends, &stay);
-        let ahead = world.first();
+        let world = World::expecting(ends, &expected);
+        let head = world.first();
         let lock = match first {
-            First::Holds => Ok(world.ask(ahead, false)),
-            First::GivesUp => Err(ahead),
+            First::Holds => Ok(world.acquire(head, false)),
+            First::GivesUp => Err(head),
         };
-        for (who, &(waits, fits)) in ('a'..).zip(&behind) {
-            let place = world.behind(Wants { fits });
+        for (caller, &(waits, fits)) in ('a'..).zip(&behind) {
+            let waiter = world.behind(Wants { fits });
             let world = world.clone();
-            task(move || stand(&world, place, who, waits));
+            task(move || wait_in_queue(&world, waiter, caller, waits));
         }
         match lock {
             Ok(lock) => lock.used_by('0'),
-            Err(ahead) => drop(ahead),
+            Err(head) => drop(head),
         }
     });
 }
@@ -105,10 +105,10 @@ fn a_caller_that_arrives_during_a_hand_off_is_head_or_queued() {
         for b in [Waits::ForIt, Waits::Briefly] {
             every_schedule(&format!("newcomers {a:?} {b:?}"), move |ends| {
                 let world = World::new(ends);
-                let lock = world.ask(world.first(), false);
-                for (who, waits) in [('a', a), ('b', b)] {
+                let lock = world.acquire(world.first(), false);
+                for (caller, waits) in [('a', a), ('b', b)] {
                     let world = world.clone();
-                    task(move || join(&world, who, waits));
+                    task(move || join(&world, caller, waits));
                 }
                 lock.used_by('0');
             });
@@ -125,27 +125,27 @@ fn a_caller_that_arrives_during_a_hand_off_is_head_or_queued() {
 fn a_turn_is_withdrawn_from_a_waiter_that_may_still_resume() {
     for (first, fits) in [(First::Holds, true), (First::Holds, false), (First::GivesUp, true)] {
         for a in [Waits::ForIt, Waits::Briefly] {
-            every_schedule(&format!("taken back {first:?} {fits} {a:?}"), move |ends| {
+            every_schedule(&format!("reclaimed {first:?} {fits} {a:?}"), move |ends| {
                 let world = World::new(ends);
-                let ahead = world.first();
+                let head = world.first();
                 let lock = match first {
-                    First::Holds => Ok(world.ask(ahead, false)),
-                    First::GivesUp => Err(ahead),
+                    First::Holds => Ok(world.acquire(head, false)),
+                    First::GivesUp => Err(head),
                 };
-                for (who, waits) in [('a', a), ('b', Waits::ForIt)] {
-                    let place = world.behind(Wants { fits });
+                for (caller, waits) in [('a', a), ('b', Waits::ForIt)] {
+                    let waiter = world.behind(Wants { fits });
                     let world = world.clone();
-                    task(move || stand(&world, place, who, waits));
+                    task(move || wait_in_queue(&world, waiter, caller, waits));
                 }
-                let looks = world.clone();
+                let reclaimer = world.clone();
                 task(move || {
-                    let first: Unclaimed<Wants, Lock> = looks.lines.check_unclaimed(NAME, NOW);
+                    let first: Unclaimed<Wants, Lock> = reclaimer.queues.check_unclaimed(NAME, NOW);
                     drop(first);
-                    drop(looks.lines.reclaim_all(NOW + PICK_UP_TIMEOUT));
+                    drop(reclaimer.queues.reclaim_all(NOW + PICK_UP_TIMEOUT));
                 });
                 match lock {
                     Ok(lock) => lock.used_by('0'),
-                    Err(ahead) => drop(ahead),
+                    Err(head) => drop(head),
                 }
             });
         }

@@ -37,13 +37,13 @@ use desk::Desk;
 use server::Visit;
 
 /// The answer that an algorithm got, if any.
-enum Told {
+enum Reply {
     /// Done, with its fencing token if it has one.
     Yes(Option<u64>),
     No,
 }
 
-type Answer = Result<Told, Box<dyn Error>>;
+type Answer = Result<Reply, Box<dyn Error>>;
 
 /// A lock as its article describes it. Each chain is a thread of the article's program.
 trait Algorithm {
@@ -52,7 +52,7 @@ trait Algorithm {
 
     /// Most algorithms have none.
     async fn renew(&mut self, _chain: u32) -> Answer {
-        Ok(Told::No)
+        Ok(Reply::No)
     }
 
     /// What the holder can know without a request. Most articles do not require this check; it
@@ -92,19 +92,21 @@ async fn serve(lock: impl Algorithm, visit: &Visit, mut desk: Desk) -> Result<()
         let (verb, number) = order.split_once(' ').ok_or("an order is VERB NUMBER")?;
         let number: u32 = number.parse()?;
         let answer = match verb {
-            "read" => in_words(desk.reads(last)),
-            "write" => in_words(desk.writes()?),
+            "read" => yes_or_no(desk.reads(last)),
+            "write" => yes_or_no(desk.writes()?),
             "add" => {
                 for _ in 0..number {
-                    let Answered::Yes(fence) = recorded.patiently().await else { continue };
+                    let Answered::Yes(fence) = recorded.acquire_with_retries().await else {
+                        continue;
+                    };
                     if desk.reads(fence.unwrap_or(0)) {
                         // Other processes can get in between.
                         sleep(PAUSE).await;
                         desk.writes()?;
                     }
-                    recorded.asks(Op::Release, 0).await;
+                    recorded.call(Op::Release, 0).await;
                 }
-                in_words(true)
+                yes_or_no(true)
             }
             _ => {
                 let op = match verb {
@@ -114,13 +116,13 @@ async fn serve(lock: impl Algorithm, visit: &Visit, mut desk: Desk) -> Result<()
                     "release" => Op::Release,
                     _ => return Err(format!("no order `{order}`").into()),
                 };
-                match recorded.asks(op, number).await {
+                match recorded.call(op, number).await {
                     Answered::Yes(Some(fence)) => {
                         last = fence;
                         format!("yes {fence}")
                     }
-                    Answered::Yes(None) => in_words(true),
-                    Answered::No => in_words(false),
+                    Answered::Yes(None) => yes_or_no(true),
+                    Answered::No => yes_or_no(false),
                     Answered::Unknown => "unknown".to_owned(),
                 }
             }
@@ -134,7 +136,7 @@ async fn serve(lock: impl Algorithm, visit: &Visit, mut desk: Desk) -> Result<()
 /// Between reading and writing.
 const PAUSE: Duration = Duration::from_millis(1);
 
-fn in_words(done: bool) -> String {
+fn yes_or_no(done: bool) -> String {
     if done { "yes" } else { "no" }.to_owned()
 }
 
@@ -152,20 +154,20 @@ struct Recorded<'a, A> {
 }
 
 impl<A: Algorithm> Recorded<'_, A> {
-    async fn asks(&mut self, op: Op, chain: u32) -> Answered {
+    async fn call(&mut self, op: Op, chain: u32) -> Answered {
         let call = self.recorder.invoke(chain, self.key, op);
-        let told = match op {
+        let reply = match op {
             Op::Acquire(_) => self.lock.acquire(chain).await,
             Op::Renew => self.lock.renew(chain).await,
             Op::Release => self.lock.release(chain).await,
-            _ => Ok(if self.lock.check(chain) { Told::Yes(None) } else { Told::No }),
+            _ => Ok(if self.lock.check(chain) { Reply::Yes(None) } else { Reply::No }),
         };
-        match told {
-            Ok(Told::Yes(fence)) => {
+        match reply {
+            Ok(Reply::Yes(fence)) => {
                 call.ok(fence);
                 Answered::Yes(fence)
             }
-            Ok(Told::No) => {
+            Ok(Reply::No) => {
                 call.fail();
                 Answered::No
             }
@@ -177,9 +179,9 @@ impl<A: Algorithm> Recorded<'_, A> {
     }
 
     /// Asks until it has the lock.
-    async fn patiently(&mut self) -> Answered {
+    async fn acquire_with_retries(&mut self) -> Answered {
         loop {
-            match self.asks(Op::Acquire(Mode::Exclusive), 0).await {
+            match self.call(Op::Acquire(Mode::Exclusive), 0).await {
                 Answered::No => sleep(PAUSE).await,
                 answered => return answered,
             }

@@ -10,7 +10,7 @@
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "a copy ends where it stands, and its end is timed on a thread without a runtime"
+    reason = "a fork exits at once, and its exit is timed on a thread without a runtime"
 )]
 
 use std::error::Error;

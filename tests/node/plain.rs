@@ -9,10 +9,7 @@ use lockattr::{LockManager, LockOptions};
 
 use crate::arguments::Arguments;
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "its guard is dropped, and that is what is asked about"
-)]
+#[expect(clippy::disallowed_methods, reason = "the test checks what dropping the guard does")]
 pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let url: String = arguments.get_or("url", String::new())?;
     let program = move || -> Result<(), lockattr::Error> {

@@ -8,8 +8,8 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, stdin, stdout};
 
 pub(crate) async fn run() -> Result<(), Box<dyn Error>> {
     let server = RedisServer::start().await;
-    let told = format!("{} {}\n", server.pid(), server.unix_path().display());
-    stdout().write_all(told.as_bytes()).await?;
+    let text = format!("{} {}\n", server.pid(), server.unix_path().display());
+    stdout().write_all(text.as_bytes()).await?;
     stdout().flush().await?;
     BufReader::new(stdin()).lines().next_line().await?;
     Ok(())

@@ -43,12 +43,12 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         }
         Ok(())
     };
-    let told = async {
+    let notified = async {
         orders.next_line().await?;
         over.set(true);
         Ok::<_, Box<dyn Error>>(())
     };
-    tokio::try_join!(working, told)?;
+    tokio::try_join!(working, notified)?;
     say(&format!("added {}", added.get()))?;
     manager.shutdown().await;
     Ok(())

@@ -54,7 +54,7 @@ impl Sharing {
 
 /// The answers that a crowd got.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Answers {
+pub(crate) struct CrowdOutcome {
     pub(crate) granted: usize,
     pub(crate) contended: usize,
     pub(crate) failed: usize,
@@ -68,29 +68,30 @@ pub(crate) struct Answers {
 ///
 /// Arguments that make no sense.
 pub(crate) async fn run(words: &[String]) -> Result<(), String> {
-    let told: BTreeMap<&str, &str> = words.iter().filter_map(|word| word.split_once('=')).collect();
-    let (url, keys): (String, String) = (value(&told, "url")?, value(&told, "keys")?);
-    let sharing = Sharing::of(value(&told, "sharing")?);
-    let (tasks, wait): (usize, u64) = (value(&told, "tasks")?, value(&told, "wait")?);
+    let arguments: BTreeMap<&str, &str> =
+        words.iter().filter_map(|word| word.split_once('=')).collect();
+    let (url, keys): (String, String) = (value(&arguments, "url")?, value(&arguments, "keys")?);
+    let sharing = Sharing::of(value(&arguments, "sharing")?);
+    let (tasks, wait): (usize, u64) = (value(&arguments, "tasks")?, value(&arguments, "wait")?);
     let manager = LockManager::builder().url(url).build().map_err(|error| error.to_string())?;
     let mut orders = BufReader::new(stdin()).lines();
     say("ready");
     orders.next_line().await.map_err(|error| error.to_string())?;
     let ends = Instant::now() + Duration::from_millis(wait);
-    let asks = async || {
+    let acquire = async || {
         let options = sharing.options().wait(ends.saturating_duration_since(Instant::now()));
         // Released at once by the drop.
         manager.acquire_all(keys.split(','), options).await.map(drop)
     };
-    let answers = join_all((0..tasks).map(|_| asks()));
-    let asked = async {
+    let outcomes = join_all((0..tasks).map(|_| acquire()));
+    let announce = async {
         tokio::task::yield_now().await;
         say("waiting");
     };
-    let (answers, ()) = tokio::join!(answers, asked);
-    let mut sum = Answers::default();
-    for answer in answers {
-        match answer {
+    let (outcomes, ()) = tokio::join!(outcomes, announce);
+    let mut sum = CrowdOutcome::default();
+    for outcome in outcomes {
+        match outcome {
             Ok(()) => sum.granted += 1,
             Err(Error::Contended { .. }) => sum.contended += 1,
             Err(error) => {
@@ -102,14 +103,14 @@ pub(crate) async fn run(words: &[String]) -> Result<(), String> {
     say(&sum.line());
     tokio::select! {
         over = orders.next_line() => drop(over.map_err(|error| error.to_string())?),
-        () = lives(&manager) => {}
+        () = stay_alive(&manager) => {}
     }
     manager.shutdown().await;
     Ok(())
 }
 
 /// Keeps using its connection, so that notifications for callers that gave up still arrive.
-async fn lives(manager: &LockManager) {
+async fn stay_alive(manager: &LockManager) {
     loop {
         // An outage ends after some time.
         drop(manager.try_acquire(ALIVE, LockOptions::new()).await);
@@ -117,7 +118,7 @@ async fn lives(manager: &LockManager) {
     }
 }
 
-impl Answers {
+impl CrowdOutcome {
     fn line(&self) -> String {
         let Self { granted, contended, failed, error } = self;
         format!("{granted} {contended} {failed} {error}")
@@ -138,9 +139,9 @@ mod tests {
 
     #[test]
     fn answers_are_parsed_as_they_were_printed() {
-        let said = Answers { granted: 1, contended: 2, failed: 3, error: "it is off".into() };
-        assert_eq!(Answers::read(&said.line()), Some(said));
-        assert_eq!(Answers::read("ready"), None);
+        let said = CrowdOutcome { granted: 1, contended: 2, failed: 3, error: "it is off".into() };
+        assert_eq!(CrowdOutcome::read(&said.line()), Some(said));
+        assert_eq!(CrowdOutcome::read("ready"), None);
     }
 
     #[test]

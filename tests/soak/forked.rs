@@ -5,7 +5,7 @@
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "a copy ends where it stands, and its end is timed on a thread without a runtime"
+    reason = "a fork exits at once, and its exit is timed on a thread without a runtime"
 )]
 
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub(crate) const OVER: &str = "over";
 const SOON: Duration = Duration::from_secs(2);
 
 /// A child that takes longer hangs.
-const COPY_ENDS_WITHIN: Duration = Duration::from_secs(20);
+const CHILD_LIMIT: Duration = Duration::from_secs(20);
 
 /// Runs the process.
 ///
@@ -33,37 +33,36 @@ const COPY_ENDS_WITHIN: Duration = Duration::from_secs(20);
 ///
 /// Arguments that make no sense, or a failure before the fork.
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
-    let told: BTreeMap<&str, &str> = words.iter().filter_map(|word| word.split_once('=')).collect();
-    let (url, key): (String, String) = (value(&told, "url")?, value(&told, "key")?);
+    let arguments: BTreeMap<&str, &str> =
+        words.iter().filter_map(|word| word.split_once('=')).collect();
+    let (url, key): (String, String) = (value(&arguments, "url")?, value(&arguments, "key")?);
     let failed = |error: Error| error.to_string();
     let manager = LockManager::connect_blocking(&url).map_err(failed)?;
     let held = manager.acquire_blocking(key.as_str(), LockOptions::new()).map_err(failed)?;
     match fork().map_err(|error| error.to_string())? {
         Fork::Child => {
-            ends_in_time();
-            look("copy", is_no_holder(&url, &key, &manager, held));
+            exit_if_hung();
+            report("copy", check_child(&url, &key, &manager, held));
             exit(0);
         }
         Fork::Parent(copy) => {
             waitpid(copy).map_err(|error| error.to_string())?;
         }
     }
-    look("parent", goes_on(&key, &manager, held));
+    report("parent", check_parent(&key, &manager, held));
     say(OVER);
     Ok(())
 }
 
 /// The child holds nothing of its parent's, and can lock with its own manager.
-fn is_no_holder(
-    url: &str,
-    key: &str,
-    parents: &LockManager,
-    held: LockGuard,
-) -> Result<(), String> {
-    wants(matches!(held.ensure_held(), Err(Error::Lost { .. })), "it holds what its parent holds")?;
-    let asked = parents.acquire_blocking(format!("{key}:copy"), LockOptions::new());
-    wants(matches!(asked, Err(Error::InvalidOptions(_))), "its parent's manager serves it")?;
-    wants(held.release_blocking().is_err(), "it gives back what its parent holds")?;
+fn check_child(url: &str, key: &str, parents: &LockManager, held: LockGuard) -> Result<(), String> {
+    ensure(
+        matches!(held.ensure_held(), Err(Error::Lost { .. })),
+        "it holds what its parent holds",
+    )?;
+    let announce = parents.acquire_blocking(format!("{key}:copy"), LockOptions::new());
+    ensure(matches!(announce, Err(Error::InvalidOptions(_))), "its parent's manager serves it")?;
+    ensure(held.release_blocking().is_err(), "it releases what its parent holds")?;
     let failed = |error: Error| error.to_string();
     let own = match LockManager::builder().url(url).build() {
         // Its client has a thread, which exists only in the parent.
@@ -73,7 +72,7 @@ fn is_no_holder(
     match own.acquire_blocking(key, LockOptions::new().wait(SOON)) {
         Err(Error::Contended { .. }) => {}
         Err(error) => return Err(failed(error)),
-        Ok(_) => wants(false, "the lock is free for it")?,
+        Ok(_) => ensure(false, "the lock is free for it")?,
     }
     let other = own.acquire_blocking(format!("{key}:copy"), LockOptions::new()).map_err(failed)?;
     other.ensure_held().map_err(failed)?;
@@ -81,7 +80,7 @@ fn is_no_holder(
 }
 
 /// The parent still holds its locks.
-fn goes_on(key: &str, manager: &LockManager, held: LockGuard) -> Result<(), String> {
+fn check_parent(key: &str, manager: &LockManager, held: LockGuard) -> Result<(), String> {
     let failed = |error: Error| error.to_string();
     held.ensure_held().map_err(failed)?;
     let other = manager.acquire_blocking(format!("{key}:parent"), LockOptions::new());
@@ -90,20 +89,20 @@ fn goes_on(key: &str, manager: &LockManager, held: LockGuard) -> Result<(), Stri
     manager.shutdown_blocking().map(drop).map_err(failed)
 }
 
-fn wants(so: bool, else_wrong: &str) -> Result<(), String> {
+fn ensure(so: bool, else_wrong: &str) -> Result<(), String> {
     if so { Ok(()) } else { Err(else_wrong.to_owned()) }
 }
 
-fn look(who: &str, found: Result<(), String>) {
+fn report(name: &str, found: Result<(), String>) {
     if let Err(wrong) = found {
-        say(&format!("{who}: {wrong}"));
+        say(&format!("{name}: {wrong}"));
     }
 }
 
 /// Only the forking thread exists in the child.
-fn ends_in_time() {
+fn exit_if_hung() {
     drop(thread::spawn(|| {
-        thread::sleep(COPY_ENDS_WITHIN);
+        thread::sleep(CHILD_LIMIT);
         say("copy: it hangs");
         exit(1);
     }));

@@ -115,14 +115,14 @@ impl Outcome {
     }
 
     /// Two lines for people, and one for each finding.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn report(&self) -> String {
         let Operations { acquired, contended, failed, unknown, .. } = &self.operations;
         let Operations { reentered, renewed, released, checked, lost, added, .. } =
             &self.operations;
         let faults: u64 = self.faults.values().sum();
         let kinds: Vec<String> =
             self.faults.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
-        let mut told = format!(
+        let mut text = format!(
             "{:<16} {:>6.0} s  acquired {acquired}, contended {contended}, failed {failed}, unknown \
              {unknown}; reentered {reentered}, renewed {renewed}, released {released}, checked \
              {checked}, lost {lost}; shelves {added}\n{:24}{faults} faults: {}\n{:24}violations {}, \
@@ -139,25 +139,25 @@ impl Outcome {
         let findings = [
             ("VIOLATION", &self.violations),
             ("LEAKED", &self.leaked),
-            ("left in line for its time", &self.outlived),
+            ("left in the queue until its entry expires", &self.outlived),
             ("HUNG", &self.hung),
             ("WRONG", &self.wrong),
         ];
         for (kind, findings) in findings {
             for finding in findings.iter().take(10) {
-                told += &format!("\n    {kind}: {finding}");
+                text += &format!("\n    {kind}: {finding}");
             }
             if findings.len() > 10 {
-                told += &format!("\n    {kind}: … and {} more", findings.len() - 10);
+                text += &format!("\n    {kind}: … and {} more", findings.len() - 10);
             }
         }
         if let Some(history) = &self.history {
-            told += &format!("\n    history: {}", history.display());
+            text += &format!("\n    history: {}", history.display());
         }
         if let Some(replay) = &self.replay {
-            told += &format!("\n    again:   {replay}");
+            text += &format!("\n    again:   {replay}");
         }
-        told
+        text
     }
 }
 
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn complaints_are_parsed_as_they_were_printed() {
         let directory = tempfile::tempdir().unwrap();
-        let said = Complaint::Hung("nobody answers".into());
+        let said = Complaint::Hung("no reply".into());
         Complaints::at(directory.path(), 7).say(said.clone());
         assert_eq!(Complaints::read(directory.path()), [(7, said)]);
     }

@@ -66,7 +66,7 @@ impl Plan {
                 "--lanes" => plan.lanes = number::<usize>(name, value)?.max(1),
                 "--workers" => plan.workers = number::<usize>(name, value)?.max(1),
                 "--out" => plan.out = value.into(),
-                _ => return Err(format!("there is no `{name}`")),
+                _ => return Err(format!("unknown option `{name}`")),
             }
         }
         Ok(plan)
@@ -82,7 +82,7 @@ impl Plan {
 
 fn named(name: &str) -> Result<&'static str, String> {
     let known = topology::NAMES.iter().find(|known| **known == name);
-    known.copied().ok_or_else(|| format!("there is no topology `{name}`"))
+    known.copied().ok_or_else(|| format!("unknown topology `{name}`"))
 }
 
 fn seconds(name: &str, value: &str) -> Result<Duration, String> {
@@ -91,7 +91,7 @@ fn seconds(name: &str, value: &str) -> Result<Duration, String> {
 }
 
 fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, String> {
-    value.parse().map_err(|_| format!("`{name} {value}` is no number that fits"))
+    value.parse().map_err(|_| format!("`{name} {value}` is not a valid number"))
 }
 
 #[cfg(test)]

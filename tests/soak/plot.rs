@@ -12,7 +12,7 @@ use lockattr_tests::{Node, Wires};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::chance::stream;
-use crate::crowd::{ALIVE, Answers, Sharing};
+use crate::crowd::{ALIVE, CrowdOutcome, Sharing};
 use crate::forked::OVER;
 use crate::topology::Topology;
 use crate::workers::Faults;
@@ -37,7 +37,7 @@ const FORKED: &str = "plot:e";
 const AT_LEAST: Duration = Duration::from_secs(20);
 
 /// Plays all plots that this topology supports. Returns their counts and the failures.
-pub(crate) async fn plays<T: Topology>(engine: &T, seed: u64) -> (Faults, Vec<String>) {
+pub(crate) async fn play<T: Topology>(engine: &T, seed: u64) -> (Faults, Vec<String>) {
     let mut random = stream(seed, "plot");
     let (mut faults, mut found) = (Faults::new(), Vec::new());
     let mut played = |name: String, finding: Option<String>| {
@@ -119,10 +119,13 @@ async fn a_crowd_gives_up<T: Topology>(engine: &T) -> Option<String> {
     node.kill();
     held.release().await.ok();
     holder.shutdown().await;
-    let answers = said.as_deref().and_then(Answers::read);
-    let all = Answers { contended: CROWD, ..Answers::default() };
-    (answers.as_ref() != Some(&all))
-        .then(|| format!("{CROWD} give up at once, the lock is held, the server is well: {said:?}"))
+    let outcome = said.as_deref().and_then(CrowdOutcome::read);
+    let all = CrowdOutcome { contended: CROWD, ..CrowdOutcome::default() };
+    (outcome.as_ref() != Some(&all)).then(|| {
+        format!(
+            "{CROWD} callers give up at once, the lock is held, the server is healthy: {said:?}"
+        )
+    })
 }
 
 /// Two futures ask in one task, and the second is dropped when the first is done.

@@ -28,18 +28,18 @@ pub(crate) async fn run<T: Topology>(name: &'static str, plan: &Plan, seed: u64)
 
     let began = Instant::now();
     let until = began + plan.nemesis();
-    let servers = weather_of_servers(&engine, seed, until);
+    let servers = run_server_nemesis(&engine, seed, until);
     let (servers, processes) =
         tokio::join!(servers, join_all(workers.iter_mut().map(|member| member.run_nemesis(until))));
     let seconds = began.elapsed().as_secs_f64();
 
     let mut wrong = Vec::new();
-    let settled = join_all(workers.iter_mut().map(Member::settles)).await;
+    let settled = join_all(workers.iter_mut().map(Member::settle)).await;
     wrong.extend(settled.into_iter().filter_map(Result::err));
-    let ended = join_all(workers.iter_mut().map(Member::finishes)).await;
+    let ended = join_all(workers.iter_mut().map(Member::finish)).await;
     wrong.extend(ended.into_iter().filter_map(Result::err));
-    let mut hung = somebody_new_has_all(&engine).await;
-    let (plots, mut costs) = plot::plays(&engine, seed).await;
+    let mut hung = new_client_acquires_all(&engine).await;
+    let (plots, mut costs) = plot::play(&engine, seed).await;
     let (leaked, outlived) = left(&engine).await;
 
     let mut verdict = verdict::of(&directory);
@@ -52,7 +52,7 @@ pub(crate) async fn run<T: Topology>(name: &'static str, plan: &Plan, seed: u64)
         list.push(format!("process {process}: {text}"));
     }
     if verdict.operations.acquired == 0 {
-        wrong.push("nobody had any lock in all the time".into());
+        wrong.push("no worker held any lock in the whole round".into());
     }
     let mut faults = Faults::new();
     for (kind, count) in processes.into_iter().chain([servers, plots]).flatten() {
@@ -74,11 +74,11 @@ pub(crate) async fn run<T: Topology>(name: &'static str, plan: &Plan, seed: u64)
         history: None,
         replay: None,
     };
-    kept(outcome, plan, &directory)
+    keep_failed(outcome, plan, &directory)
 }
 
 /// Injects one server fault after the other; at the end all faults are repaired.
-async fn weather_of_servers<T: Topology>(engine: &T, seed: u64, until: Instant) -> Faults {
+async fn run_server_nemesis<T: Topology>(engine: &T, seed: u64, until: Instant) -> Faults {
     let mut faults = Faults::new();
     for attack in attacks(seed, "servers", T::HARMS) {
         if Instant::now() + attack.after >= until {
@@ -94,7 +94,7 @@ async fn weather_of_servers<T: Topology>(engine: &T, seed: u64, until: Instant) 
 
 /// A new client must be able to acquire every lock that no process holds any more. That also
 /// removes grants to processes that are gone.
-async fn somebody_new_has_all<T: Topology>(engine: &T) -> Vec<String> {
+async fn new_client_acquires_all<T: Topology>(engine: &T) -> Vec<String> {
     let limit = T::GIVES_UP_WITHIN + SLACK;
     let url = engine.url_with(&format!("{}&{}{}", T::SHORT, T::QUICK, T::SETTINGS));
     let manager = LockManager::builder().url(url).build().expect("its own URL");
@@ -116,8 +116,10 @@ async fn somebody_new_has_all<T: Topology>(engine: &T) -> Vec<String> {
         };
         match timeout(limit + SLACK, had).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => hung.push(format!("all is over, and `{key}` is not had: {error}")),
-            Err(_) => hung.push(format!("all is over, and nobody answers who wants `{key}`")),
+            Ok(Err(error)) => {
+                hung.push(format!("after the round `{key}` cannot be acquired: {error}"))
+            }
+            Err(_) => hung.push(format!("after the round an acquire of `{key}` gets no reply")),
         }
     }
     manager.shutdown().await;
@@ -128,11 +130,11 @@ async fn somebody_new_has_all<T: Topology>(engine: &T) -> Vec<String> {
 /// own expiry.
 async fn left<T: Topology>(engine: &T) -> (Vec<String>, Vec<String>) {
     let left = left_after(engine, T::GIVES_UP_WITHIN + SLACK).await;
-    let lines_only = left.iter().all(|line| line.starts_with("lockattr:line"));
-    if left.is_empty() || !lines_only || T::LINES_LAST.is_zero() {
+    let queues_only = left.iter().all(|line| line.starts_with("lockattr:line"));
+    if left.is_empty() || !queues_only || T::QUEUE_LASTS.is_zero() {
         return (left, Vec::new());
     }
-    let leaked = left_after(engine, T::LINES_LAST).await;
+    let leaked = left_after(engine, T::QUEUE_LASTS).await;
     (leaked, left)
 }
 
@@ -156,14 +158,14 @@ fn directory(plan: &Plan, name: &str, seed: u64) -> PathBuf {
 }
 
 /// Keeps the files of a failed round only.
-fn kept(mut outcome: Outcome, plan: &Plan, directory: &Path) -> Outcome {
+fn keep_failed(mut outcome: Outcome, plan: &Plan, directory: &Path) -> Outcome {
     if outcome.is_clean() {
         std::fs::remove_dir_all(directory).ok();
         return outcome;
     }
     outcome.replay = Some(replay(plan, outcome.topology, outcome.seed));
-    let told = serde_json::to_string_pretty(&outcome).expect("plain data");
-    std::fs::write(directory.join("outcome.json"), told).ok();
+    let text = serde_json::to_string_pretty(&outcome).expect("plain data");
+    std::fs::write(directory.join("outcome.json"), text).ok();
     outcome.history = Some(directory.join("history.jsonl"));
     outcome
 }

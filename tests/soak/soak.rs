@@ -38,7 +38,7 @@ pub(crate) async fn run(plan: &Plan) -> Result<(), String> {
     let lane = async || {
         while let Some((topology, seed)) = due() {
             let outcome = one(topology, plan, seed).await;
-            println!("{}", outcome.told());
+            println!("{}", outcome.report());
             println!("{}", serde_json::to_string(&outcome).expect("plain data"));
             sums.borrow_mut().entry(topology).or_default().add(&outcome);
         }
@@ -48,7 +48,7 @@ pub(crate) async fn run(plan: &Plan) -> Result<(), String> {
     println!("\nsoak: seed {}, {:.0} s in all", plan.seed, began.elapsed().as_secs_f64());
     let mut all = Outcome::default();
     for sum in sums.values() {
-        println!("{}", sum.told());
+        println!("{}", sum.report());
         all.add(sum);
     }
     all.topology = "all";
@@ -56,7 +56,7 @@ pub(crate) async fn run(plan: &Plan) -> Result<(), String> {
     let Outcome { violations, leaked, outlived, hung, wrong, .. } = &mut all;
     [violations, leaked, outlived, hung, wrong].into_iter().for_each(|list| list.truncate(10));
     println!("{}", serde_json::to_string(&all).expect("plain data"));
-    if clean { Ok(()) } else { Err("not clean; each finding stands above with its replay".into()) }
+    if clean { Ok(()) } else { Err("not clean; each finding is above, with its replay".into()) }
 }
 
 /// A round that the harness could not run is a failure too.

@@ -18,7 +18,7 @@ use crate::plan::Plan;
 use crate::round;
 
 /// Servers that can be disturbed.
-#[allow(async_fn_in_trait, reason = "one task asks")]
+#[allow(async_fn_in_trait, reason = "one task acquires")]
 pub(crate) trait Topology: Engine {
     /// The faults that its servers survive.
     const HARMS: &'static [Harm];
@@ -39,7 +39,7 @@ pub(crate) trait Topology: Engine {
 
     /// How long a place in the queue may outlive its claim, where the store forgets those by a time of
     /// their own.
-    const LINES_LAST: Duration = Duration::ZERO;
+    const QUEUE_LASTS: Duration = Duration::ZERO;
 
     /// Does it, and returns when all is well again.
     async fn suffer(&self, attack: Attack<Harm>);
@@ -61,7 +61,7 @@ pub(crate) const NETWORK: &[Trouble] = &[
 ];
 
 /// `QUEUE_LASTS` of the scripts.
-const REDIS_LINES_LAST: Duration = Duration::from_secs(16);
+const REDIS_QUEUE_LASTS: Duration = Duration::from_secs(16);
 
 /// The faults of a process without those of its network.
 const PROCESS: &[Trouble] = &[Trouble::Killed, Trouble::Stopped, Trouble::CalendarJumped];
@@ -75,7 +75,7 @@ macro_rules! topologies {
         pub(crate) async fn round_on(name: &'static str, plan: &Plan, seed: u64) -> Outcome {
             match name {
                 $($name => Box::pin(round::run::<$topology>(name, plan, seed)).await,)*
-                name => unreachable!("the plan has taken {name}"),
+                name => unreachable!("the plan accepted {name}"),
             }
         }
     };

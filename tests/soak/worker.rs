@@ -65,11 +65,12 @@ struct World {
 ///
 /// Arguments that make no sense.
 pub(crate) async fn run(words: &[String]) -> Result<(), String> {
-    let told: BTreeMap<&str, &str> = words.iter().filter_map(|word| word.split_once('=')).collect();
-    let directory: PathBuf = value(&told, "directory")?;
-    let (process, seed): (u32, u64) = (value(&told, "process")?, value(&told, "seed")?);
-    let all_modes: bool = value(&told, "modes")?;
-    let url: String = value(&told, "url")?;
+    let arguments: BTreeMap<&str, &str> =
+        words.iter().filter_map(|word| word.split_once('=')).collect();
+    let directory: PathBuf = value(&arguments, "directory")?;
+    let (process, seed): (u32, u64) = (value(&arguments, "process")?, value(&arguments, "seed")?);
+    let all_modes: bool = value(&arguments, "modes")?;
+    let url: String = value(&arguments, "url")?;
     let manager = LockManager::builder().url(url).build().map_err(|error| error.to_string())?;
     let recorder = Recorder::to_file(process, directory.join("history.jsonl"));
     let resources = KEYS.iter().map(|key| ResourceFile::at(directory.join(key)));
@@ -117,7 +118,7 @@ async fn works(world: Arc<World>, seed: u64, task: usize, all_modes: bool) {
     let mut random = stream(seed, &format!("task {task}"));
     while !world.over.load(Ordering::Relaxed) {
         let turn = Turn::drawn(&mut random, all_modes);
-        act::take(&world, &turn).await;
+        act::run_turn(&world, &turn).await;
         sleep(turn.rest).await;
     }
 }
@@ -137,20 +138,21 @@ async fn peace(world: &World, key: usize) {
                     sleep(Duration::from_millis(100)).await;
                 }
                 Err(error) => {
-                    let text = format!("in peace, `{}` is not had: {error}", KEYS[key]);
+                    let text =
+                        format!("without faults `{}` cannot be acquired: {error}", KEYS[key]);
                     return world.complaints.say(Complaint::Hung(text));
                 }
             }
         }
     };
     if timeout(PEACE + Duration::from_secs(5), had).await.is_err() {
-        let text = format!("in peace, nobody answers who wants `{}`: {last}", KEYS[key]);
+        let text = format!("without faults an acquire of `{}` gets no reply: {last}", KEYS[key]);
         world.complaints.say(Complaint::Hung(text));
     }
 }
 
-pub(crate) fn value<T: FromStr>(told: &BTreeMap<&str, &str>, name: &str) -> Result<T, String> {
-    let value = told.get(name).and_then(|value| value.parse().ok());
+pub(crate) fn value<T: FromStr>(arguments: &BTreeMap<&str, &str>, name: &str) -> Result<T, String> {
+    let value = arguments.get(name).and_then(|value| value.parse().ok());
     value.ok_or_else(|| format!("it needs `{name}=…`"))
 }
 

@@ -106,13 +106,15 @@ impl Member {
     /// # Errors
     ///
     /// What it did instead.
-    pub(crate) async fn settles(&mut self) -> Result<(), String> {
+    pub(crate) async fn settle(&mut self) -> Result<(), String> {
         self.node.say("enough").await;
         // It answers after it has acquired all locks, which may take longer than the usual limit
         // for a node.
         match self.node.line_within(SETTLES_WITHIN).await.as_deref() {
             Some("settled") => Ok(()),
-            answer => Err(format!("process {} says {answer:?}, and not `settled`", self.number())),
+            answer => {
+                Err(format!("process {} printed {answer:?}, and not `settled`", self.number()))
+            }
         }
     }
 
@@ -121,7 +123,7 @@ impl Member {
     /// # Errors
     ///
     /// How it ended instead.
-    pub(crate) async fn finishes(&mut self) -> Result<(), String> {
+    pub(crate) async fn finish(&mut self) -> Result<(), String> {
         let status = self.node.finish().await;
         let number = self.number();
         status
@@ -153,9 +155,9 @@ fn ttl(short: &str, seed: u64, nth: usize) -> String {
 fn habits(seed: u64, nth: usize) -> String {
     let mut random = stream(seed, &format!("habits {nth}"));
     let linger = one_of(&mut random, &["0s", "0s", "5ms", "100ms", "1s"]);
-    let hand_overs = one_of(&mut random, &["0", "1", "32", "1000"]);
+    let max_handoffs = one_of(&mut random, &["0", "1", "32", "1000"]);
     let time = one_of(&mut random, &["1ms", "20ms", "200ms"]);
-    format!("wait=3s&linger={linger}&max_handoffs={hand_overs}&max_handoff_time={time}")
+    format!("wait=3s&linger={linger}&max_handoffs={max_handoffs}&max_handoff_time={time}")
 }
 
 async fn node(

@@ -4,16 +4,16 @@
 mod pass;
 
 #[test]
-fn wrong_uses_are_told() {
+fn wrong_uses_have_the_expected_messages() {
     trybuild::TestCases::new().compile_fail("fail/*.rs");
 }
 
 #[test]
-fn every_right_use_is_compiled() {
+fn every_correct_use_is_compiled() {
     let listed = include_str!("pass.rs");
     for file in std::fs::read_dir("pass").unwrap() {
         let name = file.unwrap().file_name().into_string().unwrap();
-        let name = name.strip_suffix(".rs").expect("a file of Rust");
+        let name = name.strip_suffix(".rs").expect("a Rust file");
         assert!(listed.contains(&format!("\nmod {name};\n")), "`mod {name};` is not in pass.rs");
     }
 }

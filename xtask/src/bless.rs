@@ -7,6 +7,6 @@ pub(crate) fn run() -> Result<(), String> {
     child::run(ui.env("TRYBUILD", "overwrite"))?;
     let mut expansions = child::cargo(&["test", "--all-features", "--package", "lockattr-macros"]);
     child::run(expansions.env("UPDATE_EXPECT", "1"))?;
-    eprintln!("xtask: read what has changed: git diff");
+    eprintln!("xtask: review the changes: git diff");
     Ok(())
 }

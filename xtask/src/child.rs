@@ -22,11 +22,11 @@ pub(crate) fn cargo(words: &[&str]) -> Command {
 
 /// Prints the command, runs it to its end, and returns its failure.
 pub(crate) fn run(command: &mut Command) -> Result<(), String> {
-    let told = tell(command);
-    eprintln!("xtask: {told}");
+    let line = command_line(command);
+    eprintln!("xtask: {line}");
     let status = command.current_dir(root()).status();
-    let status = status.map_err(|error| format!("`{told}` could not be started: {error}"))?;
-    if status.success() { Ok(()) } else { Err(format!("`{told}` failed: {status}")) }
+    let status = status.map_err(|error| format!("`{line}` could not be started: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("`{line}` failed: {status}")) }
 }
 
 /// Returns whether a program can be started and succeeds. Hides its output.
@@ -40,16 +40,16 @@ pub(crate) fn root() -> &'static Path {
 }
 
 /// Returns the command line, without the directory of its program.
-pub(crate) fn tell(command: &Command) -> String {
-    let mut told = String::new();
+pub(crate) fn command_line(command: &Command) -> String {
+    let mut line = String::new();
     let set = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
     for (name, value) in set {
-        told += &format!("{}={} ", name.display(), value.display());
+        line += &format!("{}={} ", name.display(), value.display());
     }
     let program = Path::new(command.get_program());
-    told += &program.file_name().unwrap_or(program.as_os_str()).to_string_lossy();
+    line += &program.file_name().unwrap_or(program.as_os_str()).to_string_lossy();
     for word in command.get_args() {
-        told += &format!(" {}", word.display());
+        line += &format!(" {}", word.display());
     }
-    told
+    line
 }

@@ -12,7 +12,7 @@ const CLIENTS: [(&str, &str); 5] = [
 ];
 
 /// Returns the names of all crates that lockattr depends on.
-fn carried(options: &[&str]) -> Vec<String> {
+fn crates_with(options: &[&str]) -> Vec<String> {
     let words = ["tree", "--package", "lockattr", "--edges", "normal", "--prefix", "none"];
     let mut tree = child::cargo(&words);
     let output = tree.args(options).current_dir(child::root()).output().expect("cargo tree");
@@ -23,15 +23,15 @@ fn carried(options: &[&str]) -> Vec<String> {
 
 #[track_caller]
 fn check(options: &[&str], expected: &[&str]) {
-    let crates = carried(options);
+    let crates = crates_with(options);
     for (_, client) in CLIENTS {
-        let (there, expected) = (crates.iter().any(|it| it == client), expected.contains(&client));
-        assert_eq!(there, expected, "{client} with {options:?}");
+        let (found, expected) = (crates.iter().any(|it| it == client), expected.contains(&client));
+        assert_eq!(found, expected, "{client} with {options:?}");
     }
 }
 
 #[test]
-fn default_features_carry_none_of_the_other_engines() {
+fn default_features_bring_none_of_the_other_engines() {
     check(&[], &["redis"]);
     check(&["--no-default-features"], &[]);
 }

@@ -8,16 +8,16 @@ const SCRIPT: &str = include_str!("install.sh");
 
 /// Installs the packages, or returns instructions to do it by hand.
 pub(crate) fn install(packages: &[&str]) -> Result<(), String> {
-    let mut shell = match way() {
+    let mut shell = match privileged_shell() {
         Ok(shell) => shell,
-        Err(reason) => return Err(by_hand(packages, reason)),
+        Err(reason) => return Err(instructions(packages, reason)),
     };
     eprintln!("xtask: installing {}", packages.join(", "));
     let status = shell.args(["-c", SCRIPT, "install.sh"]).args(packages).status();
     match status {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(by_hand(packages, &format!("apt-get failed ({status})"))),
-        Err(error) => Err(by_hand(packages, &format!("no shell to install them with ({error})"))),
+        Ok(status) => Err(instructions(packages, &format!("apt-get failed ({status})"))),
+        Err(error) => Err(instructions(packages, &format!("`sh` could not be started ({error})"))),
     }
 }
 
@@ -27,12 +27,12 @@ pub(crate) fn allowed() -> bool {
 }
 
 /// Returns a shell that may install packages.
-fn way() -> Result<Command, &'static str> {
+fn privileged_shell() -> Result<Command, &'static str> {
     if !allowed() {
         return Err("LOCKATTR_NO_INSTALL is set");
     }
     if !child::succeeds("apt-get", &["--version"]) {
-        return Err("there is no apt-get here");
+        return Err("there is no apt-get on this machine");
     }
     let id = Command::new("id").arg("-u").output();
     if id.is_ok_and(|output| output.stdout.trim_ascii() == b"0") {
@@ -43,15 +43,15 @@ fn way() -> Result<Command, &'static str> {
         sudo.args(["-n", "sh"]);
         return Ok(sudo);
     }
-    Err("installing needs root, or a `sudo` that asks for no password")
+    Err("xtask can install them only as root or with a `sudo` that needs no password")
 }
 
-fn by_hand(packages: &[&str], reason: &str) -> String {
+fn instructions(packages: &[&str], reason: &str) -> String {
     let packages = packages.join(" ");
     format!(
-        "the tests need {packages}, and {reason}. Install by hand:\n  \
+        "the tests need {packages}, but {reason}. Install by hand:\n  \
          Debian, Ubuntu    sudo apt-get install {packages}\n  \
-         elsewhere         what is the same there (Homebrew, Fedora, Arch: redis or valkey)\n\
-         The tests start servers of their own on free ports. None has to run."
+         other systems     the equivalent packages (Homebrew, Fedora, Arch: redis or valkey)\n\
+         The tests start their own servers on free ports; no server needs to run."
     )
 }

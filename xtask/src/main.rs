@@ -1,15 +1,15 @@
 //! The project's own commands, for developers and CI: `cargo xtask help`.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a terminal program")]
 
 mod again;
-#[cfg(test)]
-mod arrows;
 mod bless;
 mod child;
 mod ci;
 #[cfg(test)]
 mod dependencies;
 mod install;
+#[cfg(test)]
+mod layers;
 mod mutants;
 mod newest;
 mod recordings;
@@ -24,40 +24,42 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 cargo xtask test [FILTER…] [OPTION…]
-    Runs all tests but the long ones (see `deep`): those in the crates, the integration tests, the
-    compile-fail tests, the examples in the docs. Installs the servers that they need where it may (apt-get, as root or by a `sudo`
-    that asks for no password), and otherwise says what to install. FILTERs choose tests by parts of
-    their names; from the first OPTION on, all goes to `cargo test` as it is. Ends with a table of
-    where the time went.
+    Runs all tests except the long ones (see `deep`): unit tests, integration tests, compile-fail
+    tests, and the examples in the docs. Installs missing servers with apt-get, as root or with a
+    `sudo` that needs no password; otherwise prints what to install. FILTERs select tests by parts
+    of their names. Everything from the first OPTION on is passed to `cargo test`. Ends with a table
+    of how long each step took.
 cargo xtask newest
-    Runs the tests that start servers once more on each of the newest Redis, Valkey, MySQL and
-    PostgreSQL that Debian has. Reports those that are not available as NOT RUN.
+    Runs the tests that start servers again, on each of the newest Redis, Valkey, MySQL and
+    PostgreSQL in Debian. Reports those that are not available as NOT RUN.
 cargo xtask deep
     Runs the long tests: integration tests that wait for failovers and outages or repeat something
     ten thousand times, all models in all their states, and many simulated worlds.
 cargo xtask bless
-    Accepts what the compiler now says to the wrong programs (tests/ui/fail/*.stderr) and what the
-    attribute now expands to. Read the diff before you commit it.
+    Accepts the compiler's current messages for wrong programs (tests/ui/fail/*.stderr), and the
+    attribute's current expansions. Review the diff before you commit it.
 cargo xtask mutants [WORD…]
-    Applies each edit in tests/mutants/ to a copy of the code and sees its tests fail; with WORDs,
-    only the mutants and tests that have one in their name. Some twenty seconds each.
+    Applies each edit in tests/mutants/ to a copy of the code, and checks that its tests fail. With
+    WORDs, only the mutants that have one of them in their name or in a test's name. Each takes
+    about twenty seconds.
 cargo xtask soak [--minutes N] [--seed S] [--on NAME,…]
-    Random faults over random work of several processes, on every topology or those named, for two
-    minutes by default; judges what they wrote down. A round that fails prints the command that has
-    it again. `cargo xtask soak --help` says what else there is.
+    Runs random operations in several processes under random faults, on every topology or on those
+    named, for two minutes by default, and checks the recorded histories. A round that fails prints
+    the command that repeats it. `cargo xtask soak --help` lists all options.
 cargo xtask table
-    Runs the tests that start servers, and prints how many there are for each store, by suite.
+    Runs the tests that start servers, and prints their number for each store and suite.
 cargo xtask recordings
-    Makes the pictures in docs/recordings/ anew: the command `lockattr` in a real terminal.
+    Generates the pictures in docs/recordings/: the command `lockattr` in a real terminal.
 cargo xtask words
-    Looks in Markdown and in comments for the phrases of xtask/src/words.txt, and says what to write
-    instead (docs/style.md). xtask/src/words-later.txt lists what is not checked yet.
+    Searches Markdown files and comments for the phrases in xtask/src/words.txt, and prints what to
+    write instead (docs/style.md). xtask/src/words-later.txt lists what is not checked yet.
 cargo xtask ci [STEP…]
-    All that CI runs, or only these steps: the same as .ci/run.
+    Runs everything that CI runs, or only these steps, as .ci/run does.
 cargo xtask help
+    Prints this text.
 
-LOCKATTR_REDIS_SERVER=PATH   run the tests against that server program, and no other
-LOCKATTR_NO_INSTALL=1        install and download nothing, only say what is missing
+LOCKATTR_REDIS_SERVER=PATH   run the tests on this server program only
+LOCKATTR_NO_INSTALL=1        install and download nothing; only report what is missing
 ";
 
 fn main() -> ExitCode {
@@ -66,7 +68,7 @@ fn main() -> ExitCode {
         Some((verb, rest)) => (verb.as_str(), rest),
         None => ("", &[][..]),
     };
-    let done = match verb {
+    let outcome = match verb {
         "test" => test::run(rest),
         "newest" if rest.is_empty() => test::newest(),
         "deep" if rest.is_empty() => test::deep(),
@@ -86,7 +88,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match done {
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             eprintln!("xtask: {message}");

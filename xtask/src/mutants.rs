@@ -17,20 +17,20 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     mutants.retain(|mutant| words.is_empty() || words.iter().any(|word| mutant.concerns(word)));
     // Only tests on these servers detect some of the mutants.
     let tree = Tree::copied(newest::obtain().into_iter().flatten().collect())?;
-    let mut unseen = Vec::new();
+    let mut undetected = Vec::new();
     for mutant in &mutants {
         for test in &mutant.tests {
             let outcome = tree.with(mutant, test)?;
             eprintln!("xtask: with {}: {test} {outcome}", mutant.name);
-            if !outcome.is_red() {
-                unseen.push(format!("\n  {}: {test} {outcome}", mutant.name));
+            if !outcome.is_failure() {
+                undetected.push(format!("\n  {}: {test} {outcome}", mutant.name));
             }
         }
     }
-    if !unseen.is_empty() {
-        return Err(format!("not noticed:{}", unseen.concat()));
+    if !undetected.is_empty() {
+        return Err(format!("not detected:{}", undetected.concat()));
     }
-    eprintln!("xtask: {} mutants, each noticed by its tests", mutants.len());
+    eprintln!("xtask: {} mutants, each detected by its tests", mutants.len());
     Ok(())
 }
 

@@ -11,8 +11,8 @@ use crate::{child, install, servers};
 
 const SCRIPT: &str = include_str!("newest.sh");
 
-/// After this time there may be newer packages.
-const LASTS: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// Older packages are downloaded again.
+const MAX_AGE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// Servers that are downloaded together.
 struct Group {
@@ -22,7 +22,7 @@ struct Group {
 }
 
 struct Server {
-    called: &'static str,
+    display_name: &'static str,
     program: &'static str,
     /// The environment variable that names the server for the tests that need it.
     variable: &'static str,
@@ -45,14 +45,14 @@ const GROUPS: [Group; 2] = [
         name: "redis",
         servers: &[
             Server {
-                called: "Redis",
+                display_name: "Redis",
                 program: "redis-server",
                 variable: "LOCKATTR_NEWEST_REDIS",
                 chosen_by: servers::REDIS,
                 tests: OTHER_ENGINES,
             },
             Server {
-                called: "Valkey",
+                display_name: "Valkey",
                 program: "valkey-server",
                 variable: "LOCKATTR_NEWEST_VALKEY",
                 chosen_by: servers::REDIS,
@@ -64,14 +64,14 @@ const GROUPS: [Group; 2] = [
         name: "sql",
         servers: &[
             Server {
-                called: "MySQL",
+                display_name: "MySQL",
                 program: "mysqld",
                 variable: "LOCKATTR_NEWEST_MYSQL",
                 chosen_by: servers::MARIADB,
                 tests: Tests::Of("mysql"),
             },
             Server {
-                called: "PostgreSQL",
+                display_name: "PostgreSQL",
                 program: "postgres",
                 variable: "LOCKATTR_NEWEST_POSTGRES",
                 chosen_by: servers::POSTGRES,
@@ -117,36 +117,40 @@ pub(crate) fn obtain() -> Vec<Result<Newest, String>> {
 impl Group {
     fn obtain(&'static self) -> Vec<Result<Newest, String>> {
         let directory = child::root().join("target/servers").join(self.name);
-        let old = self.present(&directory);
+        let old = self.installed(&directory);
         let usable = old.iter().all(Result::is_ok);
         let found = if usable && self.is_fresh(&directory) {
             old
         } else {
             match self.download(&directory) {
-                Ok(()) => self.present(&directory),
+                Ok(()) => self.installed(&directory),
                 // Last week's packages are better than none.
                 Err(_) if usable => old,
-                Err(reason) => {
-                    self.servers.iter().map(|it| Err(format!("{}: {reason}", it.called))).collect()
-                }
+                Err(reason) => self
+                    .servers
+                    .iter()
+                    .map(|it| Err(format!("{}: {reason}", it.display_name)))
+                    .collect(),
             }
         };
-        found.into_iter().map(|newest| newest.and_then(reached_by_others)).collect()
+        found.into_iter().map(|newest| newest.and_then(check_access)).collect()
     }
 
-    fn present(&'static self, directory: &Path) -> Vec<Result<Newest, String>> {
+    fn installed(&'static self, directory: &Path) -> Vec<Result<Newest, String>> {
         let found = self.servers.iter().map(|server| {
             let program = directory.join(server.program);
             let output = Command::new(&program).arg("--version").output();
             match output {
                 Ok(output) if output.status.success() => {
-                    let told = String::from_utf8_lossy(&output.stdout);
+                    let text = String::from_utf8_lossy(&output.stdout);
                     // `Redis server v=8.6.3 sha=…`, `/…/mysqld  Ver 9.7.4 for Linux …`
-                    let version = told.split(" sha=").next().unwrap_or_default();
+                    let version = text.split(" sha=").next().unwrap_or_default();
                     let version = version.rsplit('/').next().unwrap_or_default().trim().to_owned();
                     Ok(Newest { server, program, version })
                 }
-                _ => Err(format!("{}: `{} --version` fails", server.called, program.display())),
+                _ => {
+                    Err(format!("{}: `{} --version` fails", server.display_name, program.display()))
+                }
             }
         });
         found.collect()
@@ -156,7 +160,7 @@ impl Group {
         let written = |server: &Server| directory.join(server.program).metadata()?.modified();
         self.servers.iter().all(|server| {
             let age = written(server).ok().and_then(|written| written.elapsed().ok());
-            age.is_some_and(|age| age < LASTS)
+            age.is_some_and(|age| age < MAX_AGE)
         })
     }
 
@@ -166,32 +170,34 @@ impl Group {
         }
         for tool in ["apt-get", "dpkg-deb"] {
             if !child::succeeds(tool, &["--version"]) {
-                return Err(format!("this is no Debian: there is no {tool}"));
+                return Err(format!("there is no {tool}: this system is not Debian"));
             }
         }
-        let all: Vec<&str> = self.servers.iter().map(|server| server.called).collect();
+        let all: Vec<&str> = self.servers.iter().map(|server| server.display_name).collect();
         eprintln!("xtask: unpacking the newest {} into {}", all.join(" and "), directory.display());
         let mut shell = Command::new("sh");
         shell.args(["-c", SCRIPT, "newest.sh"]).arg(directory).arg(self.name);
         let output =
-            shell.output().map_err(|error| format!("no shell to download it with ({error})"))?;
+            shell.output().map_err(|error| format!("`sh` could not be started ({error})"))?;
         if output.status.success() {
             return Ok(());
         }
-        let told = String::from_utf8_lossy(&output.stderr);
-        Err(told.trim().lines().last().unwrap_or("the download failed").to_owned())
+        let errors = String::from_utf8_lossy(&output.stderr);
+        Err(errors.trim().lines().last().unwrap_or("the download failed").to_owned())
     }
 }
 
 /// PostgreSQL refuses to run as root. If the tests run as root, another user starts it and needs
 /// access to it.
-fn reached_by_others(newest: Newest) -> Result<Newest, String> {
+fn check_access(newest: Newest) -> Result<Newest, String> {
     let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
     let closed = |path: &&Path| path.metadata().is_ok_and(|file| file.mode() & 0o001 == 0);
     match newest.program.ancestors().find(closed).filter(|_| is_root) {
         Some(path) if newest.server.chosen_by == servers::POSTGRES => {
             let path = path.display();
-            Err(format!("PostgreSQL: it does not run as root, and other users cannot reach {path}"))
+            Err(format!(
+                "PostgreSQL: it refuses to run as root, and other users have no access to {path}"
+            ))
         }
         _ => Ok(newest),
     }

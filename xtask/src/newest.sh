@@ -1,26 +1,26 @@
-# Puts the newest servers that Debian has into a directory: `newest.sh DIR redis` Redis and Valkey,
-# testing or not, as DIR/redis-server and DIR/valkey-server; `newest.sh DIR sql` MySQL and
-# PostgreSQL as DIR/mysqld, DIR/postgres and DIR/initdb. Nothing is installed. The packages are
-# unpacked below DIR, with the libraries that they were built for, and started by the loader among
-# those; so an older Debian runs them as well. Needs no root.
+# Unpacks the newest servers in Debian into a directory. `newest.sh DIR redis`: Redis and Valkey, from
+# sid or experimental, as DIR/redis-server and DIR/valkey-server. `newest.sh DIR sql`: MySQL and
+# PostgreSQL, as DIR/mysqld, DIR/postgres and DIR/initdb. Installs nothing and needs no root. The
+# packages are unpacked together with the libraries that they were built for, and started by the
+# loader among these, so they also run on an older Debian.
 set -eu
 directory=$1 # absolute
 group=$2
 
-# The mirror that this machine uses already.
+# The mirror that this machine uses.
 mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources \
     2>/dev/null | grep -v '^ *#' | grep -Eo '(https?|file)://[^ ]+/debian/?( |$)' | head -n 1)
 keys=/usr/share/keyrings/debian-archive-keyring.gpg
 if [ -z "$mirror" ] || [ ! -e "$keys" ]; then
-    echo "this is no Debian: no Debian mirror in /etc/apt, or no $keys" >&2
+    echo "this system is not Debian: no Debian mirror in /etc/apt, or no $keys" >&2
     exit 1
 fi
 case $group in
 redis) suites='sid experimental' ;;
-sql) suites=sid ;; # What is in experimental there is no release yet.
+sql) suites=sid ;; # Their versions in experimental are not released yet.
 esac
 
-# Beside it first, so that a failure leaves what was there.
+# Work in another directory first, so that a failure keeps the old servers.
 new=$directory.new
 rm -rf "$new"
 mkdir -p "$new/apt/lists/partial" "$new/apt/cache/archives/partial" "$new/packages" "$new/root"
@@ -31,7 +31,7 @@ for suite in $suites; do
 done >apt/sources.list
 : >apt/status
 
-# apt as if on another machine, on which nothing is installed.
+# Runs apt as on a machine on which nothing is installed.
 apt() {
     tool=$1
     shift
@@ -42,14 +42,14 @@ apt() {
         -o Acquire::Languages=none -o Acquire::Retries=2 -o Acquire::http::Timeout=20 "$@"
 }
 
-# What these packages are linked to: `apt-cache` says for what each of them is built, however Debian
-# may name that next year.
+# Prints the libraries that these packages depend on. Their names change with their versions, so they
+# are not listed here.
 libraries_of() {
     apt apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts --no-breaks \
         --no-replaces --no-enhances "$@" | grep -E '^(lib|zlib|lua-)' | grep -v perl | sort -u
 }
 
-# Makes a program out of this script's words, which may name the directory that it is in.
+# Writes an executable script from stdin, which may use `$here`, the directory that it is in.
 program() {
     {
         echo '#!/bin/sh'
@@ -62,19 +62,19 @@ program() {
 apt apt-get update
 case $group in
 redis)
-    # The programs are in the packages of the tools.
+    # The programs are in the `-tools` packages.
     libraries=$(libraries_of -o APT::Default-Release=experimental redis-tools valkey-tools)
     (
         cd packages
         for server in redis valkey; do
-            # What experimental does not have, sid has.
+            # sid has the packages that experimental lacks.
             apt apt-get download -t experimental "$server-server" "$server-tools" ||
                 apt apt-get download "$server-server" "$server-tools"
         done
     )
     ;;
 sql)
-    # `postgresql` is empty, and depends on the newest.
+    # The package `postgresql` is empty, and depends on the newest version.
     postgres=$(apt apt-cache depends postgresql | grep -Eo 'postgresql-[0-9]+' | head -n 1)
     libraries=$(libraries_of mysql-server-core "$postgres")
     (cd packages && apt apt-get download mysql-server-core "$postgres")
@@ -97,7 +97,7 @@ END
     programs='redis-server valkey-server'
     ;;
 sql)
-    # First what it is given: `--no-defaults` is one only there.
+    # The caller's arguments come first: `--no-defaults` only counts there.
     program mysqld <<END
 root=\$here/root
 exec "\$here/$loader" --library-path "\$here/$library_path:\$root/usr/lib/mysql/private" \\
@@ -105,7 +105,7 @@ exec "\$here/$loader" --library-path "\$here/$library_path:\$root/usr/lib/mysql/
     --plugin-dir="\$root/usr/lib/mysql/plugin" --character-sets-dir="\$root/usr/share/mysql/charsets" \\
     --secure-file-priv=
 END
-    # Each of its programs finds the others, and its files, from where it is called.
+    # Each of its programs finds the others and its files relative to its own path.
     version=${postgres#postgresql-}
     for server in postgres initdb; do
         real=root/usr/lib/postgresql/$version/bin/$server

@@ -9,7 +9,7 @@ struct Server {
     /// Its name on the `PATH`, or in one of [`directories`].
     program: &'static str,
     /// The arguments with which it succeeds if it is completely installed.
-    asked: &'static [&'static str],
+    arguments: &'static [&'static str],
     /// The environment variable that names another program for the harness.
     variable: &'static str,
     /// Its package in Debian and derivatives.
@@ -28,18 +28,28 @@ pub(crate) const POSTGRES: &str = "LOCKATTR_POSTGRES";
 const VERSION: &[&str] = &["--version"];
 
 const SERVERS: &[Server] = &[
-    Server { program: "redis-server", asked: VERSION, variable: REDIS, package: "redis-server" },
-    Server { program: "postgres", asked: VERSION, variable: POSTGRES, package: "postgresql" },
+    Server {
+        program: "redis-server",
+        arguments: VERSION,
+        variable: REDIS,
+        package: "redis-server",
+    },
+    Server { program: "postgres", arguments: VERSION, variable: POSTGRES, package: "postgresql" },
     Server {
         program: "pgbouncer",
-        asked: VERSION,
+        arguments: VERSION,
         variable: "LOCKATTR_PGBOUNCER",
         package: "pgbouncer",
     },
-    Server { program: "mariadbd", asked: VERSION, variable: MARIADB, package: "mariadb-server" },
+    Server {
+        program: "mariadbd",
+        arguments: VERSION,
+        variable: MARIADB,
+        package: "mariadb-server",
+    },
     Server {
         program: "java",
-        asked: &[
+        arguments: &[
             "-cp",
             "/usr/share/java/zookeeper.jar",
             "org.apache.zookeeper.version.VersionInfoMain",
@@ -47,11 +57,16 @@ const SERVERS: &[Server] = &[
         variable: "LOCKATTR_JAVA",
         package: "zookeeper",
     },
-    Server { program: "etcd", asked: VERSION, variable: "LOCKATTR_ETCD", package: "etcd-server" },
+    Server {
+        program: "etcd",
+        arguments: VERSION,
+        variable: "LOCKATTR_ETCD",
+        package: "etcd-server",
+    },
     // The tests inspect etcd with it.
     Server {
         program: "etcdctl",
-        asked: &["version"],
+        arguments: &["version"],
         variable: "LOCKATTR_ETCDCTL",
         package: "etcd-client",
     },
@@ -66,10 +81,10 @@ pub(crate) fn ensure_all() -> Result<(), String> {
     let packages: Vec<&str> = missing.iter().map(|server| server.package).collect();
     install::install(&packages)?;
     for server in missing {
-        if !server.is_there() {
-            let Server { program, asked, package, .. } = server;
-            let asked = asked.join(" ");
-            return Err(format!("{package} is installed, and yet `{program} {asked}` fails"));
+        if !server.is_installed() {
+            let Server { program, arguments, package, .. } = server;
+            let arguments = arguments.join(" ");
+            return Err(format!("{package} is installed, but `{program} {arguments}` fails"));
         }
     }
     Ok(())
@@ -80,12 +95,12 @@ fn missing() -> Result<Vec<&'static Server>, String> {
     for server in SERVERS {
         match std::env::var(server.variable) {
             // A program that the user chose is not replaced by another.
-            Ok(chosen) if !child::succeeds(&chosen, server.asked) => {
-                let asked = server.asked.join(" ");
-                return Err(format!("{}: `{chosen} {asked}` fails", server.variable));
+            Ok(chosen) if !child::succeeds(&chosen, server.arguments) => {
+                let arguments = server.arguments.join(" ");
+                return Err(format!("{}: `{chosen} {arguments}` fails", server.variable));
             }
             Ok(_) => {}
-            Err(_) if server.is_there() => {}
+            Err(_) if server.is_installed() => {}
             Err(_) => missing.push(server),
         }
     }
@@ -93,10 +108,12 @@ fn missing() -> Result<Vec<&'static Server>, String> {
 }
 
 impl Server {
-    fn is_there(&self) -> bool {
-        let beside = directories().into_iter().map(|directory| directory.join(self.program));
-        child::succeeds(self.program, self.asked)
-            || beside.filter(|path| path.exists()).any(|path| child::succeeds(path, self.asked))
+    fn is_installed(&self) -> bool {
+        let candidates = directories().into_iter().map(|directory| directory.join(self.program));
+        child::succeeds(self.program, self.arguments)
+            || candidates
+                .filter(|path| path.exists())
+                .any(|path| child::succeeds(path, self.arguments))
     }
 }
 

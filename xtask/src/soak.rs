@@ -14,7 +14,7 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         "--tests",
         "--bins",
     ]))?;
-    let here =
-        std::env::current_exe().map_err(|error| format!("where this program is: {error}"))?;
+    let here = std::env::current_exe()
+        .map_err(|error| format!("the path of this program is unknown: {error}"))?;
     child::run(Command::new(here.with_file_name("soak")).args(words))
 }

@@ -11,9 +11,9 @@ impl Steps {
     #[allow(clippy::disallowed_methods, reason = "the real clock, and no tokio around")]
     pub(crate) fn time<T>(&mut self, name: &str, step: impl FnOnce() -> T) -> T {
         let started = Instant::now();
-        let done = step();
+        let output = step();
         self.0.push((name.to_owned(), started.elapsed()));
-        done
+        output
     }
 
     /// Returns a line for each step.

@@ -12,7 +12,7 @@ const SUITES: [&str; 3] = ["contract", "faults", "its own"];
 const CONTRACT: &str = "store_contract";
 const FAULTS: &str = "engine_faults";
 
-/// The number of green tests of a suite, and of all its tests.
+/// The number of passed tests of a suite, and of all its tests.
 type Count = (usize, usize);
 
 pub(crate) fn run() -> Result<(), String> {
@@ -22,39 +22,39 @@ pub(crate) fn run() -> Result<(), String> {
     test::in_parallel(&mut tests, test::FOR_EACH_CORE);
     let output = tests.current_dir(child::root()).output();
     let output = output.map_err(|error| format!("cargo could not be started: {error}"))?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    let table = counted(&said);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let table = count_tests(&text);
     if table.is_empty() {
-        return Err(format!("no tests were run:\n{}", String::from_utf8_lossy(&output.stderr)));
+        return Err(format!("no test has run:\n{}", String::from_utf8_lossy(&output.stderr)));
     }
     print!("{}", markdown(&table));
-    if output.status.success() { Ok(()) } else { Err(failed(&said)) }
+    if output.status.success() { Ok(()) } else { Err(failed(&text)) }
 }
 
 /// Counts the tests of each store by suite.
-fn counted(said: &str) -> BTreeMap<String, [Count; 3]> {
-    let tests: Vec<(Vec<&str>, bool)> = said.lines().filter_map(read).collect();
+fn count_tests(output: &str) -> BTreeMap<String, [Count; 3]> {
+    let tests: Vec<(Vec<&str>, bool)> = output.lines().filter_map(parse).collect();
     let of_contract = tests.iter().filter(|(path, _)| path[0] == CONTRACT);
     let stores: BTreeSet<&str> = of_contract.map(|(path, _)| path[path.len() - 2]).collect();
     let mut table = BTreeMap::<String, [Count; 3]>::new();
-    for (path, green) in &tests {
-        let Some((store, suite)) = place(path, &stores) else { continue };
-        let (all_green, all) = &mut table.entry(store).or_default()[suite];
+    for (path, passed) in &tests {
+        let Some((store, suite)) = store_and_suite(path, &stores) else { continue };
+        let (all_passed, all) = &mut table.entry(store).or_default()[suite];
         *all += 1;
-        *all_green += usize::from(*green);
+        *all_passed += usize::from(*passed);
     }
     table
 }
 
-/// Splits `test postgres::queue::a_name ... ok` into its modules and name, and whether it is green.
-fn read(line: &str) -> Option<(Vec<&str>, bool)> {
+/// Splits `test postgres::queue::a_name ... ok` into its modules and name, and whether it passed.
+fn parse(line: &str) -> Option<(Vec<&str>, bool)> {
     let (name, outcome) = line.strip_prefix("test ")?.split_once(" ... ")?;
     let path: Vec<_> = name.split("::").collect();
     (path.len() > 1).then_some((path, outcome == "ok"))
 }
 
 /// Returns the store and the suite of a test.
-fn place(path: &[&str], stores: &BTreeSet<&str>) -> Option<(String, usize)> {
+fn store_and_suite(path: &[&str], stores: &BTreeSet<&str>) -> Option<(String, usize)> {
     match path {
         [CONTRACT, .., store, _] => Some(((*store).to_owned(), 0)),
         [FAULTS, store, _] => Some(((*store).to_owned(), 1)),
@@ -71,28 +71,29 @@ fn place(path: &[&str], stores: &BTreeSet<&str>) -> Option<(String, usize)> {
 fn markdown(table: &BTreeMap<String, [Count; 3]>) -> String {
     let mut text = format!("| store | {} |\n|---|{}\n", SUITES.join(" | "), "---|".repeat(3));
     for (store, suites) in table {
-        let cells = suites.map(|(green, all)| match green == all {
+        let cells = suites.map(|(passed, all)| match passed == all {
             _ if all == 0 => "–".to_owned(),
             true => all.to_string(),
-            false => format!("**{green} of {all}**"),
+            false => format!("**{passed} of {all}**"),
         });
         text += &format!("| {store} | {} |\n", cells.join(" | "));
     }
     text
 }
 
-fn failed(said: &str) -> String {
-    let red = said.lines().filter(|line| line.starts_with("test ") && line.ends_with(" FAILED"));
-    format!("not all are green:\n{}", red.collect::<Vec<_>>().join("\n"))
+fn failed(output: &str) -> String {
+    let names =
+        output.lines().filter(|line| line.starts_with("test ") && line.ends_with(" FAILED"));
+    format!("tests failed:\n{}", names.collect::<Vec<_>>().join("\n"))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{counted, markdown};
+    use super::{count_tests, markdown};
 
     #[test]
     fn each_test_is_counted_where_it_belongs() {
-        let said = "\
+        let output = "\
 running 9 tests
 test store_contract::redis::a_free_lock_is_acquired ... ok
 test store_contract::sentinel::a_free_lock_is_acquired ... ok
@@ -111,6 +112,6 @@ test result: FAILED. 8 passed; 1 failed";
 | redis | 2 | **1 of 2** | 1 |
 | sentinel | 1 | – | 1 |
 ";
-        assert_eq!(markdown(&counted(said)), expected);
+        assert_eq!(markdown(&count_tests(output)), expected);
     }
 }

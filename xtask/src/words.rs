@@ -59,7 +59,7 @@ fn check_tree() -> Result<Report, String> {
             Some(later) => later.found += found.len(),
             None => {
                 report.checked += 1;
-                report.faults.extend(found.iter().map(|found| found.tell(&file)));
+                report.faults.extend(found.iter().map(|found| found.message(&file)));
             }
         }
     }
@@ -178,7 +178,7 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
-    fn tell(&self, file: &str) -> String {
+    fn message(&self, file: &str) -> String {
         format!("{file}:{}: \"{}\": write {}", self.line, self.text, self.instead)
     }
 }
@@ -275,7 +275,7 @@ mod tests {
             hand-over* => hand-off
             hand-over he => it
             he => it";
-        let phrases = read_phrases(data).expect("it is right");
+        let phrases = read_phrases(data).expect("valid data");
         let found = find(&phrases, text, kind);
         let found: Vec<_> = found.iter().map(|found| (found.line, found.text.as_str())).collect();
         assert_eq!(found, expected, "{kind:?}: {text}");
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn the_tree_has_none_of_the_phrases() {
-        let faults = check_tree().expect("the files").faults;
+        let faults = check_tree().expect("the files can be read").faults;
         assert!(faults.is_empty(), "docs/style.md has the reasons:\n{}", faults.join("\n"));
     }
 
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_data_without_an_advice_is_a_mistake() {
+    fn a_line_of_data_without_a_replacement_is_an_error() {
         assert!(read_phrases("# a comment\n\nin line => queued").is_ok());
         assert!(read_phrases("in line").is_err());
         assert!(read_phrases("in line =>").is_err());

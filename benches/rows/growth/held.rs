@@ -30,7 +30,7 @@ pub(super) async fn measure(report: &mut Report, engine: Engine, time: Duration)
     let Some(few) = engine.start(report).await else { return };
     let Some(many) = engine.start(report).await else { return };
     for (started, count) in [(&few, FEW), (&many, MANY)] {
-        fill(&started.server.url(), count).await.expect("the server takes them");
+        fill(&started.server.url(), count).await.expect("the server accepts them");
     }
     report.note(&format!("{TASKS} tasks with a key each, {FEW} other keys held, then {MANY}"));
     let size = Size::new(1, Load::spread(TASKS));

@@ -27,7 +27,7 @@ const WAIT: Duration = Duration::from_secs(300);
 const AT_A_TIME: usize = 250;
 
 /// How long all may take to join, or to acquire once more and leave.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -68,7 +68,7 @@ impl<'a> Crowd<'a> {
         let cli = server.cli().await;
         let mut crowd = Self { server, tasks: JoinSet::new(), shared: Arc::default() };
         let first = manager().expect("good settings");
-        let held = first.acquire(KEY, LockOptions::new()).await.expect("nobody else is here");
+        let held = first.acquire(KEY, LockOptions::new()).await.expect("no other caller");
         while crowd.tasks.len() < waiting {
             for _ in 0..AT_A_TIME.min(waiting - crowd.tasks.len()) {
                 let manager = manager().expect("good settings");
@@ -120,8 +120,8 @@ impl<'a> Crowd<'a> {
             }
             Ok(())
         };
-        let left = timeout(PATIENCE, all).await;
-        left.unwrap_or_else(|_| Err(format!("some have had no turn for {PATIENCE:?}")))
+        let left = timeout(WAIT_LIMIT, all).await;
+        left.unwrap_or_else(|_| Err(format!("some had no turn for {WAIT_LIMIT:?}")))
     }
 }
 
@@ -157,7 +157,7 @@ async fn until_queued(cli: &Cli, count: usize) {
         if queued >= count {
             return;
         }
-        assert!(since.elapsed() < PATIENCE, "{queued} of {count} came into the queue");
+        assert!(since.elapsed() < WAIT_LIMIT, "{queued} of {count} were queued");
         sleep(PAUSE).await;
     }
 }

@@ -17,9 +17,9 @@ pub(crate) type Anything = Box<dyn Error + Send + Sync>;
 pub(crate) enum OrderError {
     #[error(transparent)]
     Lock(#[from] LockError),
-    #[error("the row of product {0} was written under a later fencing token")]
+    #[error("the row of product {0} has a later fencing token, or too few items")]
     Overtaken(i64),
-    #[error("there is no product {0}")]
+    #[error("no such product: {0}")]
     NoSuchProduct(i64),
     #[error("only {left} of product {product} are left")]
     SoldOut { product: i64, left: i32 },

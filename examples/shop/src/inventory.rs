@@ -19,11 +19,13 @@ pub(crate) struct Order {
     pub(crate) fence: u64,
 }
 
-/// Takes items of a product out of the stock: reads it, packs the order, and writes it back.
+/// Takes items of a product out of the stock: reads it, packs the order, and deducts
+/// the items.
 ///
 /// The lock allows one such call at a time. If the lease is lost meanwhile, the body is cancelled
 /// and its transaction rolled back. If even that comes too late, because the process was paused,
-/// the row rejects the write: it stores the fencing token of its last writer.
+/// the row rejects the write: it stores the fencing token of its last writer. The row also rejects
+/// an order that is larger than the stock.
 #[distributed_lock(key = "product:<product>", ttl = "10s", wait = "2s", lease = lease)]
 pub(crate) async fn deduct(
     stock: &Stock,
@@ -42,11 +44,11 @@ pub(crate) async fn deduct(
     tokio::time::sleep(packing).await;
     // The last moment at which the order can still be abandoned.
     lease.ensure_held()?;
-    let (left, token) = (there - quantity, lease.fencing_token());
-    if !stock.write(product, left, token, Some(quantity)).await? {
-        return Err(OrderError::Overtaken(product));
+    let token = lease.fencing_token();
+    match stock.deduct(product, quantity, token).await? {
+        Some(left) => Ok(Order { product, quantity, left, fence: token.get() }),
+        None => Err(OrderError::Overtaken(product)),
     }
-    Ok(Order { product, quantity, left, fence: token.get() })
 }
 
 /// Sets the stock of a product. It has the same key, so no order changes the stock meanwhile.
@@ -55,7 +57,7 @@ pub(crate) async fn count(stock: &Stock, product: i64, quantity: i32) -> Result<
     if quantity < 0 {
         return Err(OrderError::NoQuantity);
     }
-    match stock.write(product, quantity, lease.fencing_token(), None).await? {
+    match stock.count(product, quantity, lease.fencing_token()).await? {
         true => Ok(()),
         false => Err(OrderError::Overtaken(product)),
     }

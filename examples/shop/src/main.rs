@@ -50,16 +50,16 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let listener = TcpListener::bind(&settings.listen).await?;
     tracing::info!(address = %listener.local_addr()?, "listening");
     let serves = axum::serve(listener, routes::all(shop)).with_graceful_shutdown(async {
-        told_to_end().await;
+        shutdown_signal().await;
         tracing::info!("ending: no more requests, those under way go on");
     });
     let too_long = async {
-        told_to_end().await;
+        shutdown_signal().await;
         tokio::time::sleep(DRAINS_WITHIN).await;
     };
     tokio::select! {
         served = serves => served?,
-        () = too_long => tracing::warn!("some requests take too long, and lose their locks"),
+        () = too_long => tracing::warn!("some requests take too long and lose their locks"),
     }
     // Only now, or all orders in progress would lose their locks. Remaining locks are released.
     locks.shutdown().await;
@@ -68,16 +68,16 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
 }
 
 /// Waits for SIGTERM, which orchestrators send, or for Ctrl-C.
-async fn told_to_end() {
-    let told = async |kind| match signal(kind) {
+async fn shutdown_signal() {
+    let received = async |kind| match signal(kind) {
         Ok(mut signals) => _ = signals.recv().await,
         Err(error) => {
-            tracing::error!(%error, "a signal to end would not be heard");
+            tracing::error!(%error, "a signal to end would not be received");
             std::future::pending::<()>().await;
         }
     };
     tokio::select! {
-        () = told(SignalKind::terminate()) => {}
-        () = told(SignalKind::interrupt()) => {}
+        () = received(SignalKind::terminate()) => {}
+        () = received(SignalKind::interrupt()) => {}
     }
 }

@@ -15,8 +15,13 @@ const TABLES: &str = "
          at timestamptz NOT NULL DEFAULT now())";
 
 /// Each hold writes once, under its own token. The comparison is `<`, so that no write counts
-/// twice.
-const WRITE: &str = "
+/// twice. The stock never falls below zero, even if it changed since the order read it.
+const DEDUCT: &str = "
+    UPDATE shop_stock SET quantity = quantity - $2, fence = $3
+    WHERE product = $1 AND fence < $3 AND quantity >= $2
+    RETURNING quantity";
+
+const COUNT: &str = "
     INSERT INTO shop_stock AS row (product, quantity, fence) VALUES ($1, $2, $3)
     ON CONFLICT (product) DO UPDATE SET quantity = $2, fence = $3 WHERE row.fence < $3";
 
@@ -46,27 +51,37 @@ impl Stock {
         Ok(connection.query_opt(&ask, &[&product]).await?.map(|row| row.get(0)))
     }
 
-    /// Writes the remaining stock and the order, as the holder of the lock under `token`. Returns
-    /// whether the row accepted the write.
-    pub(crate) async fn write(
+    /// Deducts `quantity` and writes the order, as the holder of the lock under `token`. Returns the
+    /// remaining stock, or `None` if the row rejected the write.
+    pub(crate) async fn deduct(
         &self,
         product: i64,
         quantity: i32,
         token: FencingToken,
-        ordered: Option<i32>,
-    ) -> Result<bool, PoolError> {
+    ) -> Result<Option<i32>, PoolError> {
         let mut connection = self.0.get().await?;
         let token = i64::from(token);
         // If dropped before the commit, it is rolled back.
         let both = connection.transaction().await?;
-        if both.execute(WRITE, &[&product, &quantity, &token]).await? == 0 {
-            return Ok(false);
-        }
-        if let Some(ordered) = ordered {
-            both.execute(ORDER, &[&product, &ordered, &token]).await?;
-        }
+        let Some(row) = both.query_opt(DEDUCT, &[&product, &quantity, &token]).await? else {
+            return Ok(None);
+        };
+        both.execute(ORDER, &[&product, &quantity, &token]).await?;
         both.commit().await?;
-        Ok(true)
+        Ok(Some(row.get(0)))
+    }
+
+    /// Sets the stock, as the holder of the lock under `token`. Returns whether the row accepted the
+    /// write.
+    pub(crate) async fn count(
+        &self,
+        product: i64,
+        quantity: i32,
+        token: FencingToken,
+    ) -> Result<bool, PoolError> {
+        let connection = self.0.get().await?;
+        let written = connection.execute(COUNT, &[&product, &quantity, &i64::from(token)]).await?;
+        Ok(written == 1)
     }
 
     /// Whether the database answers.

@@ -62,12 +62,12 @@ async fn an_order_whose_lock_is_lost_is_not_written() {
     let under_way = tokio::spawn(async move { order(&address, 7).await });
     let cli = servers.redis.cli().await;
     let taken = async || cli.query::<i64>(&["DEL", "lock:product:7"]).await == 1;
-    eventually(SOON, "somebody deletes the lock", taken).await;
+    eventually(SOON, "an operator deletes the lock", taken).await;
     check(&under_way.await.unwrap(), 500, "lost", None);
     assert_eq!(servers.stock_and_sold(7).await, (20, 0));
 }
 
-/// Red without: `WHERE row.fence < $3` in the statement that writes.
+/// Red without: `AND fence < $3` in `DEDUCT`.
 #[tokio::test]
 async fn an_order_is_refused_if_a_later_holder_wrote_the_row() {
     let servers = Servers::start().await;
@@ -77,5 +77,17 @@ async fn an_order_is_refused_if_a_later_holder_wrote_the_row() {
     servers.client().await.batch_execute(&later).await.unwrap();
     check(&under_way.await.unwrap(), 500, "overtaken", None);
     assert_eq!(servers.stock_and_sold(7).await, (3, 0));
+    assert_nothing_left(&servers.redis).await;
+}
+
+/// Red without: `AND quantity >= $2` in `DEDUCT`.
+#[tokio::test]
+async fn a_stock_that_another_program_emptied_refuses_the_order() {
+    let servers = Servers::start().await;
+    let shop = servers.shop(1_000).await;
+    let under_way = servers.order_under_way(&shop).await;
+    servers.client().await.batch_execute("update shop_stock set quantity = 0").await.unwrap();
+    check(&under_way.await.unwrap(), 500, "overtaken", None);
+    assert_eq!(servers.stock_and_sold(7).await, (0, 0));
     assert_nothing_left(&servers.redis).await;
 }

@@ -65,5 +65,5 @@ async fn an_order_in_progress_is_finished_when_the_shop_shuts_down() {
     assert_eq!((got.status, got.json()["left"].as_i64()), (201, Some(19)), "{said:#?}");
     assert_eq!(servers.stock_and_sold(7).await, (19, 1));
     let left = cli.keys("lock:*").await;
-    assert!(left.is_empty(), "left by a process that said goodbye: {left:?}");
+    assert!(left.is_empty(), "left by a process that exited in order: {left:?}");
 }

@@ -24,8 +24,8 @@ pub(super) struct Change {
 pub(super) enum Event {
     /// It was already held at the first query.
     Held,
-    Taken,
-    HandedOver,
+    Acquired,
+    HandedOff,
     Released,
 }
 
@@ -39,8 +39,8 @@ impl Change {
         let at = self.at.map(|at| humantime::format_rfc3339_seconds(at).to_string());
         let (event, holder) = match self.event {
             Event::Held => ("held", "by"),
-            Event::Taken => ("taken", "by"),
-            Event::HandedOver => ("handed off", "to"),
+            Event::Acquired => ("acquired", "by"),
+            Event::HandedOff => ("handed off", "to"),
             Event::Released => ("released", "by"),
         };
         let mut line = format!(
@@ -70,10 +70,10 @@ impl Seen {
         let now = self.0.iter().flatten();
         let mut changes: Vec<_> = now
             .filter_map(|(key, row)| match before.get(key) {
-                None => Some(Change::new(Event::Taken, row.clone(), at)),
+                None => Some(Change::new(Event::Acquired, row.clone(), at)),
                 Some(old) if is_same(old, row) => None,
                 Some(old) => {
-                    let mut change = Change::new(Event::HandedOver, row.clone(), at);
+                    let mut change = Change::new(Event::HandedOff, row.clone(), at);
                     change.previous = Some(old.holder.clone());
                     Some(change)
                 }
@@ -122,13 +122,13 @@ mod tests {
             1970-01-01T00:00:01Z held       a by x:1
             1970-01-01T00:00:01Z held       b by x:1
             1970-01-01T00:00:02Z handed off b to y:2 from x:1
-            1970-01-01T00:00:02Z taken      c by z
+            1970-01-01T00:00:02Z acquired   c by z
             1970-01-01T00:00:03Z released   a by x:1
             1970-01-01T00:00:04Z released   b by y:2
             1970-01-01T00:00:04Z released   c by z
         "#]]
         .assert_eq(&(lines.join("\n") + "\n"));
-        expect![[r#"{"at":"1970-01-01T00:00:02.000Z","event":"taken","key":"c","holder":{"service":"z","host":null,"process":null,"function":null},"holders":1,"shared":false,"since":null,"remaining_ms":8250,"waiting":0,"fencing_token":null}"#]].assert_eq(&serde_json::to_string(&all[3]).unwrap());
+        expect![[r#"{"at":"1970-01-01T00:00:02.000Z","event":"acquired","key":"c","holder":{"service":"z","host":null,"process":null,"function":null},"holders":1,"shared":false,"since":null,"remaining_ms":8250,"waiting":0,"fencing_token":null}"#]].assert_eq(&serde_json::to_string(&all[3]).unwrap());
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl MemoryStore {
         for message in notifier.messages {
             match message {
                 Message::Notification(subscriber, token, notification) => {
-                    subscriber.notify(token, notification)
+                    subscriber.notify(token, notification);
                 }
                 Message::Contended(subscriber, name) => subscriber.contended(&name),
             }

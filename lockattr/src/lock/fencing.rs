@@ -20,9 +20,9 @@ const EPOCH: Duration = Duration::from_secs(1_704_067_200);
 /// The fencing token of one acquisition: greater than that of every earlier acquisition of the same
 /// key.
 ///
-/// Send it along with every write, and let the resource reject a token smaller than the greatest
-/// that it has seen (Kleppmann, *How to do distributed locking*, 2016). A holder that was paused
-/// past its lease then does no harm. The token is a positive number that fits a signed 64-bit
+/// Send it along with every write, and let the resource reject every token that is not greater than
+/// the last one that it accepted (Kleppmann, *How to do distributed locking*, 2016). A holder that
+/// was paused past its lease then does no harm, and a repeated write does not count twice. The token is a positive number that fits a signed 64-bit
 /// column.
 ///
 /// ```

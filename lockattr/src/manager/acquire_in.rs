@@ -54,16 +54,19 @@ impl LockManager {
     /// If dropped, the transaction may hold the lock: roll it back.
     ///
     /// ```no_run
-    /// # async fn pay(client: &mut tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// # async fn sell(client: &mut tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
     /// use lockattr::LockManager;
     ///
     /// let manager = LockManager::connect("postgres://app@db.example/shop").await?;
     ///
     /// let mut transaction = client.transaction().await?;
-    /// let token = manager.acquire_in(&mut transaction, "invoice:2026-11").await?;
-    /// transaction.execute("INSERT INTO invoices (month, fence) VALUES ($1, $2)",
-    ///     &[&"2026-11", &i64::from(token)]).await?;
-    /// transaction.commit().await?; // and now the next one may
+    /// let token = i64::from(manager.acquire_in(&mut transaction, "product:42").await?);
+    /// let sell = "UPDATE stock SET quantity = quantity - 1, fence = $1 \
+    ///             WHERE id = 42 AND fence < $1 AND quantity >= 1";
+    /// if transaction.execute(sell, &[&token]).await? == 0 {
+    ///     return Err("sold out, or overtaken".into()); // rolls back, which releases the lock
+    /// }
+    /// transaction.commit().await?; // releases the lock
     /// # Ok(())
     /// # }
     /// ```

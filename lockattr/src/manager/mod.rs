@@ -318,7 +318,7 @@ impl LockManager {
     /// Acquires the locks of all `keys` together: all or none. Equal keys count once.
     ///
     /// All of them have one lease, one fencing token and one guard. Two calls that name the same
-    /// keys in different orders do not block each other. Keys that the call chain already holds are
+    /// keys in different orders cannot deadlock. Keys that the call chain already holds are
     /// re-entered.
     ///
     /// While a call waits for some of its keys, it is in the wait queues of all of them. In its

@@ -21,12 +21,12 @@ fuzz_target!(|input: (&str, Option<&str>)| -> Corpus {
     }
     let (Ok(args), Ok(tokens)) = (args.parse(), item.parse()) else { return Corpus::Reject };
     let expanded = expand(args, &tokens);
-    let refusals = refusals(expanded.clone());
-    assert!(refusals.iter().all(|sentence| !sentence.trim().is_empty()), "refused without a word");
+    let errors = errors(expanded.clone());
+    assert!(errors.iter().all(|message| !message.trim().is_empty()), "an error without a message");
     // The attribute does not check bodies, so only the expansion of our own function must parse.
-    if refusals.is_empty() && item == FUNCTION {
+    if errors.is_empty() && item == FUNCTION {
         let function = syn::parse2::<syn::ItemFn>(expanded.clone());
-        assert!(function.is_ok(), "not a function, and no word of it: {expanded}");
+        assert!(function.is_ok(), "neither a function nor an error: {expanded}");
     }
     Corpus::Keep
 });
@@ -37,22 +37,22 @@ fn depth(source: &str) -> usize {
 }
 
 /// Returns the messages of all `compile_error!`s.
-fn refusals(tokens: TokenStream) -> Vec<String> {
+fn errors(tokens: TokenStream) -> Vec<String> {
     let tokens: Vec<_> = tokens.into_iter().collect();
-    let named = |at: usize| {
+    let follows_compile_error = |at: usize| {
         at >= 2 && matches!(&tokens[at - 2], TokenTree::Ident(name) if name == "compile_error")
     };
-    let mut sentences = Vec::new();
+    let mut messages = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
         if let TokenTree::Group(group) = token {
-            match named(at) {
+            match follows_compile_error(at) {
                 true => {
-                    let sentence: syn::LitStr = syn::parse2(group.stream()).expect("one sentence");
-                    sentences.push(sentence.value());
+                    let message: syn::LitStr = syn::parse2(group.stream()).expect("one string");
+                    messages.push(message.value());
                 }
-                false => sentences.extend(refusals(group.stream())),
+                false => messages.extend(errors(group.stream())),
             }
         }
     }
-    sentences
+    messages
 }

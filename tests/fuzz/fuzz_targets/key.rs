@@ -14,14 +14,14 @@ fuzz_target!(|input: (&str, Vec<&str>)| -> Corpus {
     if source.chars().filter(|char| "([{&!-*|.".contains(*char)).count() > 64 {
         return Corpus::Reject;
     }
-    let read = template(source);
+    let parsed = template(source);
     // A template with errors does not compile, and builds no keys.
-    if !read.faults.is_empty() {
+    if !parsed.faults.is_empty() {
         return Corpus::Reject;
     }
     let mut left = values.iter().copied().chain(std::iter::repeat(""));
     let (mut builder, mut given) = (KeyBuilder::new(), Vec::new());
-    for part in &read.parts {
+    for part in &parsed.parts {
         builder = match part {
             Piece::Text(text, _) => builder.verbatim(text),
             Piece::Placeholder(_, next, _) => {
@@ -32,13 +32,13 @@ fuzz_target!(|input: (&str, Vec<&str>)| -> Corpus {
         };
     }
     let key = finished(builder).expect("a string prints");
-    assert_eq!(values_in(&key, &read.parts), given, "{key}");
+    assert_eq!(values_in(&key, &parsed.parts), given, "{key}");
     let braces = |text: &str| text.matches(['{', '}']).count();
-    let own = read.parts.iter().map(|part| match part {
+    let own = parsed.parts.iter().map(|part| match part {
         Piece::Text(text, _) => braces(text),
         Piece::Placeholder(..) => 0,
     });
-    assert_eq!(braces(&key), own.sum::<usize>(), "a value brings braces");
+    assert_eq!(braces(&key), own.sum::<usize>(), "a value adds braces");
     match LockKey::new("lock:", &key) {
         Ok(lock) => assert_eq!((lock.as_str(), lock.name()), (&*key, &*format!("lock:{key}"))),
         Err(error) => {
@@ -68,8 +68,8 @@ fn values_in(key: &str, parts: &[Piece]) -> Vec<String> {
                     }
                     let bytes = match char {
                         '%' => {
-                            let (digits, behind) = rest[1..].split_at(2);
-                            rest = behind;
+                            let (digits, after) = rest[1..].split_at(2);
+                            rest = after;
                             vec![u8::from_str_radix(digits, 16).expect("an escape")]
                         }
                         char => {
@@ -79,7 +79,7 @@ fn values_in(key: &str, parts: &[Piece]) -> Vec<String> {
                     };
                     value.extend(bytes);
                 }
-                values.push(String::from_utf8(value).expect("what was text"));
+                values.push(String::from_utf8(value).expect("UTF-8"));
             }
         }
     }

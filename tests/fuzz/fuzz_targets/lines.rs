@@ -24,7 +24,7 @@ enum Input<'a> {
 
 #[derive(Arbitrary, Debug)]
 enum Node<'a> {
-    Entry { mode: Mode, session: u64, number: i32 },
+    Entry { mode: Mode, session: u64, sequence: i32 },
     Any(&'a str),
 }
 
@@ -52,7 +52,7 @@ fuzz_target!(|input: Input<'_>| {
         Input::EtcdChanged { several, changes, cut } => {
             let keys = if several { vec![key("a"), key("b")] } else { vec![key("a")] };
             let mut bytes = etcd::grant(&keys, *TOKEN);
-            assert_eq!(etcd::entered(&bytes, &keys, *TOKEN), keys.len(), "an honest answer");
+            assert_eq!(etcd::entered(&bytes, &keys, *TOKEN), keys.len(), "a correct response");
             for (at, to) in changes {
                 let at = usize::from(at) % bytes.len();
                 bytes[at] = to;
@@ -68,14 +68,14 @@ fn name(node: &Node<'_>) -> String {
     let token = *TOKEN;
     match node {
         Node::Any(text) => (*text).to_owned(),
-        Node::Entry { mode, session, number } => {
+        Node::Entry { mode, session, sequence } => {
             let mode = match mode {
                 Mode::Exclusive => "x".to_owned(),
                 Mode::Shared => "s".to_owned(),
                 Mode::Permits(most) => format!("p{most}"),
                 Mode::Several(most) => format!("mp{most}"),
             };
-            format!("{mode}-{token}-{session:016x}-{number:010}")
+            format!("{mode}-{token}-{session:016x}-{sequence:010}")
         }
     }
 }

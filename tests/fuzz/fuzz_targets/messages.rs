@@ -10,7 +10,9 @@ use arbitrary::Arbitrary;
 use futures_util::FutureExt;
 use libfuzzer_sys::fuzz_target;
 use lockattr::store::fuzzing::{postgres, redis as store};
-use lockattr::store::{Claim, Subscription, Subscriber, LockKey, Notification, OwnerToken, Sharing};
+use lockattr::store::{
+    Claim, LockKey, Notification, OwnerToken, Sharing, Subscriber, Subscription,
+};
 use redis::{PushInfo, PushKind, Value};
 use tokio::time::Instant;
 
@@ -50,7 +52,7 @@ thread_local! {
 struct World {
     subscriber: Arc<Subscriber>,
     tokens: [OwnerToken; 2],
-    waits: [Subscription; 2],
+    subscriptions: [Subscription; 2],
 }
 
 impl World {
@@ -61,54 +63,56 @@ impl World {
             Claim::of(&subscriber, key, [], Sharing::Exclusive, "").token()
         };
         let tokens = [claim(), claim()];
-        let waits = tokens.map(|token| subscriber.expect(token));
-        Self { subscriber, tokens, waits }
+        let subscriptions = tokens.map(|token| subscriber.subscribe(token));
+        Self { subscriber, tokens, subscriptions }
     }
 }
 
 fuzz_target!(|input: Input<'_>| {
-    WORLD.with_borrow(|World { subscriber, tokens: [ours, another], waits }| {
-        let words: Vec<_> = input.words.iter().map(|word| said(word, *ours, *another)).collect();
+    WORLD.with_borrow(|World { subscriber, tokens: [ours, another], subscriptions }| {
+        let words: Vec<_> = input.words.iter().map(|word| text_of(word, *ours, *another)).collect();
         let message = words.join(" ");
-        let number = format!("{:016x}", subscriber.id());
+        let id = format!("{:016x}", subscriber.id());
         for from_redis in [false, true] {
             let prefix = if from_redis { "lockattr:inbox:" } else { "lockattr_inbox_" };
             let channel = match &input.channel {
-                Channel::Ours => [prefix, &number].concat(),
+                Channel::Ours => [prefix, &id].concat(),
                 Channel::Any(name) => (*name).to_owned(),
             };
             match from_redis {
-                true => store::pushed(subscriber, input.clock, &push(input.kind, &channel, &message)),
+                true => {
+                    store::pushed(subscriber, input.clock, &push(input.kind, &channel, &message))
+                }
                 false => postgres::notified(subscriber, input.clock, &channel, &message),
             }
-            for (token, waits) in [ours, another].into_iter().zip(waits) {
-                let Some(news) = waits.next().now_or_never() else { continue };
-                check(&news, &message, *token, input.clock);
+            for (token, subscriptions) in [ours, another].into_iter().zip(subscriptions) {
+                let Some(notification) = subscriptions.next().now_or_never() else { continue };
+                check(&notification, &message, *token, input.clock);
             }
         }
     });
 });
 
-fn check(news: &Notification, message: &str, token: OwnerToken, clock: Option<u64>) {
+fn check(notification: &Notification, message: &str, token: OwnerToken, clock: Option<u64>) {
     let mut words = message.split(' ');
     let (kind, named) = (words.next(), words.next());
-    match news {
+    match notification {
         Notification::Granted(grant) => {
             assert_eq!((kind, named), (Some("granted"), Some(&*token.to_string())), "{message}");
-            let number: u64 = words.next().and_then(|word| word.parse().ok()).expect("a number");
-            assert_eq!(grant.fencing.get(), number << 10);
-            assert!(number > 0 && words.next().is_some_and(|word| word.parse::<u64>().is_ok()));
+            let counter: u64 = words.next().and_then(|word| word.parse().ok()).expect("a counter");
+            assert_eq!(grant.fencing.get(), counter << 10);
+            assert!(counter > 0 && words.next().is_some_and(|word| word.parse::<u64>().is_ok()));
             assert!(words.next().is_some() && clock.is_some(), "{message}");
-            assert!(grant.since <= Instant::now(), "a lease from the future");
+            assert!(grant.since <= Instant::now(), "a lease that begins in the future");
         }
         Notification::AskAgain(at) => {
-            let net = Instant::now() + std::time::Duration::from_secs(15);
-            assert!(*at <= net, "a claim sleeps for ever");
+            let latest = Instant::now() + std::time::Duration::from_secs(15);
+            assert!(*at <= latest, "a claim sleeps too long");
         }
     }
 }
 
-fn said(word: &Word<'_>, ours: OwnerToken, another: OwnerToken) -> String {
+fn text_of(word: &Word<'_>, ours: OwnerToken, another: OwnerToken) -> String {
     match word {
         Word::Granted => "granted".into(),
         Word::Later => "later".into(),

@@ -13,10 +13,13 @@ fuzz_target!(|bytes: &[u8]| -> Corpus {
     for queued in [false, true] {
         match store::acquired(reply.clone(), queued) {
             Some(AcquireOutcome::Acquired { fencing, contended }) => {
-                let Value::Int(number) = reply else { panic!("{reply:?} is no grant") };
-                let counter = u64::try_from(number / 2).expect("a positive number");
-                assert!(counter > 0 && fencing.get() == counter << 10, "{number} became {fencing}");
-                assert_eq!(contended, number % 2 == 1);
+                let Value::Int(encoded) = reply else { panic!("{reply:?} is not a grant") };
+                let counter = u64::try_from(encoded / 2).expect("a positive counter");
+                assert!(
+                    counter > 0 && fencing.get() == counter << 10,
+                    "{encoded} became {fencing}"
+                );
+                assert_eq!(contended, encoded % 2 == 1);
             }
             Some(AcquireOutcome::Held { holder, queued: again }) => {
                 assert!(matches!(&reply, Value::Array(parts) if parts.len() == 3), "{reply:?}");
@@ -35,17 +38,17 @@ fuzz_target!(|bytes: &[u8]| -> Corpus {
     if let Some(released) = store::released(&reply) {
         assert_eq!((released, &reply), (ReleaseOutcome::Released, &Value::Int(1)));
     }
-    if let Value::Array(two) = &reply
-        && let [set, incremented, ..] = &two[..]
-        && let Some(number) = store::taken(set, incremented, 7)
+    if let Value::Array(parts) = &reply
+        && let [set, incremented, ..] = &parts[..]
+        && let Some(counter) = store::taken(set, incremented, 7)
     {
-        assert_eq!((set, incremented), (&Value::Okay, &Value::Int(number.cast_signed())));
-        assert!(number > 7, "{number}");
+        assert_eq!((set, incremented), (&Value::Okay, &Value::Int(counter.cast_signed())));
+        assert!(counter > 7, "{counter}");
     }
-    for asked in 0..4 {
-        let Some(held) = store::held(&reply, asked) else { continue };
-        let written: String = held.iter().map(|held| if *held { '1' } else { '0' }).collect();
-        assert_eq!((&reply, held.len()), (&Value::BulkString(written.into()), asked));
+    for claims in 0..4 {
+        let Some(held) = store::held(&reply, claims) else { continue };
+        let expected: String = held.iter().map(|held| if *held { '1' } else { '0' }).collect();
+        assert_eq!((&reply, held.len()), (&Value::BulkString(expected.into()), claims));
     }
     Corpus::Keep
 });

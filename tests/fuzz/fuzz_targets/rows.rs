@@ -9,7 +9,7 @@ use lockattr::store::fuzzing::{mysql, postgres};
 
 #[derive(Arbitrary, Debug)]
 struct Row<'a> {
-    number: Option<i64>,
+    counter: Option<i64>,
     contended: Option<bool>,
     value: Option<&'a [u8]>,
     remains: Option<i64>,
@@ -19,9 +19,14 @@ struct Row<'a> {
 }
 
 fuzz_target!(|row: Row<'_>| {
-    let Row { number, contended, value, remains, clock, unsigned, queued } = row;
-    let answer = postgres::acquired(number, contended, value, remains, clock, queued);
-    check(answer, number.and_then(|number| u64::try_from(number).ok()), number.is_some(), queued);
+    let Row { counter, contended, value, remains, clock, unsigned, queued } = row;
+    let outcome = postgres::acquired(counter, contended, value, remains, clock, queued);
+    check(
+        outcome,
+        counter.and_then(|counter| u64::try_from(counter).ok()),
+        counter.is_some(),
+        queued,
+    );
 
     let waits = contended.map(i64::from);
     let columns =
@@ -29,19 +34,19 @@ fuzz_target!(|row: Row<'_>| {
     check(mysql::acquired(columns, queued), unsigned, unsigned.is_some(), queued);
 
     if let Some(held) = mysql::held(value.unwrap_or_default()) {
-        let written: Vec<_> = held.iter().map(|held| if *held { b'1' } else { b'0' }).collect();
-        assert_eq!(written, value.unwrap_or_default());
+        let expected: Vec<_> = held.iter().map(|held| if *held { b'1' } else { b'0' }).collect();
+        assert_eq!(expected, value.unwrap_or_default());
     }
 });
 
-fn check(answer: Option<AcquireOutcome>, number: Option<u64>, numbered: bool, queued: bool) {
-    match answer {
+fn check(outcome: Option<AcquireOutcome>, counter: Option<u64>, has_counter: bool, queued: bool) {
+    match outcome {
         Some(AcquireOutcome::Acquired { fencing, .. }) => {
-            let number = number.expect("a grant without a number");
-            assert!(number > 0 && fencing.get() == number << 10, "{number} became {fencing}");
+            let counter = counter.expect("a grant without a counter");
+            assert!(counter > 0 && fencing.get() == counter << 10, "{counter} became {fencing}");
         }
         Some(AcquireOutcome::Held { holder, queued: again }) => {
-            assert!(!numbered, "a number that is no refusal");
+            assert!(!has_counter, "a refusal with a counter");
             assert_eq!(again.is_some(), queued);
             assert!(again.is_none_or(|again| again.as_secs() <= 15));
             let _shown = holder.map(|holder| format!("{holder} {holder:?}"));

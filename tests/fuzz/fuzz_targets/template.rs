@@ -13,29 +13,29 @@ fuzz_target!(|source: &str| -> Corpus {
     if source.chars().filter(|char| "([{&!-*|.".contains(*char)).count() > 64 {
         return Corpus::Reject;
     }
-    let read = template(source);
-    let stands = |at: &Range<usize>| source.get(at.clone()).is_some();
-    for (at, sentence) in &read.faults {
-        assert!(stands(at) && !sentence.trim().is_empty(), "{at:?}: {sentence}");
+    let parsed = template(source);
+    let is_in_source = |at: &Range<usize>| source.get(at.clone()).is_some();
+    for (at, message) in &parsed.faults {
+        assert!(is_in_source(at) && !message.trim().is_empty(), "{at:?}: {message}");
     }
     let mut end = 0;
-    for part in &read.parts {
+    for part in &parsed.parts {
         let (at, text) = match part {
             Piece::Text(text, at) => (at, Some(text)),
-            Piece::Placeholder(is_read, _, at) => {
-                assert!(*is_read || !read.faults.is_empty(), "refused without a word");
+            Piece::Placeholder(is_parsed, _, at) => {
+                assert!(*is_parsed || !parsed.faults.is_empty(), "an error without a message");
                 (at, None)
             }
         };
-        assert_eq!(at.start, end, "something is left out");
-        let written = source.get(at.clone()).expect("a stretch of the source");
+        assert_eq!(at.start, end, "a gap between two parts");
+        let written = source.get(at.clone()).expect("a range of the source");
         if let Some(text) = text {
             assert_eq!(text.replace('<', "<<"), written);
         }
         end = at.end;
     }
-    if read.faults.is_empty() {
-        assert_eq!((read.printed.as_str(), end), (source, source.len()));
+    if parsed.faults.is_empty() {
+        assert_eq!((parsed.printed.as_str(), end), (source, source.len()));
     }
     Corpus::Keep
 });

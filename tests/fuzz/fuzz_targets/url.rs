@@ -32,7 +32,7 @@ const HALVES: [&str; 2] = ["s3cr3t", "gehe1m"];
 struct Input<'a> {
     scheme: u8,
     /// Text between the two halves that the user forgot to encode.
-    forgotten: Option<&'a str>,
+    unencoded: Option<&'a str>,
     /// Whether the password is in the query, if the scheme allows that.
     in_query: bool,
     rest: &'a str,
@@ -40,7 +40,7 @@ struct Input<'a> {
 }
 
 fuzz_target!(|input: Input<'_>| {
-    let Input { scheme, forgotten, in_query, rest, times } = input;
+    let Input { scheme, unencoded, in_query, rest, times } = input;
     let scheme = SCHEMES[usize::from(scheme) % SCHEMES.len()];
     let pass = match scheme {
         "redis+unix" => Some("/tmp/socket?pass"),
@@ -48,7 +48,7 @@ fuzz_target!(|input: Input<'_>| {
         "postgres" | "postgresql" => Some("h1?password"),
         _ => None,
     };
-    let url = match (scheme, forgotten) {
+    let url = match (scheme, unencoded) {
         // Text with `=` looks like another setting with a value.
         (_, Some(between)) if in_query && pass.is_some() && !between.contains('=') => {
             let pass = pass.unwrap_or_default();
@@ -60,12 +60,15 @@ fuzz_target!(|input: Input<'_>| {
             format!("{scheme}://user:{}{between}{}@h1,h2,h3{rest}", HALVES[0], HALVES[1])
         }
     };
-    let has_password = forgotten.is_some() && !scheme.is_empty();
+    let has_password = unencoded.is_some() && !scheme.is_empty();
     // If the rest of the URL contains a half too, an error may show it.
-    let told = HALVES.map(|half| has_password && !rest.contains(half));
-    let sees = |shown: &str| {
-        for (half, told) in HALVES.iter().zip(told) {
-            assert!(!told || !shown.contains(half), "{url:?} is told: {shown}");
+    let is_secret = HALVES.map(|half| has_password && !rest.contains(half));
+    let check_output = |shown: &str| {
+        for (half, is_secret) in HALVES.iter().zip(is_secret) {
+            assert!(
+                !is_secret || !shown.contains(half),
+                "{url:?} shows a part of its password: {shown}"
+            );
         }
     };
     let [one, two, three] = times.map(Duration::from_secs);
@@ -74,13 +77,13 @@ fuzz_target!(|input: Input<'_>| {
         0 => builder,
         _ => builder.connect_timeout(one).response_timeout(two).heartbeat(three),
     };
-    sees(&format!("{builder:?}"));
+    check_output(&format!("{builder:?}"));
     match builder.build() {
-        Ok(manager) => sees(&format!("{manager:?}")),
+        Ok(manager) => check_output(&format!("{manager:?}")),
         Err(error) => {
             let shown = format!("{error} {error:?}");
             assert!(!shown.trim().is_empty());
-            sees(&shown);
+            check_output(&shown);
         }
     }
 });

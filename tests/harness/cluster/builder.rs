@@ -97,8 +97,12 @@ async fn introduce(node: &RedisServer, number: usize, before: &[RedisServer]) ->
 /// Makes a node a replica once it has met its master.
 async fn follow(replica: &RedisServer, master: &str) {
     let mut backoff = Backoff::new(LIMIT);
-    while !View::of(replica).await.is_some_and(|view| view.knows(master)) {
-        assert!(backoff.pause().await, "{} does not meet its master", replica.addr());
+    while !View::query(replica).await.is_some_and(|view| view.knows(master)) {
+        assert!(
+            backoff.pause().await,
+            "{} has not met its master within {LIMIT:?}",
+            replica.addr()
+        );
     }
     replica.cli().await.query::<()>(&["CLUSTER", "REPLICATE", master]).await;
 }

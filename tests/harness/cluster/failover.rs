@@ -27,7 +27,7 @@ impl Cluster {
     /// If that takes longer than thirty seconds.
     pub async fn failed_over(&self, old: &RedisServer) {
         let id = self.id_of(old);
-        self.all_see("a failover", |view| view.is_ok() && !view.has_slots(id)).await;
+        self.wait_for_views("a failover", |view| view.is_ok() && !view.has_slots(id)).await;
     }
 
     /// Waits until the cluster is stable: every node knows all others and sees all slots served,
@@ -38,22 +38,29 @@ impl Cluster {
     /// If that takes longer than thirty seconds, for instance because a node is down.
     pub async fn settled(&self) {
         let (nodes, masters) = (self.nodes.len(), MASTERS);
-        self.all_see("peace", |view| view.is_ok() && view.is_whole(nodes, masters)).await;
+        self.wait_for_views("a stable cluster", |view| {
+            view.is_ok() && view.is_whole(nodes, masters)
+        })
+        .await;
         let mut backoff = Backoff::new(LIMIT);
         for node in self.nodes.iter().filter(|node| node.is_up()) {
             while !(node.is_master().await || node.is_linked().await) {
-                assert!(backoff.pause().await, "{} has no link to its master", node.addr());
+                assert!(
+                    backoff.pause().await,
+                    "{} is not linked to its master within {LIMIT:?}",
+                    node.addr()
+                );
             }
         }
     }
 
-    /// Waits until `wished` is true of the view of each node that is up.
-    async fn all_see(&self, what: &str, wished: impl Fn(&View) -> bool) {
+    /// Waits until `condition` is true of the view of each node that is up.
+    async fn wait_for_views(&self, what: &str, condition: impl Fn(&View) -> bool) {
         let mut backoff = Backoff::new(LIMIT);
         for node in self.nodes.iter().filter(|node| node.is_up()) {
-            while !View::of(node).await.is_some_and(|view| wished(&view)) {
+            while !View::query(node).await.is_some_and(|view| condition(&view)) {
                 let waited = backoff.pause().await;
-                assert!(waited, "{} sees no sign of {what} within {LIMIT:?}", node.addr());
+                assert!(waited, "{} does not report {what} within {LIMIT:?}", node.addr());
             }
         }
     }

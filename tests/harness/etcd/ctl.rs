@@ -18,9 +18,10 @@ pub(super) async fn run(addrs: &str, words: &[&str]) -> Result<String, String> {
     let program = std::env::var(PROGRAM).unwrap_or_else(|_| "etcdctl".to_owned());
     let mut command = Command::new(program);
     command.env("ETCDCTL_API", "3").args(["--endpoints", addrs]).args(words).kill_on_drop(true);
-    let output = command.output().await.map_err(|error| {
-        format!("{error}; `apt-get install etcd-client` brings it, where it is missing")
-    })?;
+    let output = command
+        .output()
+        .await
+        .map_err(|error| format!("{error}; if it is missing: `apt-get install etcd-client`"))?;
     match output.status.success() {
         true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
@@ -48,12 +49,12 @@ pub(super) async fn events(addr: &str) -> Option<u64> {
 }
 
 async fn page(addr: &str, path: &str) -> Option<String> {
-    let look = async {
+    let request = async {
         let mut stream = TcpStream::connect(addr).await?;
         stream.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).await?;
         let mut page = String::new();
         stream.read_to_string(&mut page).await?;
         Ok::<_, std::io::Error>(page)
     };
-    timeout(LIMIT, look).await.ok()?.ok()
+    timeout(LIMIT, request).await.ok()?.ok()
 }

@@ -6,8 +6,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::log_of;
+use crate::log::last_lines;
 use crate::port::Port;
-use crate::process::Process;
+use crate::process::{Process, install_hint};
 
 /// The environment variable that names a program other than the `etcd` on the `PATH`.
 const PROGRAM: &str = "LOCKATTR_ETCD";
@@ -62,9 +63,8 @@ impl Member {
         let started = Process::start(&mut command, Some(directory));
         self.process = Some(started.unwrap_or_else(|error| match error.kind() {
             ErrorKind::NotFound => panic!(
-                "`{program}` is not installed. `cargo xtask test` installs what the tests need \
-                 where it may; by hand: `apt-get install etcd-server etcd-client`, or set \
-                 {PROGRAM} to a server's path."
+                "`{program}` is not installed. {}, or set {PROGRAM} to a server's path.",
+                install_hint("etcd-server etcd-client")
             ),
             _ => panic!("`{program}` could not be started: {error}"),
         }));
@@ -95,18 +95,16 @@ impl Member {
     }
 
     /// Returns an error with the end of the log if it has ended by itself.
-    pub(super) fn ended(&mut self, directory: &Path) -> Result<(), String> {
-        match self.process.as_mut().map(Process::ended) {
+    pub(super) fn check_running(&mut self, directory: &Path) -> Result<(), String> {
+        match self.process.as_mut().map(Process::exit_status) {
             Some(None) => Ok(()),
-            _ => Err(self.late(directory)),
+            _ => Err(self.log_tail(directory)),
         }
     }
 
-    /// Returns the end of its log, for an error message.
-    pub(super) fn late(&self, directory: &Path) -> String {
+    /// Returns the end of its log.
+    pub(super) fn log_tail(&self, directory: &Path) -> String {
         let log = fs::read_to_string(log_of(directory, &self.name)).unwrap_or_default();
-        let lines: Vec<&str> = log.lines().rev().take(15).collect();
-        let tail: Vec<&str> = lines.into_iter().rev().collect();
-        tail.join("\n")
+        last_lines(&log)
     }
 }

@@ -10,6 +10,7 @@ use mysql_async::{Conn, OptsBuilder};
 
 use super::program::{Program, data_in};
 use crate::eventually::Backoff;
+use crate::log::last_lines;
 use crate::process::Process;
 
 pub(super) const USER: &str = "locker";
@@ -27,7 +28,7 @@ pub(super) async fn launch(
 ) -> Process {
     copy_template(program, directory).await;
     let Ok(process) = boot(program, directory, port, extra).await else {
-        panic!("the server did not start:\n{}", log(directory));
+        panic!("the server did not start:\n{}", log_tail(directory));
     };
     process
 }
@@ -45,7 +46,7 @@ pub(super) async fn revive(
         match boot(program, directory, port, extra).await {
             Ok(process) => return process,
             Err(()) if backoff.pause().await => {}
-            Err(()) => panic!("the server does not come back:\n{}", log(directory)),
+            Err(()) => panic!("the server did not restart:\n{}", log_tail(directory)),
         }
     }
 }
@@ -92,10 +93,10 @@ async fn boot(
     let mut backoff = Backoff::new(STARTS_WITHIN);
     loop {
         // Checked first: if this server could not bind, another one may respond on its port.
-        if process.ended().is_some() {
+        if process.exit_status().is_some() {
             return Err(());
         }
-        if is_itself(port, process.id(), directory).await {
+        if is_this_process(port, process.id(), directory).await {
             return Ok(process);
         }
         if !backoff.pause().await {
@@ -105,19 +106,19 @@ async fn boot(
 }
 
 /// Returns whether this process responds on the port, and not another that bound it first.
-async fn is_itself(port: u16, pid: u32, directory: &Path) -> bool {
+async fn is_this_process(port: u16, pid: u32, directory: &Path) -> bool {
     let Ok(mut cli) = connect(port, "mysql").await else { return false };
-    let file: Result<Option<String>, _> = cli.query_first("SELECT @@pid_file").await;
-    let ours = directory.join("pid");
-    let written = fs::read_to_string(&ours).is_ok_and(|text| text.trim() == pid.to_string());
-    written && file.is_ok_and(|file| file.is_some_and(|file| Path::new(&file) == ours))
+    let reported: Result<Option<String>, _> = cli.query_first("SELECT @@pid_file").await;
+    let pid_file = directory.join("pid");
+    let written = fs::read_to_string(&pid_file).is_ok_and(|text| text.trim() == pid.to_string());
+    written && reported.is_ok_and(|file| file.is_some_and(|file| Path::new(&file) == pid_file))
 }
 
 /// Copies an empty server's data, and writes the statements that it runs at each start.
 async fn copy_template(program: &Program, to: &Path) {
     let template = program.template().await;
     let copied = Command::new("cp").arg("-r").arg(template).arg(data_in(to)).status();
-    assert!(copied.is_ok_and(|status| status.success()), "the template was not copied");
+    assert!(copied.is_ok_and(|status| status.success()), "the template could not be copied");
     let init = format!(
         "CREATE USER IF NOT EXISTS {USER}@'%' IDENTIFIED BY '{PASSWORD}';\n\
          GRANT ALL ON *.* TO {USER}@'%' WITH GRANT OPTION;\n"
@@ -125,8 +126,7 @@ async fn copy_template(program: &Program, to: &Path) {
     fs::write(to.join("init.sql"), init).expect("a file in our own directory");
 }
 
-fn log(directory: &Path) -> String {
+fn log_tail(directory: &Path) -> String {
     let log = fs::read_to_string(directory.join("log")).unwrap_or_default();
-    let lines: Vec<&str> = log.lines().rev().take(15).collect();
-    lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+    last_lines(&log)
 }

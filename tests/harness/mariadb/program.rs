@@ -9,7 +9,7 @@ use nix::unistd::Uid;
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
-use crate::process::Process;
+use crate::process::{Process, install_hint};
 
 /// The environment variables that name programs other than those on the `PATH` or in `/usr/sbin`.
 const SERVER: &str = "LOCKATTR_MARIADB_SERVER";
@@ -46,7 +46,7 @@ impl Program {
     /// Returns the program that the tests run on.
     pub(super) fn chosen() -> &'static Self {
         static CHOSEN: OnceLock<Program> = OnceLock::new();
-        CHOSEN.get_or_init(|| Self::at(named(SERVER, "mariadbd")))
+        CHOSEN.get_or_init(|| Self::at(program_path(SERVER, "mariadbd")))
     }
 
     /// Returns the MySQL for tests that need exactly that.
@@ -62,9 +62,9 @@ impl Program {
         let server = server.into();
         let output = Command::new(&server).arg("--version").stdin(Stdio::null()).output();
         let output = output.unwrap_or_else(|error| missing(&server, &error));
-        let told = String::from_utf8_lossy(&output.stdout);
+        let printed = String::from_utf8_lossy(&output.stdout);
         // `…/mysqld  Ver 9.7.4 for Linux …`, `…/mariadbd  Ver 10.11.14-MariaDB-…`
-        let version = told.rsplit(" Ver ").next().unwrap_or_default();
+        let version = printed.rsplit(" Ver ").next().unwrap_or_default();
         Self { server, is_mysql: !version.contains("MariaDB"), template: OnceCell::new() }
     }
 
@@ -75,25 +75,25 @@ impl Program {
     /// Returns the path of an empty server's data, which is created once per test program. That
     /// takes MariaDB half a second, and MySQL several seconds.
     pub(super) async fn template(&self) -> PathBuf {
-        let make = async || {
+        let create = async || {
             let directory = TempDir::with_prefix("lockattr-").expect("a temporary directory");
-            self.make_data(&data_in(directory.path()), directory.path());
+            self.initialize_data(&data_in(directory.path()), directory.path());
             let mut sleeper = Command::new("sleep");
             sleeper.arg("infinity").stdin(Stdio::null());
-            let tied = Process::start(&mut sleeper, Some(directory.path())).expect("`sleep`");
-            (directory, tied)
+            let cleaner = Process::start(&mut sleeper, Some(directory.path())).expect("`sleep`");
+            (directory, cleaner)
         };
-        data_in(self.template.get_or_init(make).await.0.path())
+        data_in(self.template.get_or_init(create).await.0.path())
     }
 
     /// Creates an empty server's data, with temporary files in `directory`.
-    fn make_data(&self, data: &Path, directory: &Path) {
+    fn initialize_data(&self, data: &Path, directory: &Path) {
         let mut command = if self.is_mysql {
             let mut command = Command::new(&self.server);
             command.args(["--no-defaults", "--initialize-insecure"]).args(MYSQL_FILES);
             command
         } else {
-            let mut command = Command::new(named(INSTALL, "mariadb-install-db"));
+            let mut command = Command::new(program_path(INSTALL, "mariadb-install-db"));
             command.arg("--no-defaults").args(MARIADB_FILES).args([
                 "--auth-root-authentication-method=normal",
                 "--skip-test-db",
@@ -107,8 +107,12 @@ impl Program {
         as_root(&mut command);
         let output = command.stdin(Stdio::null()).output();
         let output = output.unwrap_or_else(|error| missing(Path::new("the installer"), &error));
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "no data for {}:\n{said}", self.server.display());
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success(),
+            "{} cannot create its data:\n{errors}",
+            self.server.display()
+        );
     }
 
     /// Returns the command of the server, with the options it needs.
@@ -142,7 +146,7 @@ fn as_root(command: &mut Command) {
     }
 }
 
-fn named(variable: &str, usual: &str) -> PathBuf {
+fn program_path(variable: &str, usual: &str) -> PathBuf {
     let chosen = std::env::var_os(variable).map(PathBuf::from);
     // Debian installs servers here, and only root's `PATH` has it.
     let debian = Some(Path::new("/usr/sbin").join(usual)).filter(|path| path.exists());
@@ -153,9 +157,8 @@ fn missing(program: &Path, error: &Error) -> ! {
     let program = program.display();
     match error.kind() {
         ErrorKind::NotFound => panic!(
-            "`{program}` is not installed. `cargo xtask test` installs what the tests need where it \
-             may; by hand: `apt-get install mariadb-server`, or set {SERVER} and {INSTALL} to the \
-             programs' paths."
+            "`{program}` is not installed. {}, or set {SERVER} and {INSTALL} to the programs' paths.",
+            install_hint("mariadb-server")
         ),
         _ => panic!("`{program}` could not be started: {error}"),
     }

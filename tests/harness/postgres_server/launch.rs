@@ -2,7 +2,7 @@
 //! or it fails.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{Error, ErrorKind};
 use std::os::unix::fs::{MetadataExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -14,14 +14,12 @@ use tempfile::TempDir;
 
 use super::PostgresServer;
 use crate::eventually::Backoff;
+use crate::log::last_lines;
 use crate::port::Port;
-use crate::process::Process;
+use crate::process::{Process, install_hint};
 
 /// The environment variable that names a program other than the newest.
 const PROGRAM: &str = "LOCKATTR_POSTGRES";
-
-const INSTALL: &str = "`cargo xtask test` installs what the tests need where it may; by hand: \
-                       `apt-get install postgresql`, or set LOCKATTR_POSTGRES to a server's path";
 
 /// How long a server may take until it is ready. A loaded machine starts many at once.
 const STARTS_WITHIN: Duration = Duration::from_secs(20);
@@ -46,15 +44,16 @@ enum Failure {
 pub(super) async fn launch() -> PostgresServer {
     let directory = TempDir::with_prefix("lockattr-").expect("a temporary directory");
     if let Some((user, group)) = other_user() {
-        chown(directory.path(), Some(user), Some(group)).expect("root gives a directory away");
+        chown(directory.path(), Some(user), Some(group))
+            .expect("root may change the owner of a directory");
     }
     let path = directory.path().to_owned();
-    let made = tokio::task::spawn_blocking(move || make_data(&path));
-    made.await.expect("the server's data is made");
+    let created = tokio::task::spawn_blocking(move || create_data(&path));
+    created.await.expect("the server's data can be created");
     let port = Port::free();
     match boot(directory.path(), port.number()).await {
         Ok(process) => PostgresServer { process: Mutex::new(Some(process)), directory, port },
-        Err(Failure::PortTaken) => panic!("postgres does not get the port {port}"),
+        Err(Failure::PortTaken) => panic!("postgres did not start: port {port} is in use"),
         Err(Failure::Other(reason)) => panic!("{reason}"),
     }
 }
@@ -67,21 +66,22 @@ pub(super) async fn revive(directory: &Path, port: u16) -> Process {
         match boot(directory, port).await {
             Ok(process) => return process,
             Err(Failure::PortTaken) if backoff.pause().await => {}
-            Err(Failure::PortTaken) => panic!("the server does not get its port back"),
-            Err(Failure::Other(reason)) => panic!("the server does not come back: {reason}"),
+            Err(Failure::PortTaken) => panic!("the server did not restart: port {port} is in use"),
+            Err(Failure::Other(reason)) => panic!("the server did not restart: {reason}"),
         }
     }
 }
 
-fn make_data(directory: &Path) {
+fn create_data(directory: &Path) {
     let mut command = as_other_user(&program("initdb"));
     let data = directory.join("data");
     command.args(["--username=lockattr", "--auth=trust", "--encoding=UTF8", "--locale=C"]);
     command.args(["--no-sync", "--no-instructions"]).arg("--pgdata").arg(&data);
-    let output = command.output().unwrap_or_else(|error| panic!("initdb: {error}; {INSTALL}"));
+    let output =
+        command.output().unwrap_or_else(|error| panic!("{}", not_started("initdb", &error)));
     assert!(output.status.success(), "initdb: {}", String::from_utf8_lossy(&output.stderr));
     let file = data.join("postgresql.auto.conf");
-    fs::write(file, SETTINGS).expect("the server's configuration is written");
+    fs::write(file, SETTINGS).expect("the server's configuration can be written");
 }
 
 async fn boot(directory: &Path, port: u16) -> Result<Process, Failure> {
@@ -91,12 +91,10 @@ async fn boot(directory: &Path, port: u16) -> Result<Process, Failure> {
     command.arg("-D").arg(&data).arg("-p").arg(port.to_string());
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
     let started = Process::start(&mut command, Some(directory));
-    let mut process = started.map_err(|error| {
-        Failure::Other(format!("postgres could not be started: {error}; {INSTALL}"))
-    })?;
+    let mut process = started.map_err(|error| Failure::Other(not_started("postgres", &error)))?;
     let mut backoff = Backoff::new(STARTS_WITHIN);
     loop {
-        if process.ended().is_some() {
+        if process.exit_status().is_some() {
             return Err(diagnose(&log));
         }
         if is_ready(&data, process.id()) {
@@ -111,9 +109,14 @@ async fn boot(directory: &Path, port: u16) -> Result<Process, Failure> {
 /// Returns whether `postmaster.pid`, which the server writes into its data directory, has this
 /// process id and the state `ready`.
 fn is_ready(data: &Path, pid: u32) -> bool {
-    let said = fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default();
-    let mut lines = said.lines().map(str::trim);
+    let text = fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default();
+    let mut lines = text.lines().map(str::trim);
     lines.next() == Some(&pid.to_string()) && lines.next_back() == Some("ready")
+}
+
+fn not_started(program: &str, error: &Error) -> String {
+    let hint = install_hint("postgresql");
+    format!("{program} could not be started: {error}; {hint}, or set {PROGRAM} to a server's path")
 }
 
 fn diagnose(log: &Path) -> Failure {
@@ -121,9 +124,7 @@ fn diagnose(log: &Path) -> Failure {
     if log.contains("Address already in use") {
         return Failure::PortTaken;
     }
-    let lines: Vec<&str> = log.lines().rev().take(15).collect();
-    let tail: Vec<&str> = lines.into_iter().rev().collect();
-    Failure::Other(format!("postgres did not start:\n{}", tail.join("\n")))
+    Failure::Other(format!("postgres did not start:\n{}", last_lines(&log)))
 }
 
 /// Returns the path of one of the server's programs, which are not on the `PATH` everywhere.
@@ -157,11 +158,11 @@ pub(crate) fn other_user() -> Option<(u32, u32)> {
         Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
         Err(error) => panic!("/etc/passwd: {error}"),
     };
-    let ids_of = |contended: &str| {
-        let line = users.lines().find(|line| line.split(':').next() == Some(contended))?;
+    let ids_of = |name: &str| {
+        let line = users.lines().find(|line| line.split(':').next() == Some(name))?;
         let mut ids = line.split(':').skip(2).map_while(|id| id.parse().ok());
         Some((ids.next()?, ids.next()?))
     };
     let found = ids_of("postgres").or_else(|| ids_of("nobody"));
-    Some(found.expect("a user besides root, for a server that refuses root"))
+    Some(found.expect("the user `postgres` or `nobody`: the server refuses to run as root"))
 }

@@ -17,7 +17,7 @@ pub(super) fn stop_all(server: &Process) {
     for &child in &children {
         signal(child, Signal::SIGSTOP);
     }
-    while children.iter().any(|&child| !stands_still(child)) {
+    while children.iter().any(|&child| !is_stopped(child)) {
         yield_now();
     }
 }
@@ -47,7 +47,7 @@ pub(super) fn kill_all(server: &mut Process) {
 /// Pauses one child (SIGSTOP), and returns once it has stopped.
 pub(super) fn stop_one(child: i32) {
     signal(child, Signal::SIGSTOP);
-    while !stands_still(child) {
+    while !is_stopped(child) {
         yield_now();
     }
 }
@@ -68,7 +68,7 @@ fn children_of(pid: u32) -> Vec<i32> {
     children.split_whitespace().filter_map(|child| child.parse().ok()).collect()
 }
 
-fn stands_still(pid: i32) -> bool {
+fn is_stopped(pid: i32) -> bool {
     state(pid).is_none_or(|state| matches!(state, 'T' | 'Z' | 'X'))
 }
 

@@ -10,7 +10,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 
-use super::link::Chunk;
+use super::connection::Chunk;
 use super::resp::{is_error, is_push, words};
 use super::script::{Fault, Gate};
 use super::{Controls, Flow, locked};
@@ -18,15 +18,15 @@ use super::{Controls, Flow, locked};
 /// The writer's input, in the order of the stream.
 pub(super) enum Event {
     /// A request is about to be sent to the server, or the proxy itself replies to it.
-    Asked(Asked),
+    Request(Pending),
     /// The server has sent a frame.
-    Said(Chunk),
+    Frame(Chunk),
     /// The server has closed the connection.
-    Ended,
+    Closed,
 }
 
 /// A request whose reply is still to come.
-pub(super) struct Asked {
+pub(super) struct Pending {
     pub(super) name: String,
     /// When the proxy's own reply may arrive.
     pub(super) due: Instant,
@@ -35,18 +35,18 @@ pub(super) struct Asked {
 
 pub(super) enum Reply {
     /// The next `left` frames of the server.
-    Servers { left: usize, met: Option<(Fault, Gate)> },
+    FromServer { left: usize, fault: Option<(Fault, Gate)> },
     /// The proxy's own error.
     Error(String),
     /// The connection is closed.
-    End,
+    Close,
     /// No more replies, without end. The sender is notified first.
     Silence(oneshot::Sender<()>),
 }
 
-impl Asked {
-    fn is_ours(&self) -> bool {
-        !matches!(self.reply, Reply::Servers { .. })
+impl Pending {
+    fn is_from_proxy(&self) -> bool {
+        !matches!(self.reply, Reply::FromServer { .. })
     }
 }
 
@@ -56,14 +56,14 @@ pub(super) async fn write(
     to: OwnedWriteHalf,
     controls: Controls,
 ) -> io::Result<()> {
-    let mut writer = Writer { to, controls, asked: VecDeque::new(), holed: false };
+    let mut writer = Writer { to, controls, pending: VecDeque::new(), lost_bytes: false };
     while let Some(event) = events.recv().await {
         match event {
-            Event::Asked(asked) => writer.asked.push_back(asked),
-            Event::Said(chunk) => writer.servers(chunk).await?,
-            Event::Ended => return writer.end().await,
+            Event::Request(request) => writer.pending.push_back(request),
+            Event::Frame(chunk) => writer.write_frame(chunk).await?,
+            Event::Closed => return writer.end().await,
         }
-        if let Some(silence) = writer.ours().await? {
+        if let Some(silence) = writer.write_own_replies().await? {
             silence.send(()).ok();
             // The client's side stays open until the client closes it.
             while events.recv().await.is_some() {}
@@ -76,22 +76,23 @@ struct Writer {
     to: OwnedWriteHalf,
     controls: Controls,
     /// The requests that wait for replies, oldest first.
-    asked: VecDeque<Asked>,
+    pending: VecDeque<Pending>,
     /// Whether bytes were lost, so that nothing may follow.
-    holed: bool,
+    lost_bytes: bool,
 }
 
 impl Writer {
     /// Handles a frame of the server: the reply to the oldest request, or a push.
-    async fn servers(&mut self, chunk: Chunk) -> io::Result<()> {
+    async fn write_frame(&mut self, chunk: Chunk) -> io::Result<()> {
         sleep_until(chunk.due).await;
         let bytes = &chunk.bytes;
         if is_push(bytes) && words(bytes).first() == Some(&b"message".as_slice()) {
-            let arrives = locked(&self.controls.script).told();
-            return if arrives { self.pass(bytes, Some("message")).await } else { Ok(()) };
+            let passes = locked(&self.controls.script).record_message();
+            return if passes { self.pass(bytes, Some("message")).await } else { Ok(()) };
         }
-        // After `ours`, the oldest request is one that the server replies to.
-        let Some(Asked { name, reply: Reply::Servers { left, met }, .. }) = self.asked.front_mut()
+        // After `write_own_replies`, the oldest request is one that the server replies to.
+        let Some(Pending { name, reply: Reply::FromServer { left, fault }, .. }) =
+            self.pending.front_mut()
         else {
             return self.pass(bytes, None).await;
         };
@@ -101,28 +102,28 @@ impl Writer {
         }
         // After an error no more replies come.
         *left = if is_error(bytes) { 0 } else { *left - 1 };
-        match met {
-            Some((Fault::SwallowReply, _)) => self.holed = true,
-            Some((Fault::HoldReply, gate)) => gate.opened().await,
+        match fault {
+            Some((Fault::SwallowReply, _)) => self.lost_bytes = true,
+            Some((Fault::HoldReply, gate)) => gate.wait_until_open().await,
             Some((Fault::CutAfter, _)) => return self.cut().await,
             _ => {}
         }
-        let answered = if *left == 0 { self.asked.pop_front() } else { None };
-        self.pass(bytes, answered.map(|asked| asked.name).as_deref()).await
+        let answered = if *left == 0 { self.pending.pop_front() } else { None };
+        self.pass(bytes, answered.map(|request| request.name).as_deref()).await
     }
 
     /// Sends the proxy's own replies, as long as the oldest request has one.
-    async fn ours(&mut self) -> io::Result<Option<oneshot::Sender<()>>> {
-        while self.asked.front().is_some_and(Asked::is_ours)
-            && let Some(asked) = self.asked.pop_front()
+    async fn write_own_replies(&mut self) -> io::Result<Option<oneshot::Sender<()>>> {
+        while self.pending.front().is_some_and(Pending::is_from_proxy)
+            && let Some(request) = self.pending.pop_front()
         {
-            sleep_until(asked.due).await;
-            match asked.reply {
-                Reply::Servers { .. } => {}
+            sleep_until(request.due).await;
+            match request.reply {
+                Reply::FromServer { .. } => {}
                 Reply::Error(line) => {
-                    self.pass(format!("-{line}\r\n").as_bytes(), Some(&asked.name)).await?;
+                    self.pass(format!("-{line}\r\n").as_bytes(), Some(&request.name)).await?;
                 }
-                Reply::End => self.cut().await?,
+                Reply::Close => self.cut().await?,
                 Reply::Silence(silence) => return Ok(Some(silence)),
             }
         }
@@ -131,13 +132,13 @@ impl Writer {
 
     /// Writes to the client, unless bytes were lost before. Counts a reply to `command`.
     async fn pass(&mut self, bytes: &[u8], command: Option<&str>) -> io::Result<()> {
-        self.holed |= self.controls.flow(|now| now.replies).await == Flow::Swallow;
-        if self.holed {
+        self.lost_bytes |= self.controls.flow(|now| now.replies).await == Flow::Swallow;
+        if self.lost_bytes {
             return Ok(());
         }
         // Counted first, so that a client that has the reply sees it counted.
         if let Some(command) = command {
-            locked(&self.controls.script).answered(command);
+            locked(&self.controls.script).record_reply(command);
         }
         self.to.write_all(bytes).await
     }

@@ -12,12 +12,12 @@ pub(super) struct Splitter {
     /// The number of bytes that are known to belong to the first frame.
     known: usize,
     /// The number of values that the first frame still lacks, nested ones included.
-    lacking: usize,
+    missing: usize,
 }
 
 impl Splitter {
     pub(super) fn new() -> Self {
-        Self { bytes: Vec::new(), known: 0, lacking: 1 }
+        Self { bytes: Vec::new(), known: 0, missing: 1 }
     }
 
     /// Appends bytes of the stream.
@@ -31,14 +31,14 @@ impl Splitter {
     ///
     /// If the bytes are not RESP.
     pub(super) fn next_frame(&mut self) -> Option<Vec<u8>> {
-        while self.lacking > 0 {
+        while self.missing > 0 {
             let value = Value::read(&self.bytes[self.known..])?;
             self.known += value.size;
-            self.lacking += value.inside;
-            self.lacking -= 1;
+            self.missing += value.inside;
+            self.missing -= 1;
         }
         let rest = self.bytes.split_off(self.known);
-        (self.known, self.lacking) = (0, 1);
+        (self.known, self.missing) = (0, 1);
         Some(std::mem::replace(&mut self.bytes, rest))
     }
 }
@@ -85,10 +85,10 @@ impl<'a> Value<'a> {
         let size = bytes.iter().position(|byte| *byte == b'\n')? + 1;
         let line = bytes[..size].trim_ascii_end();
         let count = || -> usize {
-            let number = str::from_utf8(&line[1..]).ok().and_then(|text| text.parse::<i64>().ok());
-            let number = number.unwrap_or_else(|| panic!("not RESP: {}", line.escape_ascii()));
+            let length = str::from_utf8(&line[1..]).ok().and_then(|text| text.parse::<i64>().ok());
+            let length = length.unwrap_or_else(|| panic!("not RESP: {}", line.escape_ascii()));
             // RESP2 encodes null as a string or an array of length -1.
-            number.max(0).unsigned_abs().try_into().expect("a length that fits into memory")
+            length.max(0).unsigned_abs().try_into().expect("a length that fits into memory")
         };
         let inside = match line.first() {
             Some(b'$' | b'!' | b'=') if line[1..] != *b"-1" => {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_notified_from_each_other_inline_ones_as_well() {
+    fn requests_are_split_and_so_are_inline_commands() {
         check(&[
             "*1\r\n$4\r\nPING\r\n",
             "PING\r\n",
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "not RESP: *?")]
-    fn what_is_not_resp_is_no_frame() {
+    fn bytes_that_are_not_resp_panic() {
         check(&["*?\r\n:1\r\n.\r\n"]);
     }
 

@@ -70,7 +70,7 @@ pub(super) struct Counts {
 pub(super) struct Gate(watch::Receiver<()>);
 
 impl Gate {
-    pub(super) async fn opened(&mut self) {
+    pub(super) async fn wait_until_open(&mut self) {
         // No value is ever sent: this waits for the error that the sender is gone.
         self.0.changed().await.ok();
     }
@@ -103,7 +103,7 @@ impl Script {
     }
 
     /// Records a client's request, and returns the fault that it meets.
-    pub(super) fn asked(&mut self, command: &str) -> Option<(Fault, Gate)> {
+    pub(super) fn record_request(&mut self, command: &str) -> Option<(Fault, Gate)> {
         self.log.push(command.to_owned());
         self.counts(command).seen += 1;
         let rules = self.rules.get_mut(command)?;
@@ -112,7 +112,7 @@ impl Script {
     }
 
     /// Records a subscription message, and returns whether it passes.
-    pub(super) fn told(&mut self) -> bool {
+    pub(super) fn record_message(&mut self) -> bool {
         self.counts("message").seen += 1;
         let swallowed = self.messages_to_swallow > 0;
         self.messages_to_swallow = self.messages_to_swallow.saturating_sub(1);
@@ -120,7 +120,7 @@ impl Script {
     }
 
     /// Records a reply to a client.
-    pub(super) fn answered(&mut self, command: &str) {
+    pub(super) fn record_reply(&mut self, command: &str) {
         self.counts(command).answered += 1;
     }
 
@@ -135,7 +135,7 @@ impl Script {
 
 /// Returns the name of a request: its first word, or the lockattr script that it runs.
 pub(super) fn name(words: &[&[u8]]) -> String {
-    let word = |place: usize| words.get(place).map(|word| String::from_utf8_lossy(word));
+    let word = |index: usize| words.get(index).map(|word| String::from_utf8_lossy(word));
     let command = word(0).unwrap_or_default().to_lowercase();
     let script = match command.as_str() {
         "evalsha" => word(1).map(|digest| digest.to_lowercase()),

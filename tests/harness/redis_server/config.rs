@@ -13,19 +13,19 @@ pub(super) const LOG: &str = "redis.log";
 /// The builder's settings, and the ports reserved for them.
 #[derive(Debug)]
 pub(super) struct Config {
-    wishes: RedisServerBuilder,
+    settings: RedisServerBuilder,
     port: Port,
     tls_port: Option<Port>,
     bus_port: Option<Port>,
 }
 
 impl Config {
-    pub(super) fn new(wishes: RedisServerBuilder) -> Self {
+    pub(super) fn new(settings: RedisServerBuilder) -> Self {
         let port = Port::free();
-        let tls_port = wishes.authority.is_some().then(Port::free);
+        let tls_port = settings.authority.is_some().then(Port::free);
         // The default is `port` + 10000, which is in the range of outgoing connections.
-        let bus_port = (wishes.mode == Mode::ClusterNode).then(Port::free);
-        Self { wishes, port, tls_port, bus_port }
+        let bus_port = (settings.mode == Mode::ClusterNode).then(Port::free);
+        Self { settings, port, tls_port, bus_port }
     }
 
     pub(super) fn port(&self) -> u16 {
@@ -42,28 +42,28 @@ impl Config {
 
     /// Returns the port by which other servers reach this one.
     pub(super) fn peer_port(&self) -> u16 {
-        self.tls_port().filter(|_| self.wishes.tls_among_servers).unwrap_or(self.port())
+        self.tls_port().filter(|_| self.settings.tls_among_servers).unwrap_or(self.port())
     }
 
     pub(super) fn password(&self) -> Option<&str> {
-        self.wishes.password.as_deref()
+        self.settings.password.as_deref()
     }
 
     pub(super) fn program(&self) -> Option<&Path> {
-        self.wishes.program.as_deref()
+        self.settings.program.as_deref()
     }
 
     pub(super) fn is_sentinel(&self) -> bool {
-        self.wishes.mode == Mode::Sentinel
+        self.settings.mode == Mode::Sentinel
     }
 
     /// Writes `redis.conf`, and the certificates it names, into `directory`.
     pub(super) fn write(&self, directory: &Path) {
-        if let Some(authority) = &self.wishes.authority {
+        if let Some(authority) = &self.settings.authority {
             authority.write_into(directory);
         }
         let file = directory.join(FILE);
-        std::fs::write(file, self.text(directory)).expect("the server's directory takes files");
+        std::fs::write(file, self.text(directory)).expect("the server's directory is writable");
     }
 
     fn text(&self, directory: &Path) -> String {
@@ -75,39 +75,39 @@ impl Config {
             format!("unixsocket {}", path(SOCKET)),
             format!("logfile {}", path(LOG)),
             r#"save """#.to_owned(),
-            format!("appendonly {}", yes(self.wishes.appendonly)),
+            format!("appendonly {}", yes_or_no(self.settings.appendonly)),
             "appendfsync always".to_owned(),
             // Copy to a new replica at once. The default waits five seconds for more replicas.
             "repl-diskless-sync-delay 0".to_owned(),
         ];
-        if let Some(password) = &self.wishes.password {
+        if let Some(password) = &self.settings.password {
             lines.push(format!("requirepass {}", quoted(password)));
             // A master needs it too: it returns as a replica after a failover.
             lines.push(format!("masterauth {}", quoted(password)));
         }
-        for (name, password, rules) in &self.wishes.users {
+        for (name, password, rules) in &self.settings.users {
             lines.push(format!("user {name} on {} {rules}", quoted(&format!(">{password}"))));
         }
         if let Some(port) = &self.tls_port {
             lines.push(format!("tls-port {port}"));
-            lines.push(format!("tls-auth-clients {}", yes(self.wishes.tls_clients)));
+            lines.push(format!("tls-auth-clients {}", yes_or_no(self.settings.tls_clients)));
             lines.push(format!("tls-ca-cert-file {}", path(tls::CA)));
             lines.push(format!("tls-cert-file {}", path(tls::LEAF)));
             lines.push(format!("tls-key-file {}", path(tls::LEAF_KEY)));
-            lines.push(format!("tls-replication {}", yes(self.wishes.tls_among_servers)));
+            lines.push(format!("tls-replication {}", yes_or_no(self.settings.tls_among_servers)));
         }
         if let Some(port) = &self.bus_port {
             lines.push("cluster-enabled yes".to_owned());
             lines.push(format!("cluster-port {port}"));
-            lines.push(format!("tls-cluster {}", yes(self.wishes.tls_among_servers)));
+            lines.push(format!("tls-cluster {}", yes_or_no(self.settings.tls_among_servers)));
         }
-        lines.extend(self.wishes.lines.iter().cloned());
+        lines.extend(self.settings.lines.iter().cloned());
         lines.join("\n") + "\n"
     }
 }
 
-fn yes(wish: bool) -> &'static str {
-    if wish { "yes" } else { "no" }
+fn yes_or_no(enabled: bool) -> &'static str {
+    if enabled { "yes" } else { "no" }
 }
 
 /// Quotes a word for `redis.conf`, which has the escapes of C strings.

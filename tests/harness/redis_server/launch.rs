@@ -1,4 +1,4 @@
-//! Starts the server's process, and waits until it responds, its port is taken, or it fails.
+//! Starts the server's process, and waits until it responds, its port is in use, or it fails.
 
 use std::fmt;
 use std::fs;
@@ -14,7 +14,8 @@ use super::config::{Config, FILE, LOG};
 use super::{RedisServer, RedisServerBuilder, STARTS_WITHIN};
 use crate::Cli;
 use crate::eventually::Backoff;
-use crate::process::Process;
+use crate::log::last_lines;
+use crate::process::{Process, install_hint};
 
 /// The environment variable that names a program other than the `redis-server` on the `PATH`.
 const PROGRAM: &str = "LOCKATTR_REDIS_SERVER";
@@ -28,16 +29,16 @@ enum Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::PortTaken => "its port is taken",
+            Self::PortTaken => "its port is in use",
             Self::Other(reason) => reason,
         })
     }
 }
 
 /// Starts a new server on its own ports.
-pub(super) async fn launch(wishes: RedisServerBuilder) -> RedisServer {
+pub(super) async fn launch(settings: RedisServerBuilder) -> RedisServer {
     let directory = TempDir::with_prefix("lockattr-").expect("a temporary directory");
-    let config = Config::new(wishes);
+    let config = Config::new(settings);
     config.write(directory.path());
     let process =
         boot(&config, directory.path()).await.unwrap_or_else(|failure| panic!("{failure}"));
@@ -53,34 +54,34 @@ pub(super) async fn revive(config: &Config, directory: &Path) -> Process {
         match boot(config, directory).await {
             Ok(process) => return process,
             Err(Failure::PortTaken) if backoff.pause().await => {}
-            Err(failure) => panic!("the server does not come back: {failure}"),
+            Err(failure) => panic!("the server did not restart: {failure}"),
         }
     }
 }
 
 /// Removes the data that a server would load, but not its configuration.
 pub(super) fn wipe(directory: &Path) {
-    removed(fs::remove_file(directory.join("dump.rdb")));
-    removed(fs::remove_dir_all(directory.join("appendonlydir")));
+    ignore_not_found(fs::remove_file(directory.join("dump.rdb")));
+    ignore_not_found(fs::remove_dir_all(directory.join("appendonlydir")));
 }
 
 /// Ignores the error that the file did not exist.
-fn removed(result: io::Result<()>) {
+fn ignore_not_found(result: io::Result<()>) {
     if let Err(error) = result {
         assert_eq!(error.kind(), ErrorKind::NotFound, "the server's directory: {error}");
     }
 }
 
 async fn boot(config: &Config, directory: &Path) -> Result<Process, Failure> {
-    removed(fs::remove_file(directory.join(LOG)));
+    ignore_not_found(fs::remove_file(directory.join(LOG)));
     let mut process = spawn(config, directory)?;
     let mut backoff = Backoff::new(STARTS_WITHIN);
     loop {
         // Checked first: if this server could not bind, another one may respond on its port.
-        if process.ended().is_some() {
+        if process.exit_status().is_some() {
             return Err(diagnose(directory));
         }
-        if answers_itself(config, process.id()).await {
+        if is_this_process(config, process.id()).await {
             return Ok(process);
         }
         if !backoff.pause().await {
@@ -99,9 +100,8 @@ fn spawn(config: &Config, directory: &Path) -> Result<Process, Failure> {
     Process::start(&mut command, Some(directory)).map_err(|error| {
         Failure::Other(match error.kind() {
             ErrorKind::NotFound => format!(
-                "`{program}` is not installed. `cargo xtask test` installs what the tests need \
-                 where it may; by hand: `apt-get install redis-server`, or set {PROGRAM} to a \
-                 server's path."
+                "`{program}` is not installed. {}, or set {PROGRAM} to a server's path.",
+                install_hint("redis-server")
             ),
             _ => format!("`{program}` could not be started: {error}"),
         })
@@ -109,7 +109,7 @@ fn spawn(config: &Config, directory: &Path) -> Result<Process, Failure> {
 }
 
 /// Returns whether this process responds on the port, and not another that bound it first.
-async fn answers_itself(config: &Config, pid: u32) -> bool {
+async fn is_this_process(config: &Config, pid: u32) -> bool {
     let addr = format!("127.0.0.1:{}", config.port());
     match Cli::connect(addr, config.password()).await {
         Ok(cli) => cli.server_pid().await == Some(pid),
@@ -122,7 +122,5 @@ fn diagnose(directory: &Path) -> Failure {
     if log.contains("Address already in use") || log.contains("Failed listening on port") {
         return Failure::PortTaken;
     }
-    let lines: Vec<&str> = log.lines().rev().take(15).collect();
-    let tail: Vec<&str> = lines.into_iter().rev().collect();
-    Failure::Other(format!("redis-server did not start:\n{}", tail.join("\n")))
+    Failure::Other(format!("redis-server did not start:\n{}", last_lines(&log)))
 }

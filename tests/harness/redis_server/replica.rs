@@ -12,28 +12,32 @@ impl RedisServer {
     pub async fn linked(&self) {
         let mut backoff = Backoff::new(STARTS_WITHIN);
         while !self.is_linked().await {
-            assert!(backoff.pause().await, "{} has no link to its master", self.addr());
+            assert!(
+                backoff.pause().await,
+                "{} is not linked to its master within {STARTS_WITHIN:?}",
+                self.addr()
+            );
         }
     }
 
     /// Returns whether it responds, as a replica that has all of its master's data.
     pub(crate) async fn is_linked(&self) -> bool {
-        self.says(&["role:slave", "master_link_status:up"]).await
+        self.replication_info_has(&["role:slave", "master_link_status:up"]).await
     }
 
     /// Returns whether it responds, as a master.
     pub(crate) async fn is_master(&self) -> bool {
-        self.says(&["role:master"]).await
+        self.replication_info_has(&["role:master"]).await
     }
 
-    async fn says(&self, lines: &[&str]) -> bool {
-        let info = self.ask::<String>(&["INFO", "replication"]).await.unwrap_or_default();
-        lines.iter().all(|line| info.lines().any(|said| said == *line))
+    async fn replication_info_has(&self, lines: &[&str]) -> bool {
+        let info = self.try_query::<String>(&["INFO", "replication"]).await.unwrap_or_default();
+        lines.iter().all(|line| info.lines().any(|field| field == *line))
     }
 
     /// Sends a command and returns the reply, or `None` if it is down, paused or replies with an
     /// error.
-    pub(crate) async fn ask<T: redis::FromRedisValue>(&self, words: &[&str]) -> Option<T> {
+    pub(crate) async fn try_query<T: redis::FromRedisValue>(&self, words: &[&str]) -> Option<T> {
         if !self.is_up() {
             return None;
         }

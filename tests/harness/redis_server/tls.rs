@@ -23,7 +23,7 @@ impl Authority {
 
     pub(super) fn write_into(&self, directory: &Path) {
         for (name, pem) in &self.0 {
-            write(directory.join(name), pem).expect("the server's directory takes files");
+            write(directory.join(name), pem).expect("the server's directory is writable");
         }
     }
 }

@@ -92,7 +92,7 @@ impl RedisServer {
 /// in passwords.
 fn login(user: &str, password: &str) -> String {
     let mut url = Url::parse("redis://host").expect("our own URLs are well formed");
-    let done = url.set_username(user).and_then(|()| url.set_password(Some(password)));
-    done.expect("a URL with a host takes a login");
+    let result = url.set_username(user).and_then(|()| url.set_password(Some(password)));
+    result.expect("a URL with a host can have a login");
     format!("{}:{}@", url.username(), url.password().unwrap_or_default())
 }

@@ -9,7 +9,7 @@ const SENTINELS: usize = 3;
 const QUORUM: usize = 2;
 
 /// The sentinels' periods in milliseconds. The defaults are one second or ten.
-const HURRY: [&str; 10] = [
+const SHORT_PERIODS: [&str; 10] = [
     "INFO-PERIOD",
     "200",
     "PUBLISH-PERIOD",
@@ -80,15 +80,15 @@ impl SentinelsBuilder {
         }
         let master = self.server.clone().start().await;
         let replica = self.server.replica_of(&master);
-        let sentinel = watching(self.sentinel, &master);
+        let sentinel = monitoring(self.sentinel, &master);
         let mut all = vec![replica; self.replicas];
         all.extend(vec![sentinel; SENTINELS]);
         let mut servers = RedisServerBuilder::start_all(all).await;
         let sentinels = servers.split_off(self.replicas);
         servers.insert(0, master);
         for sentinel in &sentinels {
-            let hurry: Vec<_> = ["SENTINEL", "DEBUG"].into_iter().chain(HURRY).collect();
-            sentinel.cli().await.query::<()>(&hurry).await;
+            let command: Vec<_> = ["SENTINEL", "DEBUG"].into_iter().chain(SHORT_PERIODS).collect();
+            sentinel.cli().await.query::<()>(&command).await;
         }
         let all = Sentinels { servers, sentinels };
         all.settled().await;
@@ -96,7 +96,7 @@ impl SentinelsBuilder {
     }
 }
 
-fn watching(sentinel: RedisServerBuilder, master: &RedisServer) -> RedisServerBuilder {
+fn monitoring(sentinel: RedisServerBuilder, master: &RedisServer) -> RedisServerBuilder {
     let port = master.peer_port();
     let sentinel = sentinel
         .sentinel()

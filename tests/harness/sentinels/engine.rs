@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 
 use super::{NAME, Sentinels};
-use crate::servers::{durable, has_replicas, left_on};
+use crate::servers::{durable, left_on, wait_for_replicas};
 use crate::{Engine, RedisServer};
 
 impl Engine for Sentinels {
@@ -11,7 +11,7 @@ impl Engine for Sentinels {
 
     async fn start() -> Self {
         let sentinels = Self::builder().servers(durable()).start().await;
-        has_replicas(sentinels.master().await, sentinels.servers.len() - 1).await;
+        wait_for_replicas(sentinels.master().await, sentinels.servers.len() - 1).await;
         sentinels
     }
 

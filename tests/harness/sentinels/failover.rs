@@ -15,12 +15,12 @@ impl Sentinels {
     pub async fn switch_over(&self) -> &RedisServer {
         let old = self.master().await;
         let mut backoff = Backoff::new(LIMIT);
-        let ask = ["SENTINEL", "FAILOVER", NAME];
+        let command = ["SENTINEL", "FAILOVER", NAME];
         let sentinel = self.sentinels.iter().find(|sentinel| sentinel.is_up());
         let sentinel = sentinel.expect("a sentinel that is up");
         // For a moment after another failover, the reply is "no good replica".
-        while sentinel.ask::<()>(&ask).await.is_none() {
-            assert!(backoff.pause().await, "the sentinels switch over to nobody");
+        while sentinel.try_query::<()>(&command).await.is_none() {
+            assert!(backoff.pause().await, "the sentinels refuse a failover for {LIMIT:?}");
         }
         self.failed_over(old).await
     }
@@ -34,13 +34,13 @@ impl Sentinels {
     pub async fn failed_over(&self, old: &RedisServer) -> &RedisServer {
         let mut backoff = Backoff::new(LIMIT);
         loop {
-            if let Some((master, true)) = self.named().await
+            if let Some((master, true)) = self.query_master().await
                 && master.addr() != old.addr()
                 && master.is_master().await
             {
                 return master;
             }
-            assert!(backoff.pause().await, "no other master than {} in {LIMIT:?}", old.addr());
+            assert!(backoff.pause().await, "no other master than {} within {LIMIT:?}", old.addr());
         }
     }
 
@@ -58,7 +58,7 @@ impl Sentinels {
     }
 
     async fn is_settled(&self) -> bool {
-        let Some((master, true)) = self.named().await else {
+        let Some((master, true)) = self.query_master().await else {
             return false;
         };
         let replicas = self.servers.iter().filter(|one| one.is_up() && one.addr() != master.addr());
@@ -71,10 +71,11 @@ impl Sentinels {
         let replicas = (self.servers.len() - 1).to_string();
         for sentinel in self.sentinels.iter().filter(|sentinel| sentinel.is_up()) {
             let words = ["SENTINEL", "MASTER", NAME];
-            let told: BTreeMap<String, String> = sentinel.ask(&words).await.unwrap_or_default();
-            let is = |field: &str, value: &str| told.get(field).is_some_and(|told| told == value);
-            let knows = is("num-other-sentinels", &others) && is("num-slaves", &replicas);
-            if !(knows && is("flags", "master") && self.sees_replicas(sentinel).await) {
+            let state: BTreeMap<String, String> =
+                sentinel.try_query(&words).await.unwrap_or_default();
+            let is = |field: &str, value: &str| state.get(field).is_some_and(|it| it == value);
+            let is_complete = is("num-other-sentinels", &others) && is("num-slaves", &replicas);
+            if !(is_complete && is("flags", "master") && self.sees_replicas(sentinel).await) {
                 return false;
             }
         }
@@ -83,13 +84,14 @@ impl Sentinels {
 
     /// Returns whether the sentinel considers every replica that is up fit for promotion.
     async fn sees_replicas(&self, sentinel: &RedisServer) -> bool {
-        type Told = Vec<BTreeMap<String, String>>;
-        let told: Told = sentinel.ask(&["SENTINEL", "REPLICAS", NAME]).await.unwrap_or_default();
-        let good = told.iter().filter(|replica| {
+        type Replicas = Vec<BTreeMap<String, String>>;
+        let replicas: Replicas =
+            sentinel.try_query(&["SENTINEL", "REPLICAS", NAME]).await.unwrap_or_default();
+        let promotable = replicas.iter().filter(|replica| {
             let is = |field: &str, value: &str| replica.get(field).is_some_and(|it| it == value);
             is("flags", "slave") && is("master-link-status", "ok")
         });
         let up = self.servers.iter().filter(|server| server.is_up()).count();
-        good.count() + 1 >= up
+        promotable.count() + 1 >= up
     }
 }

@@ -33,18 +33,18 @@ impl Alias {
 
     /// Replaces the real address with the alias. `kept` carries the end of one read over to the
     /// next if it may be the beginning of an address.
-    pub(super) fn put_in(self, bytes: &[u8], kept: &mut Vec<u8>) -> Vec<u8> {
+    pub(super) fn substitute(self, bytes: &[u8], kept: &mut Vec<u8>) -> Vec<u8> {
         let mut text = std::mem::take(kept);
         text.extend(bytes);
-        let said = self.0.to_string();
+        let address = self.0.to_string();
         let mut from = 0;
-        while let Some(place) = text[from..].windows(REAL.len()).position(|part| part == REAL) {
-            let (start, end) = (from + place, from + place + REAL.len());
-            text[start..end].copy_from_slice(said.as_bytes());
+        while let Some(offset) = text[from..].windows(REAL.len()).position(|part| part == REAL) {
+            let (start, end) = (from + offset, from + offset + REAL.len());
+            text[start..end].copy_from_slice(address.as_bytes());
             from = end;
         }
-        let begun = (1..REAL.len()).rev().find(|&length| text[from..].ends_with(&REAL[..length]));
-        *kept = text.split_off(text.len() - begun.unwrap_or(0));
+        let partial = (1..REAL.len()).rev().find(|&length| text[from..].ends_with(&REAL[..length]));
+        *kept = text.split_off(text.len() - partial.unwrap_or(0));
         text
     }
 }
@@ -55,15 +55,15 @@ mod tests {
 
     /// Red without: the bytes that `kept` carries over.
     #[test]
-    fn wherever_a_reply_is_cut_in_two_the_address_in_it_is_another() {
+    fn an_address_is_replaced_wherever_the_reply_is_split() {
         let (alias, reply) =
             (Alias(Ipv4Addr::new(127, 1, 2, 3)), b"$9\r\n127.0.0.1\r\n+127.0.0.2\r\n");
         for cut in 0..=reply.len() {
             let mut kept = Vec::new();
-            let mut told = alias.put_in(&reply[..cut], &mut kept);
-            told.extend(alias.put_in(&reply[cut..], &mut kept));
-            assert_eq!(told, b"$9\r\n127.1.2.3\r\n+127.0.0.2\r\n", "cut after {cut}");
-            assert!(kept.is_empty(), "a reply is kept");
+            let mut output = alias.substitute(&reply[..cut], &mut kept);
+            output.extend(alias.substitute(&reply[cut..], &mut kept));
+            assert_eq!(output, b"$9\r\n127.1.2.3\r\n+127.0.0.2\r\n", "cut after {cut}");
+            assert!(kept.is_empty(), "bytes are kept after the whole reply");
         }
     }
 }

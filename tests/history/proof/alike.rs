@@ -20,57 +20,58 @@ const STEPS: usize = 10;
 const CHANGES: usize = 4;
 
 /// The allowed number of differences, of a thousand histories.
-const FEW: usize = 10;
+const ALLOWED_DIFFERENCES: usize = 10;
 
-fn drawn() -> impl Strategy<Value = Vec<u8>> {
+fn random_bytes() -> impl Strategy<Value = Vec<u8>> {
     vec(any::<u8>(), 140)
 }
 
 /// Checks changed histories of these kinds with both checkers, and requires enough of each verdict.
-fn alike(kinds: Kinds) {
-    let missed = differ(kinds);
-    let certain = missed.iter().find(|events| !doubtful(events));
-    assert!(certain.is_none(), "only the other refuses:\n{}", shown(certain.unwrap()));
-    assert!(missed.len() < FEW, "{} are refused by the other only", missed.len());
+fn assert_same_verdicts(kinds: Kinds) {
+    let missed = find_missed(kinds);
+    let certain = missed.iter().find(|events| !has_unknown_outcome(events));
+    assert!(certain.is_none(), "only the reference rejects:\n{}", format_events(certain.unwrap()));
+    assert!(missed.len() < ALLOWED_DIFFERENCES, "only the reference rejects {}", missed.len());
 }
 
 /// Returns whether an acquire or a re-entry has an unknown outcome. Our checker does not conclude
 /// that outcome from the chain's later responses.
-fn doubtful(events: &[Event]) -> bool {
+fn has_unknown_outcome(events: &[Event]) -> bool {
     let enters = |event: &&Event| matches!(event.step, Step::Invoke(Op::Acquire(_) | Op::Reenter));
-    let unknown = |asked: &Event| {
-        let of_it = |event: &&Event| (event.process, event.call) == (asked.process, asked.call);
-        events.iter().filter(of_it).any(|event| event.step == Step::Unknown)
+    let unknown = |invoked: &Event| {
+        let of_same_call =
+            |event: &&Event| (event.process, event.call) == (invoked.process, invoked.call);
+        events.iter().filter(of_same_call).any(|event| event.step == Step::Unknown)
     };
     events.iter().filter(enters).any(unknown)
 }
 
 /// Checks changed histories with both checkers, and returns those that only the other rejects.
-fn differ(kinds: Kinds) -> Vec<Vec<Event>> {
+fn find_missed(kinds: Kinds) -> Vec<Vec<Event>> {
     let (right, wrong) = (Cell::new(0), Cell::new(0));
     let missed = RefCell::new(Vec::new());
-    proptest!(ProptestConfig::with_cases(1000), |(drawn in drawn())| {
-        let mut choices = Choices(drawn.iter());
+    proptest!(ProptestConfig::with_cases(1000), |(bytes in random_bytes())| {
+        let mut choices = Choices(bytes.iter());
         let mut events = true_history(kinds, STEPS, &mut choices);
-        prop_assert!(ours(&events), "a true history is refused:\n{}", shown(&events));
-        prop_assert!(explains(&events), "the other refuses a true history:\n{}", shown(&events));
+        prop_assert!(accepts(&events), "our checker rejects a correct history:\n{}", format_events(&events));
+        prop_assert!(explains(&events), "the reference rejects a correct history:\n{}", format_events(&events));
         for _ in 0..CHANGES {
             change(kinds, &mut events, &mut choices);
         }
-        let (verdict, others) = (ours(&events), explains(&events));
-        let count = if others { &right } else { &wrong };
+        let (accepted, reference) = (accepts(&events), explains(&events));
+        let count = if reference { &right } else { &wrong };
         count.set(count.get() + 1);
-        prop_assert!(verdict || !others, "only ours refuses:\n{}", shown(&events));
-        if verdict != others {
+        prop_assert!(accepted || !reference, "only our checker rejects:\n{}", format_events(&events));
+        if accepted != reference {
             missed.borrow_mut().push(events);
         }
     });
     let (right, wrong) = (right.get(), wrong.get());
-    assert!(right > 100 && wrong > 100, "{right} were right after the change, {wrong} wrong");
+    assert!(right > 100 && wrong > 100, "after the change {right} were correct, {wrong} wrong");
     missed.into_inner()
 }
 
-fn ours(events: &[Event]) -> bool {
+fn accepts(events: &[Event]) -> bool {
     match check(events) {
         Ok(_) => true,
         Err(found) => {
@@ -80,45 +81,45 @@ fn ours(events: &[Event]) -> bool {
     }
 }
 
-fn shown(events: &[Event]) -> String {
+fn format_events(events: &[Event]) -> String {
     let line = |event: &Event| format!("{} {} {:?}\n", event.process, event.call, event.step);
     events.iter().map(line).collect()
 }
 
 #[test]
 fn of_exclusive_locks() {
-    alike(Kinds { modes: EXCLUSIVE, fenced: false });
+    assert_same_verdicts(Kinds { modes: EXCLUSIVE, fenced: false });
 }
 
 #[test]
 fn of_fenced_locks() {
-    alike(Kinds { modes: EXCLUSIVE, fenced: true });
+    assert_same_verdicts(Kinds { modes: EXCLUSIVE, fenced: true });
 }
 
 #[test]
 fn of_read_write_locks() {
-    alike(Kinds { modes: READ_WRITE, fenced: false });
+    assert_same_verdicts(Kinds { modes: READ_WRITE, fenced: false });
 }
 
 #[test]
 fn of_fenced_read_write_locks() {
-    alike(Kinds { modes: READ_WRITE, fenced: true });
+    assert_same_verdicts(Kinds { modes: READ_WRITE, fenced: true });
 }
 
 #[test]
 fn of_semaphores() {
-    alike(Kinds { modes: PERMITS, fenced: false });
+    assert_same_verdicts(Kinds { modes: PERMITS, fenced: false });
 }
 
 /// The tokens of concurrent acquires reveal which was first. Our checker does not conclude from
 /// that which acquire found no permit, if it has no proof of its hold.
 #[test]
 fn of_fenced_semaphores_but_for_a_few() {
-    let missed = differ(Kinds { modes: PERMITS, fenced: true });
+    let missed = find_missed(Kinds { modes: PERMITS, fenced: true });
     assert!(
         missed.len() < 10,
-        "{} are refused by the other only:\n{}",
+        "only the reference rejects {}:\n{}",
         missed.len(),
-        shown(&missed[0])
+        format_events(&missed[0])
     );
 }

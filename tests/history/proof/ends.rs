@@ -5,44 +5,44 @@ use lockattr_history::Kind;
 use crate::notation::broken;
 
 #[test]
-fn an_acquire_of_unknown_outcome_may_have_been_done() {
+fn an_acquire_with_unknown_outcome_may_have_succeeded() {
     assert_eq!(broken("a:acquire=unknown a:release=ok b:acquire=2 b:release=ok"), []);
     assert_eq!(broken("a:acquire=unknown b:acquire=2 b:release=ok a:release=ok"), []);
     assert_eq!(broken("a:acquire=unknown b:acquire=2 b:check=ok b:release=ok"), []);
 }
 
 #[test]
-fn it_was_done_once_at_most() {
+fn it_succeeded_at_most_once() {
     let twice = "a:acquire=unknown a:release=ok a:release=ok";
     assert_eq!(broken(twice), [Kind::ReleasedUnheld]);
 }
 
 #[test]
-fn it_was_done_at_no_time_when_another_held() {
+fn it_did_not_succeed_while_another_held() {
     let beside = "a:acquire=unknown b:acquire=2 a:check=ok b:check=ok";
     assert_eq!(broken(beside), [Kind::TwoHolders]);
 }
 
 #[test]
-fn once_it_is_shown_it_keeps_others_out() {
+fn once_it_is_proved_it_excludes_others() {
     let beside = "a:acquire=unknown a:check=ok b:acquire=2 a:check=ok";
     assert_eq!(broken(beside), [Kind::TwoHolders]);
 }
 
 #[test]
-fn a_call_without_an_end_counts_as_one_of_unknown_outcome() {
+fn a_call_without_a_response_has_an_unknown_outcome() {
     assert_eq!(broken("a:acquire b:acquire=1 b:check=ok b:release=ok"), []);
 }
 
 #[test]
-fn a_release_of_unknown_outcome_may_not_have_been_done() {
+fn a_release_with_unknown_outcome_may_have_had_no_effect() {
     assert_eq!(broken("a:acquire=1 a:release=unknown a:check=ok a:release=ok"), []);
     let beside = "a:acquire=1 a:release=unknown b:acquire=2 a:check=ok";
     assert_eq!(broken(beside), [Kind::TwoHolders]);
 }
 
 #[test]
-fn a_process_that_was_told_of_the_loss_holds_no_more() {
+fn a_process_that_was_notified_of_the_loss_has_no_hold() {
     assert_eq!(broken("a:acquire=1 a:lost a:check=ok"), [Kind::CheckedUnheld]);
     assert_eq!(broken("a:acquire=1 a:lost a:renew=ok"), [Kind::RenewedUnheld]);
     assert_eq!(broken("a:acquire=1 a:lost a:release=ok"), [Kind::ReleasedUnheld]);
@@ -51,12 +51,12 @@ fn a_process_that_was_told_of_the_loss_holds_no_more() {
 }
 
 #[test]
-fn a_process_that_had_asked_before_the_loss_may_hear_of_it_later() {
+fn a_call_begun_before_the_loss_may_succeed_after_it() {
     assert_eq!(broken("a:acquire=1 a:check a:lost a:=ok"), []);
 }
 
 #[test]
-fn a_renewal_that_was_not_done_says_nothing_of_the_hold() {
+fn a_failed_renewal_proves_nothing_about_the_hold() {
     assert_eq!(broken("a:acquire=1 a:renew=no a:check=ok a:release=ok"), []);
 }
 

@@ -16,19 +16,19 @@ fn a_later_acquisition_has_no_smaller_token() {
 }
 
 #[test]
-fn no_token_is_given_twice() {
+fn no_token_is_granted_twice() {
     assert_eq!(broken("a:acquire=5 a:release=ok b:acquire=5"), [Kind::FenceTwice]);
     assert_eq!(broken("a:acquire b:acquire a:=5 b:=5"), [Kind::FenceTwice]);
 }
 
 #[test]
-fn of_two_that_waited_together_the_order_is_free_where_nothing_shows_it() {
+fn two_concurrent_acquires_may_have_either_order() {
     assert_eq!(broken("a:acquire b:acquire a:=5 b:=4"), []);
     assert_eq!(broken("a:acquire b:acquire a:=4 b:=5"), []);
 }
 
 #[test]
-fn of_two_that_waited_together_the_first_to_hold_has_the_smaller_token() {
+fn of_two_concurrent_acquires_the_first_holder_has_the_smaller_token() {
     let text = "a:acquire b:acquire a:=5 a:check=ok a:release=ok b:=4 b:check=ok";
     assert_eq!(broken(text), [Kind::FenceWentBack]);
     let text = "a:acquire b:acquire a:=4 a:check=ok a:release=ok b:=5 b:check=ok";
@@ -36,18 +36,18 @@ fn of_two_that_waited_together_the_first_to_hold_has_the_smaller_token() {
 }
 
 #[test]
-fn a_lost_hold_has_its_place_in_the_order() {
+fn a_lost_hold_counts_in_the_order() {
     let text = "a:acquire=5 a:lost b:acquire=4 b:check=ok";
     assert_eq!(broken(text), [Kind::FenceWentBack]);
 }
 
 #[test]
-fn locks_without_tokens_are_not_asked_for_them() {
+fn locks_without_tokens_need_none() {
     assert_eq!(broken("a:acquire=ok a:release=ok b:acquire=ok b:release=ok"), []);
 }
 
 #[test]
-fn a_token_that_no_process_was_told_is_no_gap() {
+fn a_token_in_no_response_is_allowed() {
     assert_eq!(broken("a:acquire=unknown b:acquire=3 b:release=ok a:release=no"), []);
 }
 

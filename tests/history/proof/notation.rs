@@ -11,33 +11,33 @@ use lockattr_history::{Event, Kind, Mode, Op, Step, check};
 /// Returns the events of a line.
 pub(crate) fn history(text: &str) -> Vec<Event> {
     let mut events = Vec::new();
-    let mut asked = HashMap::new();
-    for (number, word) in text.split_whitespace().enumerate() {
-        let (who, what) = word.split_once(':').expect("WHO:WHAT");
-        let process = who.bytes().fold(0, |sum, byte| sum * 256 + u32::from(byte));
-        let (op, end) = match what.split_once('=') {
+    let mut invoked = HashMap::new();
+    for (position, word) in text.split_whitespace().enumerate() {
+        let (chain_name, step_text) = word.split_once(':').expect("CHAIN:STEP");
+        let process = chain_name.bytes().fold(0, |sum, byte| sum * 256 + u32::from(byte));
+        let (op, end) = match step_text.split_once('=') {
             Some((op, end)) => (op, Some(end)),
-            None => (what, None),
+            None => (step_text, None),
         };
-        let mut happens = |call, step| {
-            let (at, key) = (number as u64, "k".to_owned());
+        let mut record = |call, step| {
+            let (at, key) = (position as u64, "k".to_owned());
             events.push(Event { at, process, chain: 0, call, key, step });
         };
         if op == "lost" {
-            happens(number as u64, Step::Lost);
+            record(position as u64, Step::Lost);
             continue;
         }
         if !op.is_empty() {
-            asked.insert(process, number as u64);
-            happens(number as u64, Step::Invoke(named(op)));
+            invoked.insert(process, position as u64);
+            record(position as u64, Step::Invoke(parse_op(op)));
         }
-        let call = asked[&process];
+        let call = invoked[&process];
         match end {
             None => {}
-            Some("ok") => happens(call, Step::Ok(None)),
-            Some("no") => happens(call, Step::Fail),
-            Some("unknown") => happens(call, Step::Unknown),
-            Some(fence) => happens(call, Step::Ok(Some(fence.parse().expect("a fencing token")))),
+            Some("ok") => record(call, Step::Ok(None)),
+            Some("no") => record(call, Step::Fail),
+            Some("unknown") => record(call, Step::Unknown),
+            Some(fence) => record(call, Step::Ok(Some(fence.parse().expect("a fencing token")))),
         }
     }
     events
@@ -49,7 +49,7 @@ pub(crate) fn broken(text: &str) -> Vec<Kind> {
     violations.into_iter().map(|violation| violation.kind).collect()
 }
 
-fn named(op: &str) -> Op {
+fn parse_op(op: &str) -> Op {
     match op {
         "acquire" => Op::Acquire(Mode::Exclusive),
         "share" => Op::Acquire(Mode::Shared),

@@ -50,21 +50,21 @@ const STEP: u64 = 100;
 /// Runs `steps` operations one by one on a correct lock, then spreads the calls so that they
 /// overlap.
 pub(crate) fn true_history(kinds: Kinds, steps: usize, choices: &mut Choices<'_>) -> Vec<Event> {
-    let mut inside: BTreeMap<u32, Hold> = BTreeMap::new();
+    let mut holders: BTreeMap<u32, Hold> = BTreeMap::new();
     let mut fence = 0;
     let mut calls: Vec<Call> = Vec::new();
     for step in 1..=steps as u64 {
         let (at, chain) = (step * STEP, choices.below(3) as u32);
-        let has = inside.get(&chain).copied();
-        if has.is_some() && choices.one_in(6) {
-            inside.remove(&chain);
+        let hold_now = holders.get(&chain).copied();
+        if hold_now.is_some() && choices.one_in(6) {
+            holders.remove(&chain);
             if choices.one_in(2) {
                 let (op, end) = (None, Step::Lost);
                 calls.push(Call { chain, op, end, effect: at, from: at, until: at });
             }
             continue;
         }
-        let op = match (has, choices.below(6)) {
+        let op = match (hold_now, choices.below(6)) {
             (None, 5) => Op::Check,
             (None, _) => Op::Acquire(kinds.modes[choices.below(kinds.modes.len())]),
             (Some(_), 0) => Op::Check,
@@ -73,34 +73,34 @@ pub(crate) fn true_history(kinds: Kinds, steps: usize, choices: &mut Choices<'_>
             (Some(hold), 3) if hold.entered > 0 => Op::Leave,
             (Some(_), _) => Op::Release,
         };
-        let free = match op {
-            Op::Acquire(mode) => allows(&inside, mode),
-            _ => has.is_some(),
+        let possible = match op {
+            Op::Acquire(mode) => allows(&holders, mode),
+            _ => hold_now.is_some(),
         };
         let unknown = choices.one_in(8);
         // A call with unknown outcome may have had no effect.
-        let done = free && !(unknown && choices.one_in(2));
-        let mut told = None;
-        if done {
+        let has_effect = possible && !(unknown && choices.one_in(2));
+        let mut token = None;
+        if has_effect {
             match op {
                 Op::Acquire(mode) => {
                     fence += 1 + choices.below(2) as u64;
-                    told = Some(fence);
-                    inside.insert(chain, Hold { mode, fence, entered: 0 });
+                    token = Some(fence);
+                    holders.insert(chain, Hold { mode, fence, entered: 0 });
                 }
                 Op::Reenter => {
-                    let hold = inside.get_mut(&chain).expect("it has one");
+                    let hold = holders.get_mut(&chain).expect("the chain has a hold");
                     hold.entered += 1;
-                    told = Some(hold.fence);
+                    token = Some(hold.fence);
                 }
-                Op::Leave => inside.get_mut(&chain).expect("it has one").entered -= 1,
-                Op::Release => drop(inside.remove(&chain)),
+                Op::Leave => holders.get_mut(&chain).expect("the chain has a hold").entered -= 1,
+                Op::Release => drop(holders.remove(&chain)),
                 Op::Check | Op::Renew => {}
             }
         }
-        let end = match (unknown, done) {
+        let end = match (unknown, has_effect) {
             (true, _) => Step::Unknown,
-            (false, true) => Step::Ok(told.filter(|_| kinds.fenced)),
+            (false, true) => Step::Ok(token.filter(|_| kinds.fenced)),
             (false, false) => Step::Fail,
         };
         let spread = |choices: &mut Choices<'_>| choices.below(4) as u64 * STEP + 1 + step % 30;
@@ -108,15 +108,15 @@ pub(crate) fn true_history(kinds: Kinds, steps: usize, choices: &mut Choices<'_>
         let (from, until) = (at.saturating_sub(before), at + after);
         calls.push(Call { chain, op: Some(op), end, effect: at, from, until });
     }
-    apart(&mut calls);
+    separate(&mut calls);
     events(&calls)
 }
 
-fn allows(inside: &BTreeMap<u32, Hold>, mode: Mode) -> bool {
-    let permits = inside.values().filter(|hold| matches!(hold.mode, Mode::Permits(_)));
+fn allows(holders: &BTreeMap<u32, Hold>, mode: Mode) -> bool {
+    let permits = holders.values().filter(|hold| matches!(hold.mode, Mode::Permits(_)));
     match mode {
-        Mode::Exclusive => inside.is_empty(),
-        _ if inside.values().any(|hold| hold.mode == Mode::Exclusive) => false,
+        Mode::Exclusive => holders.is_empty(),
+        _ if holders.values().any(|hold| hold.mode == Mode::Exclusive) => false,
         Mode::Shared => true,
         Mode::Permits(count) => permits.count() < count as usize,
     }
@@ -124,13 +124,13 @@ fn allows(inside: &BTreeMap<u32, Hold>, mode: Mode) -> bool {
 
 /// Separates the calls of one chain, which must not overlap: each ends or begins halfway between
 /// two effects.
-fn apart(calls: &mut [Call]) {
+fn separate(calls: &mut [Call]) {
     let mut last: BTreeMap<u32, usize> = BTreeMap::new();
-    for place in 0..calls.len() {
-        let Some(before) = last.insert(calls[place].chain, place) else { continue };
-        let middle = u64::midpoint(calls[before].effect, calls[place].effect);
+    for index in 0..calls.len() {
+        let Some(before) = last.insert(calls[index].chain, index) else { continue };
+        let middle = u64::midpoint(calls[before].effect, calls[index].effect);
         calls[before].until = calls[before].until.min(middle);
-        calls[place].from = calls[place].from.max(middle + 1);
+        calls[index].from = calls[index].from.max(middle + 1);
     }
 }
 
@@ -147,11 +147,11 @@ fn events(calls: &[Call]) -> Vec<Event> {
         }
     }
     events.sort_by_key(|event| event.at);
-    number(&mut events);
+    renumber(&mut events);
     events
 }
 
-fn number(events: &mut [Event]) {
+fn renumber(events: &mut [Event]) {
     for (at, event) in (0..).zip(events) {
         event.at = at;
     }
@@ -162,50 +162,53 @@ pub(crate) fn change(kinds: Kinds, events: &mut [Event], choices: &mut Choices<'
     if events.len() < 2 {
         return;
     }
-    let place = choices.below(events.len());
+    let index = choices.below(events.len());
     match choices.below(4) {
         // Move an event in time, relative to the other chains.
         0 => {
-            for place in place..events.len() - 1 {
-                if events[place].process == events[place + 1].process {
+            for index in index..events.len() - 1 {
+                if events[index].process == events[index + 1].process {
                     break;
                 }
-                events.swap(place, place + 1);
+                events.swap(index, index + 1);
             }
         }
         1 => {
-            for place in (1..=place).rev() {
-                if events[place].process == events[place - 1].process {
+            for index in (1..=index).rev() {
+                if events[index].process == events[index - 1].process {
                     break;
                 }
-                events.swap(place, place - 1);
+                events.swap(index, index - 1);
             }
         }
         2 => {
             let Some(Step::Ok(Some(fence))) =
-                events[place..].iter().map(|event| event.step).find(|step| fenced(*step))
+                events[index..].iter().map(|event| event.step).find(|step| fenced(*step))
             else {
                 return;
             };
             let other = fence.saturating_sub(1 + choices.below(3) as u64).max(1);
-            let mut after = events[place..].iter_mut();
-            let told = after.find(|event| event.step == Step::Ok(Some(fence)));
-            told.expect("it is there").step = Step::Ok(Some(other));
+            let mut after = events[index..].iter_mut();
+            let granted = after.find(|event| event.step == Step::Ok(Some(fence)));
+            granted.expect("the token was found above").step = Step::Ok(Some(other));
         }
         _ => {
-            let lies = |event: &Event| matches!(event.step, Step::Fail | Step::Unknown);
-            let Some(lie) = (place..events.len()).find(|place| lies(&events[*place])) else {
+            let is_unsuccessful = |event: &Event| matches!(event.step, Step::Fail | Step::Unknown);
+            let Some(unsuccessful) =
+                (index..events.len()).find(|index| is_unsuccessful(&events[*index]))
+            else {
                 return;
             };
-            let (process, call) = (events[lie].process, events[lie].call);
-            let asked = events.iter().find(|event| (event.process, event.call) == (process, call));
-            let asked = asked.map(|event| event.step);
-            let has_fence = matches!(asked, Some(Step::Invoke(Op::Acquire(_) | Op::Reenter)));
+            let (process, call) = (events[unsuccessful].process, events[unsuccessful].call);
+            let invoked =
+                events.iter().find(|event| (event.process, event.call) == (process, call));
+            let invoked = invoked.map(|event| event.step);
+            let has_fence = matches!(invoked, Some(Step::Invoke(Op::Acquire(_) | Op::Reenter)));
             let fence = 1 + choices.below(2 * events.len()) as u64 / 2;
-            events[lie].step = Step::Ok((kinds.fenced && has_fence).then_some(fence));
+            events[unsuccessful].step = Step::Ok((kinds.fenced && has_fence).then_some(fence));
         }
     }
-    number(events);
+    renumber(events);
 }
 
 fn fenced(step: Step) -> bool {

@@ -5,19 +5,19 @@ use lockattr_history::Kind;
 use crate::notation::broken;
 
 #[test]
-fn a_hold_may_be_entered_again_and_again() {
+fn a_hold_may_be_reentered_repeatedly() {
     let text = "a:acquire=7 a:reenter=7 a:reenter=7 a:leave=ok a:leave=ok a:release=ok";
     assert_eq!(broken(text), []);
 }
 
 #[test]
-fn another_chain_cannot_enter_it_again() {
+fn another_chain_cannot_reenter_it() {
     let text = "a:acquire=7 b:reenter=7 b:leave=ok a:release=ok";
     assert_eq!(broken(text), [Kind::ReenteredUnheld]);
 }
 
 #[test]
-fn no_process_enters_a_hold_again_that_is_over() {
+fn no_process_reenters_an_ended_hold() {
     let released = "a:acquire=7 a:release=ok a:reenter=7";
     assert_eq!(broken(released), [Kind::ReenteredUnheld]);
     assert_eq!(broken("a:acquire=7 a:lost a:reenter=7"), [Kind::ReenteredUnheld]);
@@ -30,7 +30,7 @@ fn a_re_entry_has_the_fencing_token_of_its_hold() {
 }
 
 #[test]
-fn no_process_leaves_oftener_than_it_entered() {
+fn no_process_leaves_more_often_than_it_reentered() {
     assert_eq!(broken("a:acquire=7 a:leave=ok"), [Kind::LeftUnentered]);
     let twice = "a:acquire=7 a:reenter=7 a:leave=ok a:leave=ok";
     assert_eq!(broken(twice), [Kind::LeftUnentered]);
@@ -41,7 +41,7 @@ fn no_process_leaves_oftener_than_it_entered() {
 }
 
 #[test]
-fn a_process_that_is_inside_again_is_inside() {
+fn a_reentry_proves_the_hold() {
     let beside = "a:acquire=1 b:acquire=2 b:check=ok a:reenter=1";
     assert_eq!(broken(beside), [Kind::TwoHolders]);
 }

@@ -16,10 +16,10 @@ type Thread = (u32, u32, u64);
 /// There are several, because a lease may expire at any time. The model expires it only when
 /// another acquires the lock; if one of several permits must be free, it may be any of them.
 #[derive(Clone, Debug)]
-struct Lock(Vec<Inside>);
+struct Lock(Vec<State>);
 
 #[derive(Clone, Debug, Default)]
-struct Inside {
+struct State {
     holds: Vec<Hold>,
     entered: BTreeMap<u32, u32>,
     fence: Option<u64>,
@@ -27,13 +27,13 @@ struct Inside {
 
 #[derive(Clone, Debug)]
 struct Hold {
-    who: u32,
+    chain: u32,
     mode: Mode,
     fence: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
-enum Does {
+enum Operation {
     Acquire(u32, Mode),
     Reenter(u32),
     Leave(u32),
@@ -45,69 +45,71 @@ enum Does {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Answer {
-    Yes(Option<u64>),
+enum Response {
+    Done(Option<u64>),
     /// Impossible. No history has it.
     Never,
 }
 
-impl Inside {
-    fn acquired(mut self, who: u32, mode: Mode, told: Option<u64>) -> Vec<Self> {
-        if told.is_some() && told <= self.fence {
+impl State {
+    fn acquired(mut self, chain: u32, mode: Mode, token: Option<u64>) -> Vec<Self> {
+        if token.is_some() && token <= self.fence {
             return Vec::new();
         }
-        self.fence = told.or(self.fence);
-        self.entered.remove(&who);
+        self.fence = token.or(self.fence);
+        self.entered.remove(&chain);
         // A chain has one hold: a new acquire ends the last one.
-        self.holds.retain(|hold| hold.who != who);
+        self.holds.retain(|hold| hold.chain != chain);
         match mode {
             Mode::Exclusive => self.holds.clear(),
             _ => self.holds.retain(|hold| hold.mode != Mode::Exclusive),
         }
         let permits = |hold: &Hold| matches!(hold.mode, Mode::Permits(_));
-        let taken = self.holds.iter().filter(|hold| permits(hold)).count();
+        let permits_used = self.holds.iter().filter(|hold| permits(hold)).count();
         let mut all = match mode {
-            Mode::Permits(count) if taken >= count as usize => {
-                let places = (0..self.holds.len()).filter(|place| permits(&self.holds[*place]));
-                places
-                    .map(|place| {
+            Mode::Permits(count) if permits_used >= count as usize => {
+                let indexes = (0..self.holds.len()).filter(|index| permits(&self.holds[*index]));
+                indexes
+                    .map(|index| {
                         let mut one = self.clone();
-                        one.holds.remove(place);
+                        one.holds.remove(index);
                         one
                     })
                     .collect()
             }
             _ => vec![self],
         };
-        for inside in &mut all {
-            inside.holds.push(Hold { who, mode, fence: told });
+        for state in &mut all {
+            state.holds.push(Hold { chain, mode, fence: token });
         }
         all
     }
 
-    fn after(&self, does: &Does, told: Option<u64>) -> Vec<Self> {
+    fn after(&self, operation: &Operation, token: Option<u64>) -> Vec<Self> {
         let mut next = self.clone();
-        let place = |who: u32| self.holds.iter().position(|hold| hold.who == who);
-        let possible = match *does {
-            Does::Acquire(who, mode) => return next.acquired(who, mode, told),
-            Does::Reenter(who) => {
-                *next.entered.entry(who).or_default() += 1;
-                place(who).is_some_and(|place| {
-                    let fence = self.holds[place].fence;
-                    told.is_none() || fence.is_none() || told == fence
+        let index_of = |chain: u32| self.holds.iter().position(|hold| hold.chain == chain);
+        let possible = match *operation {
+            Operation::Acquire(chain, mode) => return next.acquired(chain, mode, token),
+            Operation::Reenter(chain) => {
+                *next.entered.entry(chain).or_default() += 1;
+                index_of(chain).is_some_and(|index| {
+                    let fence = self.holds[index].fence;
+                    token.is_none() || fence.is_none() || token == fence
                 })
             }
-            Does::Leave(who) => match next.entered.get_mut(&who) {
+            Operation::Leave(chain) => match next.entered.get_mut(&chain) {
                 Some(entered @ 1..) => {
                     *entered -= 1;
                     true
                 }
                 _ => false,
             },
-            Does::Prove(who) => place(who).is_some(),
-            Does::Release(who) => place(who).map(|place| next.holds.remove(place)).is_some(),
-            Does::Forget(who) => {
-                next.holds.retain(|hold| hold.who != who);
+            Operation::Prove(chain) => index_of(chain).is_some(),
+            Operation::Release(chain) => {
+                index_of(chain).map(|index| next.holds.remove(index)).is_some()
+            }
+            Operation::Forget(chain) => {
+                next.holds.retain(|hold| hold.chain != chain);
                 true
             }
         };
@@ -116,21 +118,21 @@ impl Inside {
 }
 
 impl SequentialSpec for Lock {
-    type Op = Does;
-    type Ret = Answer;
+    type Op = Operation;
+    type Ret = Response;
 
     /// Runs a call that has not returned. If it is impossible now, it has no effect.
-    fn invoke(&mut self, does: &Does) -> Answer {
+    fn invoke(&mut self, operation: &Operation) -> Response {
         let before = self.clone();
-        if !self.is_valid_step(does, &Answer::Yes(None)) {
+        if !self.is_valid_step(operation, &Response::Done(None)) {
             *self = before;
         }
-        Answer::Never
+        Response::Never
     }
 
-    fn is_valid_step(&mut self, does: &Does, answer: &Answer) -> bool {
-        let Answer::Yes(told) = *answer else { return false };
-        self.0 = self.0.iter().flat_map(|inside| inside.after(does, told)).collect();
+    fn is_valid_step(&mut self, operation: &Operation, response: &Response) -> bool {
+        let Response::Done(token) = *response else { return false };
+        self.0 = self.0.iter().flat_map(|state| state.after(operation, token)).collect();
         !self.0.is_empty()
     }
 }
@@ -143,36 +145,38 @@ pub(crate) fn explains(events: &[Event]) -> bool {
             ends.insert((event.process, event.call), event.step);
         }
     }
-    let mut tester = LinearizabilityTester::new(Lock(vec![Inside::default()]));
-    let mut asked: HashMap<(u32, u64), Op> = HashMap::new();
+    let mut tester = LinearizabilityTester::new(Lock(vec![State::default()]));
+    let mut invoked: HashMap<(u32, u64), Op> = HashMap::new();
     for (number, event) in (0_u64..).zip(events) {
-        let who = event.process;
-        let (chain, aside) = ((who, event.chain, 0), (who, event.chain, number + 1));
+        let process = event.process;
+        let (thread, own_thread) = ((process, event.chain, 0), (process, event.chain, number + 1));
         let call = (event.process, event.call);
-        let mut begin = |thread: Thread, does: Does| {
-            tester.on_invoke(thread, does).expect("one call at a time in each chain");
+        let mut begin = |thread: Thread, operation: Operation| {
+            tester.on_invoke(thread, operation).expect("one call at a time in each chain");
         };
         match event.step {
             Step::Invoke(op) => {
-                asked.insert(call, op);
+                invoked.insert(call, op);
                 let end = ends.get(&call).copied().unwrap_or(Step::Unknown);
-                let does = done(op, who);
+                let operation = operation_of(op, process);
                 match (end, op) {
-                    (Step::Ok(_), _) => begin(chain, does),
-                    (Step::Fail, Op::Check | Op::Release) => begin(chain, Does::Forget(who)),
-                    (Step::Unknown, _) => begin(aside, does),
+                    (Step::Ok(_), _) => begin(thread, operation),
+                    (Step::Fail, Op::Check | Op::Release) => {
+                        begin(thread, Operation::Forget(process));
+                    }
+                    (Step::Unknown, _) => begin(own_thread, operation),
                     _ => {}
                 }
             }
             Step::Lost => {
-                begin(aside, Does::Forget(who));
-                tester.on_return(aside, Answer::Yes(None)).expect("it has begun");
+                begin(own_thread, Operation::Forget(process));
+                tester.on_return(own_thread, Response::Done(None)).expect("the call has begun");
             }
-            Step::Ok(told) => {
-                tester.on_return(chain, Answer::Yes(told)).expect("it has begun");
+            Step::Ok(token) => {
+                tester.on_return(thread, Response::Done(token)).expect("the call has begun");
             }
-            Step::Fail if matches!(asked[&call], Op::Check | Op::Release) => {
-                tester.on_return(chain, Answer::Yes(None)).expect("it has begun");
+            Step::Fail if matches!(invoked[&call], Op::Check | Op::Release) => {
+                tester.on_return(thread, Response::Done(None)).expect("the call has begun");
             }
             Step::Fail | Step::Unknown => {}
         }
@@ -180,12 +184,12 @@ pub(crate) fn explains(events: &[Event]) -> bool {
     tester.is_consistent()
 }
 
-fn done(op: Op, who: u32) -> Does {
+fn operation_of(op: Op, chain: u32) -> Operation {
     match op {
-        Op::Acquire(mode) => Does::Acquire(who, mode),
-        Op::Reenter => Does::Reenter(who),
-        Op::Leave => Does::Leave(who),
-        Op::Check | Op::Renew => Does::Prove(who),
-        Op::Release => Does::Release(who),
+        Op::Acquire(mode) => Operation::Acquire(chain, mode),
+        Op::Reenter => Operation::Reenter(chain),
+        Op::Leave => Operation::Leave(chain),
+        Op::Check | Op::Renew => Operation::Prove(chain),
+        Op::Release => Operation::Release(chain),
     }
 }

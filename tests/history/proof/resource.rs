@@ -3,7 +3,7 @@
 use lockattr_history::{Damage, Resource};
 
 #[test]
-fn writes_that_count_on_do_no_damage() {
+fn consecutive_writes_do_no_damage() {
     let mut resource = Resource::default();
     for token in [5, 7, 7, 9] {
         resource.write(resource.read() + 1, token);

@@ -9,21 +9,21 @@ use super::nemesis::Fate;
 use super::sweep::Scenario;
 use super::world::{Case, LEASE, OTHER_KEY, World};
 
-async fn asks(manager: LockManager, key: &str, options: LockOptions) -> Result<(), Error> {
+async fn acquire(manager: LockManager, key: &str, options: LockOptions) -> Result<(), Error> {
     manager.acquire(key, options).await.map(drop)
 }
 
 const FREE: Scenario = Scenario::of("acquire: a free lock", |world| {
-    Box::pin(async move { Case::of(asks(world.ours, "a", LockOptions::new())) })
+    Box::pin(async move { Case::of(acquire(world.ours, "a", LockOptions::new())) })
 })
 .ends("ok", 3, 119);
 
 const WAITS: Scenario = Scenario::of("acquire: waits until another lets go", |world| {
     Box::pin(async move {
         let other = world.other_holds("a").await;
-        other.lets_go_after(Duration::from_millis(11));
+        other.release_after(Duration::from_millis(11));
         let options = LockOptions::new().wait(Duration::from_millis(30));
-        Case::of(asks(world.ours, "a", options)).beside(other)
+        Case::of(acquire(world.ours, "a", options)).with_other(other)
     })
 })
 .ends("ok", 4, 113);
@@ -31,7 +31,7 @@ const WAITS: Scenario = Scenario::of("acquire: waits until another lets go", |wo
 const GIVES_UP: Scenario = Scenario::of("acquire: gives up after its retries", |world| {
     Box::pin(async move {
         let other = world.other_holds("a").await;
-        Case::of(asks(world.ours, "a", LockOptions::new().retry(2))).beside(other)
+        Case::of(acquire(world.ours, "a", LockOptions::new().retry(2))).with_other(other)
     })
 })
 .ends("contended", 3, 116);
@@ -40,7 +40,7 @@ const OUT_OF_TIME: Scenario = Scenario::of("acquire: gives up when its time is o
     Box::pin(async move {
         let other = world.other_holds("a").await;
         let options = LockOptions::new().wait(Duration::from_millis(5));
-        Case::of(asks(world.ours, "a", options)).beside(other)
+        Case::of(acquire(world.ours, "a", options)).with_other(other)
     })
 })
 .ends("contended", 3, 85);
@@ -56,7 +56,8 @@ const TRY: Scenario = Scenario::of("try_acquire: a free lock", |world| {
 const TRY_BUSY: Scenario = Scenario::of("try_acquire: another holds", |world| {
     Box::pin(async move {
         let (other, options) = (world.other_holds("a").await, LockOptions::new());
-        Case::of(async move { world.ours.try_acquire("a", options).await.map(drop) }).beside(other)
+        Case::of(async move { world.ours.try_acquire("a", options).await.map(drop) })
+            .with_other(other)
     })
 })
 .ends("ok", 2, 73);
@@ -64,15 +65,15 @@ const TRY_BUSY: Scenario = Scenario::of("try_acquire: another holds", |world| {
 const ADOPTED: Scenario = Scenario::of("acquire: adopts a grant whose answer was lost", |world| {
     Box::pin(async move {
         world.store.first(&[Fate::Failed]);
-        Case::of(asks(world.ours, "a", LockOptions::new()))
+        Case::of(acquire(world.ours, "a", LockOptions::new()))
     })
 })
 .ends("ok", 6, 243);
 
-const LAPSED: Scenario = Scenario::of("acquire: takes a grant over that came too late", |world| {
+const LAPSED: Scenario = Scenario::of("acquire: adopts a grant that arrived too late", |world| {
     Box::pin(async move {
         world.store.first(&[Fate::Slow]);
-        Case::of(asks(world.ours, "a", LockOptions::new()))
+        Case::of(acquire(world.ours, "a", LockOptions::new()))
     })
 })
 .ends("ok", 6, 240);
@@ -80,8 +81,8 @@ const LAPSED: Scenario = Scenario::of("acquire: takes a grant over that came too
 const INSIDE_ANOTHER: Scenario = Scenario::of("acquire: a second key inside a hold", |world| {
     Box::pin(async move {
         let guard = world.held(LockOptions::new()).await;
-        let second = asks(world.ours, OTHER_KEY, LockOptions::new());
-        Case::of(guard.scope(second)).keeping_hold(guard)
+        let second = acquire(world.ours, OTHER_KEY, LockOptions::new());
+        Case::of(guard.scope(second)).with_surviving_hold(guard)
     })
 })
 .ends("ok", 2, 99);
@@ -94,7 +95,7 @@ async fn waits_for_turn(world: World, turn: Duration, options: LockOptions) -> C
         sleep(turn).await;
         drop(before);
     });
-    Case::of(guard.scope(asks(world.ours, "a", options))).keeping_hold(guard)
+    Case::of(guard.scope(acquire(world.ours, "a", options))).with_surviving_hold(guard)
 }
 
 const TURN: Scenario = Scenario::of("acquire, nested: waits for its turn", |world| {
@@ -103,10 +104,11 @@ const TURN: Scenario = Scenario::of("acquire, nested: waits for its turn", |worl
 })
 .ends("ok", 1, 31);
 
-const NO_TURN: Scenario = Scenario::of("acquire, nested: gives up on its turn", |world| {
-    Box::pin(waits_for_turn(world, LEASE, LockOptions::new().retry(2)))
-})
-.ends("contended", 1, 31);
+const NO_TURN: Scenario =
+    Scenario::of("acquire, nested: gives up while waiting for its turn", |world| {
+        Box::pin(waits_for_turn(world, LEASE, LockOptions::new().retry(2)))
+    })
+    .ends("contended", 1, 31);
 
 sweeps! {
     fn an_acquire_of_a_free_lock_leaves_nothing() = FREE;

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::nemesis::{Nemesis, Until};
 use super::stepped::{LIMIT, TRIP};
-use super::world::{KEYS, Kept, LEASE, LONG, OTHER_KEY, Other, World, for_good};
+use super::world::{KEYS, LEASE, LONG, OTHER_KEY, Other, Survivor, World, for_good};
 
 /// Two round trips, plus the delay of the timers.
 const TWO_TRIPS: Duration = TRIP.saturating_mul(2).saturating_add(Duration::from_millis(2));
@@ -18,7 +18,7 @@ const TWO_TRIPS: Duration = TRIP.saturating_mul(2).saturating_add(Duration::from
 pub(super) struct Aftermath {
     pub(super) world: World,
     pub(super) nemesis: Nemesis,
-    pub(super) kept: Kept,
+    pub(super) survivor: Survivor,
     pub(super) other: Other,
     /// Whether the future was polled at all.
     pub(super) polled: bool,
@@ -28,24 +28,24 @@ pub(super) struct Aftermath {
 
 impl Aftermath {
     pub(super) async fn check(mut self) {
-        match std::mem::replace(&mut self.kept, Kept::Nothing) {
-            Kept::Nothing => {}
-            Kept::Held { guard, at_most_until } => {
+        match std::mem::replace(&mut self.survivor, Survivor::Nothing) {
+            Survivor::Nothing => {}
+            Survivor::Held { guard, at_most_until } => {
                 self.nothing_is_left(&[OTHER_KEY]).await;
-                self.goes_on(&guard, at_most_until).await;
+                self.check_still_held(&guard, at_most_until).await;
                 drop(guard);
             }
-            Kept::ShutDown(guard) => {
+            Survivor::ShutDown(guard) => {
                 if self.polled {
                     self.grants_nothing().await;
                     let Err(Error::Lost { reason, .. }) = guard.ensure_held() else {
-                        panic!("not told");
+                        panic!("not notified");
                     };
                     assert_eq!(reason, LostReason::ShutDown);
                 }
                 drop(guard);
             }
-            Kept::Called(calls) => self.ends(calls).await,
+            Survivor::Called(calls) => self.ends(calls).await,
         }
         let sent = self.world.store.sent().len();
         self.nothing_is_left(&KEYS).await;
@@ -53,7 +53,7 @@ impl Aftermath {
     }
 
     /// Checks that the guard of a future that only borrowed it is still held.
-    async fn goes_on(&self, guard: &LockGuard, at_most_until: Option<Instant>) {
+    async fn check_still_held(&self, guard: &LockGuard, at_most_until: Option<Instant>) {
         let ends_before = |time| at_most_until.is_some_and(|end| Instant::now() + time >= end);
         // A process that could not renew for longer may have lost its lease.
         let brief = self.began.elapsed() < LEASE / 8;
@@ -75,7 +75,7 @@ impl Aftermath {
         // No other call has the turn of this hold.
         let options = LockOptions::new().wait(Duration::ZERO);
         let nested = guard.scope(self.world.ours.try_acquire("a", options)).await;
-        assert_eq!(nested.unwrap().expect("the turn is taken").depth(), 2);
+        assert_eq!(nested.unwrap().expect("the turn is occupied").depth(), 2);
     }
 
     /// Checks that calls ended by a shutdown have ended.
@@ -92,7 +92,7 @@ impl Aftermath {
                 assert!(lost || matches!(end, Error::ShutDown { .. }), "{end:?}");
             }
         };
-        timeout(TWO_TRIPS, ends).await.expect("a call goes on after a shutdown");
+        timeout(TWO_TRIPS, ends).await.expect("a call continues after a shutdown");
     }
 
     async fn grants_nothing(&self) {
@@ -104,26 +104,26 @@ impl Aftermath {
     /// lost.
     async fn nothing_is_left(&self, keys: &[&str]) {
         self.world.store.passable().await;
-        let (mut patience, mut missed) = (TWO_TRIPS, 0);
+        let (mut delay, mut missed) = (TWO_TRIPS, 0);
         loop {
-            sleep(patience).await;
+            sleep(delay).await;
             if self.is_clean(keys).await {
                 return;
             }
             let sent = self.world.store.sent();
             let lost = sent.iter().filter(|(name, fate)| *name == "release" && !fate.arrives());
             let lost: Vec<_> = lost.collect();
-            assert!(lost.len() > missed, "still ours after {patience:?}, of {sent:?}");
-            if self.nemesis.is_lasting() || lost.iter().any(|(_, fate)| !fate.is_told()) {
+            assert!(lost.len() > missed, "still ours after {delay:?}, of {sent:?}");
+            if self.nemesis.is_lasting() || lost.iter().any(|(_, fate)| !fate.is_notified()) {
                 break;
             }
             // A release that fails is retried after a twentieth of the time for which the store may
             // still hold the lock, which is two leases at most.
-            (patience, missed) = (LIMIT + LEASE / 10 + TWO_TRIPS, lost.len());
+            (delay, missed) = (LIMIT + LEASE / 10 + TWO_TRIPS, lost.len());
         }
         // A release that never gets a reply is not retried: the lease expires.
         sleep(LEASE).await;
-        assert!(self.is_clean(keys).await, "still ours when its lease is over");
+        assert!(self.is_clean(keys).await, "still ours after its lease");
     }
 
     async fn is_clean(&self, keys: &[&str]) -> bool {
@@ -144,16 +144,16 @@ impl Aftermath {
                 owners.extend(self.world.owner(key).await);
             }
             assert_eq!(owners, ["other"]);
-            self.other.lets_go().await;
+            self.other.release().await;
         }
         let next = self.world.stranger("next");
         let mut guards = Vec::new();
         for key in KEYS {
             // A claim that was queued when its release was lost is granted the lock, and releases
             // it when the release is retried. If that never arrives, its entry expires.
-            let patience = if self.nemesis == Nemesis::Calm { Duration::ZERO } else { LONG };
-            let guard = next.acquire(key, for_good().wait(patience)).await;
-            guards.push(guard.expect("the next caller is kept out"));
+            let max_wait = if self.nemesis == Nemesis::Calm { Duration::ZERO } else { LONG };
+            let guard = next.acquire(key, for_good().wait(max_wait)).await;
+            guards.push(guard.expect("the next caller cannot acquire"));
         }
         sleep(LONG).await;
         for key in KEYS {
@@ -172,12 +172,14 @@ impl Aftermath {
     async fn nothing_is_watched(&self) {
         if self.nemesis == Nemesis::Calm {
             match self.world.ours.try_acquire("a", LockOptions::new()).await {
-                Ok(guard) => guard.expect("kept out by ourselves").release().await.unwrap(),
+                Ok(guard) => {
+                    guard.expect("the lock is still held by this process").release().await.unwrap()
+                }
                 Err(error) => assert!(matches!(error, Error::ShutDown { .. }), "{error:?}"),
             }
         }
         let sent = self.world.store.sent();
-        if sent.iter().all(|(_, fate)| fate.is_told()) && !self.nemesis.is_lasting() {
+        if sent.iter().all(|(_, fate)| fate.is_notified()) && !self.nemesis.is_lasting() {
             let started = Instant::now();
             self.world.ours.shutdown().await;
             assert!(started.elapsed() <= TWO_TRIPS, "still at it: {:?}", started.elapsed());

@@ -27,8 +27,8 @@ const JOB: Scenario =
 const BUSY: Scenario = Scenario::of("annotated: waits until another lets go", |world| {
     Box::pin(async move {
         let other = world.other_holds(OTHER_KEY).await;
-        other.lets_go_after(Duration::from_millis(6));
-        Case::of(world.ours.scope(job(ID))).beside(other)
+        other.release_after(Duration::from_millis(6));
+        Case::of(world.ours.scope(job(ID))).with_other(other)
     })
 })
 .ends("ok", 8, 219);
@@ -52,7 +52,7 @@ const SKIPPED: Scenario = Scenario::of("annotated, on_busy = skip: skipped", |wo
     Box::pin(async move {
         let other = world.other_holds(OTHER_KEY).await;
         let call = world.ours.scope(once(ID));
-        Case::of(async { call.await.map(|ran| assert!(ran.is_none())) }).beside(other)
+        Case::of(async { call.await.map(|ran| assert!(ran.is_none())) }).with_other(other)
     })
 })
 .ends("ok", 2, 73);

@@ -61,7 +61,7 @@ async fn points(handed_over: bool) -> usize {
             }
         }
         sleep(4 * TRIP).await;
-        assert_eq!(world.owner("a").await, None, "kept for a body that never ran: {polls} polls");
+        assert_eq!(world.owner("a").await, None, "held for a body that never ran: {polls} polls");
         sleep(4 * LEASE).await;
     }
     panic!("the body never begins");

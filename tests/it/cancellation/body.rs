@@ -71,12 +71,12 @@ const CANCELLED: Scenario = Scenario::of("with_lock: lost, and cancelled", |worl
 /// lock.
 const ERROR: Scenario = Scenario::of("with_lock: lost to another, an error", |world| {
     Box::pin(async move {
-        let other = world.other_takes_after("a", SHORT + 5 * MS);
+        let other = world.other_acquires_after("a", SHORT + 5 * MS);
         Case::of(async move {
             let options = LockOptions::new().ttl(SHORT).renew(false).on_lost(OnLost::Error);
             world.ours.with_lock("a", options, overrun).await
         })
-        .beside(other)
+        .with_other(other)
     })
 })
 .ends("lost", 11, 297);
@@ -139,9 +139,9 @@ const TURNS: Scenario = Scenario::of("with_lock: two branches that take turns in
             let manager = &world.ours;
             let body = async |_: &Lease| {
                 let branch = async |_: &Lease| ticks(1).await;
-                let patient = LockOptions::new().retry(9);
-                let first = manager.with_lock("a", patient.clone(), branch);
-                let second = manager.with_lock("a", patient, branch);
+                let long_wait = LockOptions::new().retry(9);
+                let first = manager.with_lock("a", long_wait.clone(), branch);
+                let second = manager.with_lock("a", long_wait, branch);
                 tokio::try_join!(first, second).map(drop)
             };
             manager.with_lock("a", LockOptions::new(), body).await?

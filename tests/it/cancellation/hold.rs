@@ -8,13 +8,13 @@ use tokio::time::{Instant, sleep};
 
 use super::stepped::TRIP;
 use super::sweep::Scenario;
-use super::world::{Case, Kept, LEASE, ticks};
+use super::world::{Case, LEASE, Survivor, ticks};
 
 const EXTEND: Scenario = Scenario::of("extend", |world| {
     Box::pin(async move {
         let guard = world.held(LockOptions::new().ttl(LEASE / 2)).await;
         let lease = Lease::clone(&guard);
-        Case::of(async move { lease.extend(LEASE).await }).keeping_hold(guard)
+        Case::of(async move { lease.extend(LEASE).await }).with_surviving_hold(guard)
     })
 })
 .ends("ok", 2, 73);
@@ -29,7 +29,7 @@ const LOST: Scenario = Scenario::of("lost: by `max_hold`", |world| {
             lease.lost().await;
             Ok(())
         };
-        Case::of(lost).keeping(Kept::Held { guard, at_most_until })
+        Case::of(lost).with_survivor(Survivor::Held { guard, at_most_until })
     })
 })
 .ends("ok", 2, 67);
@@ -45,7 +45,7 @@ const LOST_BY_RELEASE: Scenario = Scenario::of("lost: by the guard's drop", |wor
         Case::of(async move {
             let began = Instant::now();
             lease.lost().await;
-            assert!(began.elapsed() < LEASE / 2, "not told of the release");
+            assert!(began.elapsed() < LEASE / 2, "not notified of the release");
             Ok(())
         })
     })
@@ -56,7 +56,7 @@ const HOLDER: Scenario = Scenario::of("holder", |world| {
     Box::pin(async move {
         let guard = world.held(LockOptions::new()).await;
         let manager = world.ours.clone();
-        Case::of(async move { manager.holder("a").await.map(drop) }).keeping_hold(guard)
+        Case::of(async move { manager.holder("a").await.map(drop) }).with_surviving_hold(guard)
     })
 })
 .ends("ok", 2, 73);
@@ -72,7 +72,7 @@ async fn works(manager: LockManager) -> Result<(), Error> {
 const GUARD_SCOPE: Scenario = Scenario::of("LockGuard::scope", |world| {
     Box::pin(async move {
         let guard = world.held(LockOptions::new()).await;
-        Case::of(guard.scope(works(world.ours))).keeping_hold(guard)
+        Case::of(guard.scope(works(world.ours))).with_surviving_hold(guard)
     })
 })
 .ends("ok", 2, 47);
@@ -83,7 +83,7 @@ const INHERIT: Scenario = Scenario::of("inherit", |world| {
         let heir = poll_fn(|_| Poll::Ready(lockattr::inherit(works(world.ours.clone()))));
         // Created inside the hold and swept outside it, as a spawned task would be.
         let heir = guard.scope(heir).await;
-        Case::of(heir).keeping_hold(guard)
+        Case::of(heir).with_surviving_hold(guard)
     })
 })
 .ends("ok", 2, 47);
@@ -96,12 +96,12 @@ const RELEASE: Scenario = Scenario::of("release", |world| {
 })
 .ends("ok", 2, 73);
 
-const LATE_RELEASE: Scenario = Scenario::of("release: another has it already", |world| {
+const LATE_RELEASE: Scenario = Scenario::of("release: another process holds it already", |world| {
     Box::pin(async move {
         let guard = world.held(LockOptions::new().renew(false)).await;
         sleep(LEASE).await;
         let other = world.other_holds("a").await;
-        Case::of(guard.release()).beside(other)
+        Case::of(guard.release()).with_other(other)
     })
 })
 .ends("lost", 2, 73);

@@ -29,7 +29,7 @@ impl Fate {
     }
 
     /// Returns whether the caller eventually gets a result, if only an error.
-    pub(super) fn is_told(self) -> bool {
+    pub(super) fn is_notified(self) -> bool {
         !matches!(self, Self::Silent | Self::Away)
     }
 }

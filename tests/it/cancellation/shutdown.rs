@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use super::sweep::Scenario;
-use super::world::{Case, Kept, World};
+use super::world::{Case, Survivor, World};
 
 fn shutdown(world: World) -> Case {
     Case::of(async move {
@@ -22,7 +22,7 @@ fn shutdown(world: World) -> Case {
 const HELD: Scenario = Scenario::of("shutdown: a guard that stays", |world| {
     Box::pin(async move {
         let guard = world.held(LockOptions::new()).await;
-        shutdown(world).keeping(Kept::ShutDown(guard))
+        shutdown(world).with_survivor(Survivor::ShutDown(guard))
     })
 })
 .ends("ok", 2, 76);
@@ -39,7 +39,7 @@ const RUNNING: Scenario = Scenario::of("shutdown: a body that stops", |world| {
             manager.with_lock("a", LockOptions::new(), body).await
         });
         started.notified().await;
-        shutdown(world).keeping(Kept::Called(calls))
+        shutdown(world).with_survivor(Survivor::Called(calls))
     })
 })
 .ends("ok", 1, 51);
@@ -50,7 +50,7 @@ const ASKING: Scenario = Scenario::of("shutdown: an acquire on its way", |world|
         calls.spawn(async move { manager.acquire("a", LockOptions::new()).await.map(drop) });
         // The request is sent but has not arrived.
         tokio::time::sleep(Duration::from_millis(1)).await;
-        shutdown(world).keeping(Kept::Called(calls))
+        shutdown(world).with_survivor(Survivor::Called(calls))
     })
 })
 .ends("ok", 2, 69);

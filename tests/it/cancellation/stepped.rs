@@ -169,9 +169,9 @@ async fn carry(mut parcels: mpsc::UnboundedReceiver<Parcel>, mut thaw: watch::Re
 }
 
 impl Store for Stepped {
-    async fn acquire(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
-        let (memory, asked) = (self.memory.clone(), asked.clone());
-        let effect = async move { memory.acquire(&asked).await };
+    async fn acquire(&self, request: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
+        let (memory, request) = (self.memory.clone(), request.clone());
+        let effect = async move { memory.acquire(&request).await };
         self.call("acquire", effect, Err).await
     }
 

@@ -126,7 +126,7 @@ impl Scenario {
 
     async fn run(&self, point: Point, nemesis: Nemesis) -> (End, usize) {
         let world = World::new();
-        let Case { mut future, kept, other } = (self.set_up)(world.clone()).await;
+        let Case { mut future, survivor, other } = (self.set_up)(world.clone()).await;
         let began = Instant::now();
         world.store.begin(nemesis);
         let end = poll_until(future.as_mut(), point).await;
@@ -137,7 +137,7 @@ impl Scenario {
         world.store.dropped();
         let sent = world.store.sent().len();
         let polled = point.polls > 0;
-        Aftermath { world: world.clone(), nemesis, kept, other, polled, began }.check().await;
+        Aftermath { world: world.clone(), nemesis, survivor, other, polled, began }.check().await;
         // Everything owed is settled before the runtime ends; otherwise a thread would have to do
         // it.
         world.store.begin(Nemesis::Calm);

@@ -16,11 +16,11 @@ const MS: Duration = Duration::from_millis(1);
 /// How long another process holds the lock.
 const BUSY: Duration = Duration::from_millis(11);
 
-fn patient() -> LockOptions {
+fn long_wait() -> LockOptions {
     LockOptions::new().wait(30 * MS)
 }
 
-async fn asks(manager: LockManager, options: LockOptions) -> Result<(), Error> {
+async fn acquire(manager: LockManager, options: LockOptions) -> Result<(), Error> {
     manager.acquire("a", options).await.map(drop)
 }
 
@@ -33,40 +33,40 @@ async fn held_by_us(world: &World) {
     });
 }
 
-const HANDED: Scenario = Scenario::of("acquire: handed over by another call of ours", |world| {
+const HANDED: Scenario = Scenario::of("acquire: handed off by another call of ours", |world| {
     Box::pin(async move {
         held_by_us(&world).await;
-        Case::of(asks(world.ours, patient()))
+        Case::of(acquire(world.ours, long_wait()))
     })
 })
 .ends("ok", 1, 31);
 
-const HANDED_BODY: Scenario = Scenario::of("with_lock: handed over, a body, a release", |world| {
+const HANDED_BODY: Scenario = Scenario::of("with_lock: handed off, a body, a release", |world| {
     Box::pin(async move {
         held_by_us(&world).await;
         Case::of(async move {
             let body = async |_: &Lease| ticks(3).await;
-            world.ours.with_lock("a", patient(), body).await
+            world.ours.with_lock("a", long_wait(), body).await
         })
     })
 })
 .ends("ok", 6, 137);
 
 /// The call wants another lease than the one that is handed off, so its turn is to ask the store.
-const TURN_TO_ASK: Scenario = Scenario::of("acquire: its turn in our line is to ask", |world| {
+const TURN_TO_ASK: Scenario = Scenario::of("acquire: at the head of the local queue", |world| {
     Box::pin(async move {
         held_by_us(&world).await;
-        Case::of(asks(world.ours, patient().ttl(LEASE / 2)))
+        Case::of(acquire(world.ours, long_wait().ttl(LEASE / 2)))
     })
 })
 .ends("ok", 4, 153);
 
 /// The caller is not notified: it asks again when the lease of the dead holder is over.
-const LAPSES: Scenario = Scenario::of("acquire: in line behind a lease that ends", |world| {
+const LAPSES: Scenario = Scenario::of("acquire: queued behind a lease that ends", |world| {
     Box::pin(async move {
         let dead = LockOptions::new().ttl(10 * MS).renew(false);
         std::mem::forget(world.stranger("dead").acquire("a", dead).await.unwrap());
-        Case::of(asks(world.ours, patient()))
+        Case::of(acquire(world.ours, long_wait()))
     })
 })
 .ends("ok", 6, 175);
@@ -74,10 +74,10 @@ const LAPSES: Scenario = Scenario::of("acquire: in line behind a lease that ends
 const ALL: Scenario = Scenario::of("acquire_all: two keys, one of them busy", |world| {
     Box::pin(async move {
         let other = world.other_holds(OTHER_KEY).await;
-        other.lets_go_after(BUSY);
+        other.release_after(BUSY);
         let ours = world.ours;
-        let both = async move { ours.acquire_all(["a", OTHER_KEY], patient()).await.map(drop) };
-        Case::of(both).beside(other)
+        let both = async move { ours.acquire_all(["a", OTHER_KEY], long_wait()).await.map(drop) };
+        Case::of(both).with_other(other)
     })
 })
 .ends("ok", 4, 113);

@@ -65,12 +65,12 @@ impl World {
     }
 
     /// Makes another program acquire the key after a while, if it is free then.
-    pub(super) fn other_takes_after(&self, key: &'static str, time: Duration) -> Other {
+    pub(super) fn other_acquires_after(&self, key: &'static str, time: Duration) -> Other {
         let (other, manager) = (Other::default(), self.stranger("other"));
-        let takes = other.clone();
+        let acquirer = other.clone();
         tokio::spawn(async move {
             sleep(time).await;
-            *takes.0.lock().unwrap() = manager.try_acquire(key, for_good()).await.unwrap();
+            *acquirer.0.lock().unwrap() = manager.try_acquire(key, for_good()).await.unwrap();
         });
         other
     }
@@ -105,15 +105,15 @@ pub(super) async fn ticks(count: usize) {
 pub(super) struct Other(Arc<Mutex<Option<LockGuard>>>);
 
 impl Other {
-    pub(super) fn lets_go_after(&self, time: Duration) {
+    pub(super) fn release_after(&self, time: Duration) {
         let other = self.clone();
         tokio::spawn(async move {
             sleep(time).await;
-            other.lets_go().await;
+            other.release().await;
         });
     }
 
-    pub(super) async fn lets_go(&self) {
+    pub(super) async fn release(&self) {
         let guard = self.0.lock().unwrap().take();
         if let Some(guard) = guard {
             guard.release().await.unwrap();
@@ -126,7 +126,7 @@ impl Other {
 }
 
 /// What belongs to us beside the future under test, and outlives it.
-pub(super) enum Kept {
+pub(super) enum Survivor {
     Nothing,
     /// A hold that the future must leave alone. `max_hold` may end it.
     Held {
@@ -142,27 +142,27 @@ pub(super) enum Kept {
 /// A future under test.
 pub(super) struct Case {
     pub(super) future: Pin<Box<dyn Future<Output = Result<(), Error>>>>,
-    pub(super) kept: Kept,
+    pub(super) survivor: Survivor,
     pub(super) other: Other,
 }
 
 impl Case {
     /// Creates a case of a future that leaves nothing.
     pub(super) fn of(future: impl Future<Output = Result<(), Error>> + 'static) -> Self {
-        Self { future: Box::pin(future), kept: Kept::Nothing, other: Other::default() }
+        Self { future: Box::pin(future), survivor: Survivor::Nothing, other: Other::default() }
     }
 
     /// Adds a lock that another program holds.
-    pub(super) fn beside(self, other: Other) -> Self {
+    pub(super) fn with_other(self, other: Other) -> Self {
         Self { other, ..self }
     }
 
-    pub(super) fn keeping(self, kept: Kept) -> Self {
-        Self { kept, ..self }
+    pub(super) fn with_survivor(self, survivor: Survivor) -> Self {
+        Self { survivor, ..self }
     }
 
     /// Adds the guard of a hold that the future leaves alone.
-    pub(super) fn keeping_hold(self, guard: LockGuard) -> Self {
-        self.keeping(Kept::Held { guard, at_most_until: None })
+    pub(super) fn with_surviving_hold(self, guard: LockGuard) -> Self {
+        self.with_survivor(Survivor::Held { guard, at_most_until: None })
     }
 }

@@ -14,16 +14,16 @@ pub(super) const REPORTED: &[&str] = &["renewed while another held"];
 async fn paused_past_its_lease(algorithm: &str) -> Vec<String> {
     let server = RedisServer::start().await;
     let mut stage = Stage::new(algorithm, vec![server.addr()]);
-    let (first, second) = (stage.enters(), stage.enters());
-    stage.gets(first, "acquire").await;
-    stage.gets(first, "renew").await;
-    stage.sleeps_past_its_lease(first, &server).await;
-    stage.gets(second, "acquire").await;
-    stage.wakes(first);
+    let (first, second) = (stage.start_process(), stage.start_process());
+    stage.expect_success(first, "acquire").await;
+    stage.expect_success(first, "renew").await;
+    stage.pause_past_its_lease(first, &server).await;
+    stage.expect_success(second, "acquire").await;
+    stage.resume(first);
     stage.order(first, "renew").await;
-    stage.gets(second, "check").await;
-    stage.gets(second, "release").await;
-    stage.reports(&server).await
+    stage.expect_success(second, "check").await;
+    stage.expect_success(second, "release").await;
+    stage.report(&server).await
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ pub(super) const REPORTED: &[&str] = &["two holders at once"];
 async fn two_threads(algorithm: &str) -> Vec<String> {
     let server = RedisServer::start().await;
     let mut stage = Stage::new(algorithm, vec![server.addr()]);
-    let process = stage.enters();
+    let process = stage.start_process();
     assert!(stage.order_chain(process, "acquire", 1).await.starts_with("yes"));
     let second = stage.order_chain(process, "acquire", 2).await;
     if second.starts_with("yes") {
@@ -18,23 +18,23 @@ async fn two_threads(algorithm: &str) -> Vec<String> {
     }
     assert_eq!(stage.order_chain(process, "check", 1).await, "yes");
     assert_eq!(stage.order_chain(process, "release", 1).await, "yes");
-    stage.reports(&server).await
+    stage.report(&server).await
 }
 
 /// One thread after the other, with another process in between.
 async fn one_after_the_other(algorithm: &str) -> Vec<String> {
     let server = RedisServer::start().await;
     let mut stage = Stage::new(algorithm, vec![server.addr()]);
-    let (process, other) = (stage.enters(), stage.enters());
+    let (process, other) = (stage.start_process(), stage.start_process());
     for chain in [1, 2] {
         assert!(stage.order_chain(process, "acquire", chain).await.starts_with("yes"));
         assert_eq!(stage.order(other, "acquire").await, "no");
         assert_eq!(stage.order_chain(process, "check", chain).await, "yes");
         assert_eq!(stage.order_chain(process, "release", chain).await, "yes");
     }
-    stage.gets(other, "acquire").await;
-    stage.gets(other, "release").await;
-    stage.reports(&server).await
+    stage.expect_success(other, "acquire").await;
+    stage.expect_success(other, "release").await;
+    stage.report(&server).await
 }
 
 #[tokio::test]

@@ -11,12 +11,13 @@ pub(super) const REPORTED: &[&str] = &["released while another held", "two holde
 async fn paused_past_its_lease(algorithm: &str) -> Vec<String> {
     let server = RedisServer::start().await;
     let mut stage = Stage::new(algorithm, vec![server.addr()]);
-    let (first, second, third) = (stage.enters(), stage.enters(), stage.enters());
-    stage.gets(first, "acquire").await;
-    stage.sleeps_past_its_lease(first, &server).await;
-    stage.gets(second, "acquire").await;
-    stage.gives_back_late(first, second, third).await;
-    stage.reports(&server).await
+    let (first, second, third) =
+        (stage.start_process(), stage.start_process(), stage.start_process());
+    stage.expect_success(first, "acquire").await;
+    stage.pause_past_its_lease(first, &server).await;
+    stage.expect_success(second, "acquire").await;
+    stage.release_late(first, second, third).await;
+    stage.report(&server).await
 }
 
 #[tokio::test]

@@ -11,20 +11,20 @@ pub(super) const REPORTED: &[&str] = &["two holders at once", "leaked key"];
 async fn clocks_differ(algorithm: &str, ahead: i64) -> Vec<String> {
     let server = RedisServer::start().await;
     let mut stage = Stage::new(algorithm, vec![server.addr()]);
-    let (first, second) = (stage.enters(), stage.enters_with_clock(ahead, 0));
-    stage.gets(first, "acquire").await;
+    let (first, second) = (stage.start_process(), stage.start_process_with_clock(ahead, 0));
+    stage.expect_success(first, "acquire").await;
     stage.order(second, "acquire").await;
     stage.order(second, "check").await;
-    stage.gets(first, "check").await;
+    stage.expect_success(first, "check").await;
     // Its value was overwritten, so it cannot release its lock.
     let given_back = stage.order(first, "release").await;
     if given_back == "no" {
-        return stage.reports(&server).await;
+        return stage.report(&server).await;
     }
-    stage.gets(second, "acquire").await;
-    stage.gets(second, "check").await;
-    stage.gets(second, "release").await;
-    stage.reports(&server).await
+    stage.expect_success(second, "acquire").await;
+    stage.expect_success(second, "check").await;
+    stage.expect_success(second, "release").await;
+    stage.report(&server).await
 }
 
 /// Returns more milliseconds than a lease has.

@@ -7,15 +7,15 @@ use super::stage::{Client, LIMIT, OURS, Stage};
 pub(super) const REPORTED: &[&str] = &["a smaller fencing token later"];
 
 /// Makes these servers unreachable. Clients get an error.
-async fn away(proxies: &[Proxy], numbers: &[usize]) {
-    for number in numbers {
+async fn away(proxies: &[Proxy], indices: &[usize]) {
+    for number in indices {
         proxies[*number].refuse().await;
         proxies[*number].cut().await;
     }
 }
 
-async fn back(proxies: &[Proxy], numbers: &[usize]) {
-    for number in numbers {
+async fn accept_again(proxies: &[Proxy], indices: &[usize]) {
+    for number in indices {
         proxies[*number].accept().await;
     }
 }
@@ -34,26 +34,26 @@ async fn majorities_differ(algorithm: &str) -> Vec<String> {
     let proxies = servers.proxies().await;
     let addrs = proxies.iter().map(Proxy::addr).collect();
     let mut stage = Stage::new(algorithm, addrs);
-    let (first, second) = (stage.enters(), stage.enters());
+    let (first, second) = (stage.start_process(), stage.start_process());
     away(proxies, &[1, 2]).await;
     for _ in 0..2 {
-        let told = stage.order(first, "acquire").await;
-        assert!(["no", "unknown"].contains(&told.as_str()), "{algorithm}: {told}");
+        let reply = stage.order(first, "acquire").await;
+        assert!(["no", "unknown"].contains(&reply.as_str()), "{algorithm}: {reply}");
     }
-    back(proxies, &[1]).await;
-    gets_in(&mut stage, first).await;
-    stage.gets(first, "check").await;
-    stage.gets(first, "release").await;
+    accept_again(proxies, &[1]).await;
+    acquire_eventually(&mut stage, first).await;
+    stage.expect_success(first, "check").await;
+    stage.expect_success(first, "release").await;
     away(proxies, &[0]).await;
-    back(proxies, &[2]).await;
-    gets_in(&mut stage, second).await;
-    stage.gets(second, "check").await;
-    stage.gets(second, "release").await;
-    stage.reports(&servers).await
+    accept_again(proxies, &[2]).await;
+    acquire_eventually(&mut stage, second).await;
+    stage.expect_success(second, "check").await;
+    stage.expect_success(second, "release").await;
+    stage.report(&servers).await
 }
 
 /// Acquires with retries, since the outage may refuse another attempt.
-async fn gets_in(stage: &mut Stage<'_>, client: Client) {
+async fn acquire_eventually(stage: &mut Stage<'_>, client: Client) {
     let acquires = async || stage.order(client, "acquire").await.starts_with("yes");
     eventually(LIMIT, "it gets in", acquires).await;
 }
@@ -62,13 +62,13 @@ async fn nothing_fails(algorithm: &str) -> Vec<String> {
     let servers = durable().await;
     let addrs = servers.nodes().iter().map(RedisServer::addr).collect();
     let mut stage = Stage::new(algorithm, addrs);
-    let (first, second) = (stage.enters(), stage.enters());
+    let (first, second) = (stage.start_process(), stage.start_process());
     for client in [first, second, first, second] {
-        stage.gets(client, "acquire").await;
-        stage.gets(client, "check").await;
-        stage.gets(client, "release").await;
+        stage.expect_success(client, "acquire").await;
+        stage.expect_success(client, "check").await;
+        stage.expect_success(client, "release").await;
     }
-    stage.reports(&servers).await
+    stage.report(&servers).await
 }
 
 #[tokio::test]

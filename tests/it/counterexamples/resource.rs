@@ -14,19 +14,19 @@ async fn paused_between_reading_and_writing(
 ) -> (String, [u64; 2], Vec<Damage>) {
     let server = RedisServer::start().await;
     let mut stage = Stage::with_resource(OURS, vec![server.addr()], compares_tokens);
-    let (first, second) = (stage.enters(), stage.enters());
-    let late = stage.acquires(first).await;
-    stage.gets(first, "read").await;
-    stage.sleeps_past_its_lease(first, &server).await;
-    let successor = stage.acquires(second).await;
+    let (first, second) = (stage.start_process(), stage.start_process());
+    let late = stage.acquire(first).await;
+    stage.expect_success(first, "read").await;
+    stage.pause_past_its_lease(first, &server).await;
+    let successor = stage.acquire(second).await;
     for order in ["read", "write", "release"] {
-        stage.gets(second, order).await;
+        stage.expect_success(second, order).await;
     }
-    stage.wakes(first);
+    stage.resume(first);
     let reply = stage.order(first, "write").await;
-    assert_eq!(stage.order(first, "release").await, "no", "it was told of the loss");
+    assert_eq!(stage.order(first, "release").await, "no", "notified of the loss");
     let damage = stage.damage(if compares_tokens { 1 } else { 2 });
-    assert_eq!(stage.reports(&server).await, [""; 0]);
+    assert_eq!(stage.report(&server).await, [""; 0]);
     (reply, [late, successor], damage)
 }
 
@@ -51,14 +51,14 @@ async fn without_a_pause_nothing_is_lost_by_either() {
     for compares_tokens in [true, false] {
         let server = RedisServer::start().await;
         let mut stage = Stage::with_resource(OURS, vec![server.addr()], compares_tokens);
-        let clients = [(); 3].map(|()| stage.enters());
+        let clients = [(); 3].map(|()| stage.start_process());
         for client in clients {
-            stage.tell(client, "add 30").await;
+            stage.send(client, "add 30").await;
         }
         for client in clients {
-            assert_eq!(stage.answers(client).await, "yes");
+            assert_eq!(stage.receive(client).await, "yes");
         }
         assert_eq!(stage.damage(90), []);
-        assert_eq!(stage.reports(&server).await, [""; 0]);
+        assert_eq!(stage.report(&server).await, [""; 0]);
     }
 }

@@ -12,12 +12,12 @@ async fn killed_in_between(algorithm: &str) -> Vec<String> {
     let proxy = Proxy::start(server.addr()).await;
     proxy.always("expire", Fault::HoldRequest);
     let mut stage = Stage::new(algorithm, vec![proxy.addr()]);
-    let first = stage.enters();
-    stage.tell(first, "acquire 0").await;
+    let first = stage.start_process();
+    stage.send(first, "acquire 0").await;
     let cli = server.cli().await;
     eventually(TTL, "it has the lock", async || cli.value(KEY).await.is_some()).await;
-    stage.kills(first);
-    stage.reports(&server).await
+    stage.kill(first);
+    stage.report(&server).await
 }
 
 #[tokio::test]

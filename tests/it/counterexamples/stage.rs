@@ -52,13 +52,13 @@ impl<'a> Stage<'a> {
     }
 
     /// Starts one more process.
-    pub(super) fn enters(&mut self) -> Client {
-        self.enters_with_clock(0, 0)
+    pub(super) fn start_process(&mut self) -> Client {
+        self.start_process_with_clock(0, 0)
     }
 
     /// Starts a process whose clock is `ahead` by milliseconds, or fixed at `now`. Our algorithm
     /// reads no clock of a client.
-    pub(super) fn enters_with_clock(&mut self, ahead: i64, now: i64) -> Client {
+    pub(super) fn start_process_with_clock(&mut self, ahead: i64, now: i64) -> Client {
         let node = node!(
             "counterexample",
             algorithm = self.algorithm,
@@ -77,7 +77,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Sends a command without waiting for the result.
-    pub(super) async fn tell(&mut self, Client(client): Client, order: &str) {
+    pub(super) async fn send(&mut self, Client(client): Client, order: &str) {
         self.nodes[client].say(order).await;
     }
 
@@ -98,24 +98,24 @@ impl<'a> Stage<'a> {
     }
 
     /// Sends a command, as [`order`](Self::order) does, and fails unless it succeeds.
-    pub(super) async fn gets(&mut self, client: Client, order: &str) {
-        let told = self.order(client, order).await;
-        assert!(told.starts_with("yes"), "{}: {order}: {told}", self.algorithm);
+    pub(super) async fn expect_success(&mut self, client: Client, order: &str) {
+        let reply = self.order(client, order).await;
+        assert!(reply.starts_with("yes"), "{}: {order}: {reply}", self.algorithm);
     }
 
     /// Acquires the lock, and returns its fencing token.
-    pub(super) async fn acquires(&mut self, client: Client) -> u64 {
-        let told = self.order(client, "acquire").await;
-        let token = told.strip_prefix("yes ").and_then(|token| token.parse().ok());
-        token.unwrap_or_else(|| panic!("{}: acquire: {told}", self.algorithm))
+    pub(super) async fn acquire(&mut self, client: Client) -> u64 {
+        let reply = self.order(client, "acquire").await;
+        let token = reply.strip_prefix("yes ").and_then(|token| token.parse().ok());
+        token.unwrap_or_else(|| panic!("{}: acquire: {reply}", self.algorithm))
     }
 
-    pub(super) fn kills(&mut self, Client(client): Client) {
+    pub(super) fn kill(&mut self, Client(client): Client) {
         self.nodes[client].kill();
     }
 
     /// Stops the process until the lock has expired.
-    pub(super) async fn sleeps_past_its_lease(
+    pub(super) async fn pause_past_its_lease(
         &mut self,
         Client(client): Client,
         server: &RedisServer,
@@ -125,35 +125,35 @@ impl<'a> Stage<'a> {
         eventually(LIMIT, "the lease ends", async || cli.value(KEY).await.is_none()).await;
     }
 
-    pub(super) fn wakes(&mut self, Client(client): Client) {
+    pub(super) fn resume(&mut self, Client(client): Client) {
         self.nodes[client].continue_signal();
     }
 
     /// The stopped process continues and releases what the second holds by now, and a third process
     /// tries to acquire.
-    pub(super) async fn gives_back_late(&mut self, first: Client, second: Client, third: Client) {
-        self.wakes(first);
+    pub(super) async fn release_late(&mut self, first: Client, second: Client, third: Client) {
+        self.resume(first);
         self.order(first, "release").await;
-        self.gets(second, "check").await;
+        self.expect_success(second, "check").await;
         self.order(third, "acquire").await;
         self.order(third, "check").await;
-        self.gets(second, "check").await;
+        self.expect_success(second, "check").await;
     }
 
     /// Kills all processes and returns what the checker reports.
-    pub(super) async fn reports(mut self, servers: &impl Servers) -> Vec<String> {
+    pub(super) async fn report(mut self, servers: &impl Servers) -> Vec<String> {
         for node in &mut self.nodes {
             node.kill();
         }
         let events = read(self.history()).expect("the history of all processes");
-        assert!(!events.is_empty(), "nothing was written down");
+        assert!(!events.is_empty(), "no history was written");
         let mut reported: Vec<String> = match check(&events) {
             Ok(_) => Vec::new(),
             Err(found) => found.iter().map(|violation| violation.kind.to_string()).collect(),
         };
         reported.dedup();
         for server in servers.servers() {
-            if is_left(server).await {
+            if is_leaked(server).await {
                 reported.push(LEAKED.to_owned());
             }
         }
@@ -168,7 +168,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Returns the result of a command sent by [`tell`](Self::tell).
-    pub(super) async fn answers(&mut self, Client(client): Client) -> String {
+    pub(super) async fn receive(&mut self, Client(client): Client) -> String {
         self.nodes[client].line().await
     }
 
@@ -191,22 +191,22 @@ pub(super) async fn nothing_fails(
 ) -> Vec<String> {
     let server = RedisServer::start().await;
     let mut stage = Stage::new(algorithm, vec![server.addr()]);
-    let (first, second) = (stage.enters(), stage.enters());
-    stage.gets(first, "acquire").await;
+    let (first, second) = (stage.start_process(), stage.start_process());
+    stage.expect_success(first, "acquire").await;
     for order in during {
-        stage.gets(first, order).await;
+        stage.expect_success(first, order).await;
         assert_eq!(stage.order(second, "acquire").await, "no");
     }
-    stage.gets(first, "release").await;
-    stage.gets(second, "acquire").await;
+    stage.expect_success(first, "release").await;
+    stage.expect_success(second, "acquire").await;
     for order in afterwards {
-        stage.gets(second, order).await;
+        stage.expect_success(second, order).await;
     }
-    stage.reports(&server).await
+    stage.report(&server).await
 }
 
 /// Returns whether the lock still exists a whole lease after its last holder was killed.
-async fn is_left(server: &RedisServer) -> bool {
+async fn is_leaked(server: &RedisServer) -> bool {
     let cli = server.cli().await;
     let ended = Instant::now() + TTL + Duration::from_secs(1);
     while cli.value(KEY).await.is_some() {

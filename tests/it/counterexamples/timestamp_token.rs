@@ -14,14 +14,14 @@ const MILLISECOND: i64 = 1_700_000_000_000;
 async fn paused_past_its_lease(algorithm: &str, clocks: [i64; 2]) -> Vec<String> {
     let server = RedisServer::start().await;
     let mut stage = Stage::new(algorithm, vec![server.addr()]);
-    let [first, second] = clocks.map(|now| stage.enters_with_clock(0, now));
-    let third = stage.enters();
-    stage.gets(first, "acquire").await;
+    let [first, second] = clocks.map(|now| stage.start_process_with_clock(0, now));
+    let third = stage.start_process();
+    stage.expect_success(first, "acquire").await;
     assert_eq!(stage.order(second, "acquire").await, "no");
-    stage.sleeps_past_its_lease(first, &server).await;
-    stage.gets(second, "acquire").await;
-    stage.gives_back_late(first, second, third).await;
-    stage.reports(&server).await
+    stage.pause_past_its_lease(first, &server).await;
+    stage.expect_success(second, "acquire").await;
+    stage.release_late(first, second, third).await;
+    stage.report(&server).await
 }
 
 /// Even a pause does no harm: only equal tokens do.

@@ -50,7 +50,7 @@ impl<'a, E: Engine> Case<'a, E> {
 
     async fn warm(&self, url: &str) -> LockManager {
         let manager = connected(url).await;
-        let warm = manager.acquire(format!("{}_warm", self.key), patient()).await.unwrap();
+        let warm = manager.acquire(format!("{}_warm", self.key), long_wait()).await.unwrap();
         // A release without a reply is retried in the background.
         warm.release().await.ok();
         manager
@@ -61,29 +61,29 @@ impl<'a, E: Engine> Case<'a, E> {
         node!("lock", url = url, resource = self.resource.path())
     }
 
-    pub(crate) fn patient_url(&self) -> String {
+    pub(crate) fn long_wait_url(&self) -> String {
         self.engine.url_with(&format!("{}&wait=60s", short::<E>()))
     }
 
     /// Makes a process acquire the lock.
-    pub(crate) async fn holds(&self, node: &mut Node) {
+    pub(crate) async fn acquire_in(&self, node: &mut Node) {
         node.say(&format!("acquire {}", self.key)).await;
-        let answer = node.line().await;
-        assert!(answer.starts_with("held "), "the node said: {answer}");
+        let reply = node.line().await;
+        assert!(reply.starts_with("held "), "the node replied: {reply}");
     }
 
     pub(crate) async fn acquire(&self, manager: &LockManager) -> LockGuard {
-        timeout(LIMIT, manager.acquire(self.key, patient())).await.expect("a hang").unwrap()
+        timeout(LIMIT, manager.acquire(self.key, long_wait())).await.expect("a hang").unwrap()
     }
 
     /// Spawns a task that waits for the lock, works under it and releases it. Returns the time of
     /// the acquisition.
-    pub(crate) fn waits(&self, manager: LockManager) -> JoinHandle<Instant> {
+    pub(crate) fn spawn_waiter(&self, manager: LockManager) -> JoinHandle<Instant> {
         let (key, resource) = (self.key, self.resource.clone());
         tokio::spawn(async move {
-            let guard = manager.acquire(key, patient()).await.unwrap();
+            let guard = manager.acquire(key, long_wait()).await.unwrap();
             let got_in = Instant::now();
-            works(&resource, &guard).await;
+            add_one(&resource, &guard).await;
             guard.release().await.unwrap();
             got_in
         })
@@ -91,13 +91,17 @@ impl<'a, E: Engine> Case<'a, E> {
 
     /// Returns when the waiter acquired the lock. Fails if that was later after `since` than the
     /// engine promises.
-    pub(crate) async fn gets_in(&self, waiting: JoinHandle<Instant>, since: Instant) -> Instant {
-        gets_in_within(E::GIVES_UP_WITHIN + SLACK, waiting, since).await
+    pub(crate) async fn expect_acquired(
+        &self,
+        waiting: JoinHandle<Instant>,
+        since: Instant,
+    ) -> Instant {
+        expect_acquired_within(E::GIVES_UP_WITHIN + SLACK, waiting, since).await
     }
 
     /// Fails unless a waiter acquires the lock long before a lease could have ended.
-    pub(crate) async fn gets_in_soon(&self, waiting: JoinHandle<Instant>, since: Instant) {
-        gets_in_within(SOON, waiting, since).await;
+    pub(crate) async fn expect_acquired_soon(&self, waiting: JoinHandle<Instant>, since: Instant) {
+        expect_acquired_within(SOON, waiting, since).await;
     }
 
     /// Returns what the store holds for this test, or everything if no other test uses the store.
@@ -132,15 +136,15 @@ pub(crate) async fn connected(url: &str) -> LockManager {
             }
         }
     };
-    timeout(LIMIT, connected).await.expect("nobody answers")
+    timeout(LIMIT, connected).await.expect("no reply")
 }
 
-pub(crate) async fn gets_in_within(
+pub(crate) async fn expect_acquired_within(
     limit: Duration,
     waiting: JoinHandle<Instant>,
     since: Instant,
 ) -> Instant {
-    let got_in = timeout(LIMIT, waiting).await.expect("nobody gets in").unwrap();
+    let got_in = timeout(LIMIT, waiting).await.expect("no caller acquires").unwrap();
     let after = got_in.saturating_duration_since(since);
     assert!(after < limit, "the next got in after {after:?}");
     got_in
@@ -152,12 +156,12 @@ pub(crate) fn short<E: Engine>() -> String {
 }
 
 /// Options of a waiter that must acquire the lock.
-pub(crate) fn patient() -> LockOptions {
+pub(crate) fn long_wait() -> LockOptions {
     LockOptions::new().wait(LIMIT)
 }
 
 /// Adds one to the resource, as a holder whose lease has just begun.
-pub(crate) async fn works(resource: &ResourceFile, guard: &LockGuard) {
+pub(crate) async fn add_one(resource: &ResourceFile, guard: &LockGuard) {
     match resource.add(guard, Duration::from_millis(1)).await {
         Ok(added) => assert!(added, "its lease has just begun"),
         Err(overlap) => panic!("{overlap}"),

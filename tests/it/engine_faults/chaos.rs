@@ -4,7 +4,7 @@
 //! engine_faults::redis::a_counter -- --nocapture` runs it for ten minutes. `LOCKATTR_CHAOS_SEED`
 //! repeats the same faults.
 
-#![allow(clippy::print_stdout, reason = "what it takes to see a failed run again")]
+#![allow(clippy::print_stdout, reason = "what is needed to reproduce a failed run")]
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{Case, SLACK, short};
 
-fn number(name: &str) -> Option<u64> {
+fn env_number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|value| value.parse().expect(name))
 }
 
@@ -25,8 +25,8 @@ pub(super) async fn a_counter_of_three_processes_loses_nothing_while_their_netwo
 >(
     case: Case<'_, E>,
 ) {
-    let seconds = number("LOCKATTR_CHAOS_SECONDS").unwrap_or(8);
-    let seed = number("LOCKATTR_CHAOS_SEED").unwrap_or_else(rand::random);
+    let seconds = env_number("LOCKATTR_CHAOS_SECONDS").unwrap_or(8);
+    let seed = env_number("LOCKATTR_CHAOS_SEED").unwrap_or_else(rand::random);
     println!("LOCKATTR_CHAOS_SEED={seed}");
     let mut random = StdRng::seed_from_u64(seed);
     let (mut networks, mut nodes) = (Vec::new(), Vec::new());
@@ -48,16 +48,16 @@ pub(super) async fn a_counter_of_three_processes_loses_nothing_while_their_netwo
         network.pass().await;
     }
     let before = case.resource.count();
-    eventually(E::GIVES_UP_WITHIN + SLACK, "all is well again, and somebody gets in", async || {
+    eventually(E::GIVES_UP_WITHIN + SLACK, "after the faults a caller acquires", async || {
         case.resource.count() > before
     })
     .await;
     let mut added = 0;
     for node in &mut nodes {
         node.say("enough").await;
-        let answer = node.line().await;
-        let count = answer.strip_prefix("added ").and_then(|count| count.parse::<u64>().ok());
-        added += count.unwrap_or_else(|| panic!("the node said: {answer}"));
+        let reply = node.line().await;
+        let count = reply.strip_prefix("added ").and_then(|count| count.parse::<u64>().ok());
+        added += count.unwrap_or_else(|| panic!("the node replied: {reply}"));
         assert!(node.finish().await.success());
     }
     println!("{added} turns in {seconds} s");

@@ -6,7 +6,7 @@ use lockattr::{Error, LockOptions};
 use lockattr_tests::{Engine, Wires};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Case, LIMIT, SLACK, TTL, patient, works};
+use super::{Case, LIMIT, SLACK, TTL, add_one, long_wait};
 
 /// How the holder's network fails.
 #[derive(Clone, Copy)]
@@ -34,10 +34,10 @@ async fn away<E: Engine>(case: Case<'_, E>, failure: Failure) {
     let wires = Wires::before(case.engine).await;
     let manager = case.short_over(&wires).await;
     let holder = case.acquire(&manager).await;
-    works(&case.resource, &holder).await;
+    add_one(&case.resource, &holder).await;
     let (lease, key, next) = ((*holder).clone(), case.key, case.manager().await);
     let waiting = tokio::spawn(async move {
-        let guard = next.acquire(key, patient()).await.unwrap();
+        let guard = next.acquire(key, long_wait()).await.unwrap();
         (guard, lease.ensure_held().is_ok())
     });
     sleep(Duration::from_millis(100)).await;
@@ -53,22 +53,22 @@ async fn away<E: Engine>(case: Case<'_, E>, failure: Failure) {
         // first.
         wires.pass().await;
     }
-    let (next, both) = timeout(LIMIT, waiting).await.expect("nobody gets in").unwrap();
+    let (next, both) = timeout(LIMIT, waiting).await.expect("no caller acquires").unwrap();
     let after = failed.elapsed();
     assert!(after < E::GIVES_UP_WITHIN + SLACK, "the next got in after {after:?}");
     // Where the connection is the lock, the server notices its end before the holder does.
-    assert!(!both || !E::OUTLIVES_ITS_CONNECTION, "the next got in beside the holder");
-    works(&case.resource, &next).await;
+    assert!(!both || !E::OUTLIVES_ITS_CONNECTION, "two holders at once");
+    add_one(&case.resource, &next).await;
     assert!(!case.resource.add(&holder, Duration::ZERO).await.unwrap(), "it writes no more");
     holder.release().await.unwrap_err();
     wires.pass().await;
     // What the network held back has arrived by now, or has been sent again.
     let warm = format!("{}_warm", case.key);
-    let again = timeout(LIMIT, manager.acquire(warm, patient())).await.expect("a hang").unwrap();
+    let again = timeout(LIMIT, manager.acquire(warm, long_wait())).await.expect("a hang").unwrap();
     again.release().await.unwrap();
-    next.ensure_held().expect("the late release frees nobody");
-    works(&case.resource, &next).await;
-    next.release().await.expect("it was never anybody else's meanwhile");
+    next.ensure_held().expect("the late release frees no lock");
+    add_one(&case.resource, &next).await;
+    next.release().await.expect("another process held it meanwhile");
     case.nothing_left().await;
 }
 
@@ -81,14 +81,14 @@ pub(super) async fn a_waiter_that_is_cut_off_gets_in_when_the_network_is_back<E:
     let wires = Wires::before(case.engine).await;
     let manager = case.manager_over(&wires).await;
     let before = wires.came();
-    let waiting = case.waits(manager);
+    let waiting = case.spawn_waiter(manager);
     wires.settled(before, SLACK).await;
     wires.cut().await;
-    works(&case.resource, &holder).await;
+    add_one(&case.resource, &holder).await;
     holder.release().await.unwrap();
     assert!(!waiting.is_finished(), "granted over a network that is down");
     wires.pass().await;
-    case.gets_in_soon(waiting, Instant::now()).await;
+    case.expect_acquired_soon(waiting, Instant::now()).await;
     case.nothing_left().await;
 }
 
@@ -101,24 +101,24 @@ pub(super) async fn a_waiter_that_is_cut_off_times_out_and_leaves_nothing<E: Eng
     let manager = case.manager_over(&wires).await;
     for failure in [Failure::Cut, Failure::Silent] {
         let (key, manager, before) = (case.key, manager.clone(), wires.came());
-        let (began, patience) = (Instant::now(), Duration::from_secs(2));
+        let (began, max_wait) = (Instant::now(), Duration::from_secs(2));
         let waiting = tokio::spawn(async move {
-            manager.acquire(key, LockOptions::new().wait(patience)).await.map(|_| ())
+            manager.acquire(key, LockOptions::new().wait(max_wait)).await.map(|_| ())
         });
-        wires.settled(before, patience / 2).await;
+        wires.settled(before, max_wait / 2).await;
         match failure {
             Failure::Cut => wires.cut().await,
             Failure::Silent => wires.hold(),
         }
         let given_up = timeout(LIMIT, waiting).await.expect("a hang").unwrap();
         let after = began.elapsed();
-        let error = given_up.expect_err("the holder has it");
+        let error = given_up.expect_err("the holder acquires");
         assert!(matches!(error, Error::Store { .. } | Error::Contended { .. }), "{error:?}");
-        assert!(patience <= after && after < patience + SLACK, "gave up after {after:?}");
+        assert!(max_wait <= after && after < max_wait + SLACK, "gave up after {after:?}");
         wires.pass().await;
     }
     holder.ensure_held().unwrap();
-    works(&case.resource, &holder).await;
+    add_one(&case.resource, &holder).await;
     holder.release().await.unwrap();
     case.nothing_left().await;
 }
@@ -127,14 +127,14 @@ pub(super) async fn an_acquire_without_an_answer_leaves_nothing<E: Engine>(case:
     let wires = Wires::before(case.engine).await;
     let manager = case.manager_over(&wires).await;
     wires.swallow_replies();
-    let asked = timeout(SLACK, manager.acquire(case.key, LockOptions::new().retry(0))).await;
-    let refused = asked.expect("an answer within its limits").map(|_| ());
+    let acquired = timeout(SLACK, manager.acquire(case.key, LockOptions::new().retry(0))).await;
+    let refused = acquired.expect("an answer within its limits").map(|_| ());
     assert!(matches!(refused, Err(Error::Store { .. })), "{refused:?}");
     wires.pass().await;
     let healed = Instant::now();
-    case.gets_in_soon(case.waits(case.manager().await), healed).await;
+    case.expect_acquired_soon(case.spawn_waiter(case.manager().await), healed).await;
     case.nothing_left().await;
-    case.gets_in_soon(case.waits(manager), Instant::now()).await;
+    case.expect_acquired_soon(case.spawn_waiter(manager), Instant::now()).await;
     case.nothing_left().await;
 }
 
@@ -144,8 +144,8 @@ pub(super) async fn a_release_without_an_answer_frees_the_lock<E: Engine>(case: 
     let manager = case.manager_over(&wires).await;
     for executed in [true, false] {
         let holder = case.acquire(&manager).await;
-        works(&case.resource, &holder).await;
-        let waiting = case.waits(case.manager().await);
+        add_one(&case.resource, &holder).await;
+        let waiting = case.spawn_waiter(case.manager().await);
         sleep(Duration::from_millis(300)).await;
         match executed {
             true => wires.swallow_replies(),
@@ -155,7 +155,7 @@ pub(super) async fn a_release_without_an_answer_frees_the_lock<E: Engine>(case: 
         assert!(matches!(released, Err(Error::Store { .. })), "{released:?}");
         let since = Instant::now();
         wires.pass().await;
-        case.gets_in_soon(waiting, since).await;
+        case.expect_acquired_soon(waiting, since).await;
         case.nothing_left().await;
     }
 }
@@ -171,16 +171,17 @@ pub(super) async fn a_caller_dropped_during_a_network_outage_leaves_nothing<E: E
             true => wires.hold_replies(),
             false => wires.hold(),
         }
-        let (key, asking) = (case.key, manager.clone());
-        let caller = tokio::spawn(async move { asking.acquire(key, patient()).await.map(|_| ()) });
+        let (key, cloned) = (case.key, manager.clone());
+        let caller =
+            tokio::spawn(async move { cloned.acquire(key, long_wait()).await.map(|_| ()) });
         wires.settled(before, Duration::from_secs(1)).await;
         caller.abort();
-        assert!(caller.await.unwrap_err().is_cancelled(), "it had no answer");
+        assert!(caller.await.unwrap_err().is_cancelled(), "it got no reply");
         wires.pass().await;
-        case.gets_in_soon(case.waits(case.manager().await), Instant::now()).await;
+        case.expect_acquired_soon(case.spawn_waiter(case.manager().await), Instant::now()).await;
         case.nothing_left().await;
     }
-    case.gets_in_soon(case.waits(manager), Instant::now()).await;
+    case.expect_acquired_soon(case.spawn_waiter(manager), Instant::now()).await;
     case.nothing_left().await;
 }
 
@@ -190,7 +191,8 @@ pub(super) async fn a_slow_network_loses_nothing<E: Engine>(case: Case<'_, E>) {
     let managers = [case.manager_over(&wires).await, case.manager_over(&wires).await];
     wires.delay(Duration::from_millis(50));
     let turns = 6;
-    let waiting: Vec<_> = (0..turns).map(|turn| case.waits(managers[turn % 2].clone())).collect();
+    let waiting: Vec<_> =
+        (0..turns).map(|turn| case.spawn_waiter(managers[turn % 2].clone())).collect();
     for waiting in waiting {
         timeout(LIMIT, waiting).await.expect("a hang").unwrap();
     }

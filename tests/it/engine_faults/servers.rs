@@ -6,17 +6,17 @@ use lockattr::{Error, LockManager, LockOptions};
 use lockattr_tests::{Engine, eventually};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Case, LIMIT, SLACK, TTL, connected, short, works};
+use super::{Case, LIMIT, SLACK, TTL, add_one, connected, short};
 
 pub(super) async fn a_restart_with_a_holder_and_waiters_makes_no_second_holder<E: Engine>(
     case: Case<'_, E>,
 ) {
     let first = case.manager().await;
     let holder = case.acquire(&first).await;
-    works(&case.resource, &holder).await;
+    add_one(&case.resource, &holder).await;
     let mut waiting = Vec::new();
     for _ in 0..2 {
-        waiting.push(case.waits(case.manager().await));
+        waiting.push(case.spawn_waiter(case.manager().await));
     }
     sleep(Duration::from_millis(300)).await;
 
@@ -26,23 +26,23 @@ pub(super) async fn a_restart_with_a_holder_and_waiters_makes_no_second_holder<E
         let other = case.manager().await;
         let got_in = other.try_acquire(case.key, LockOptions::new()).await;
         // This check comes last: a lease that is valid now was valid all the time.
-        holder.ensure_held().expect("it knows of nothing, and its lease is not over");
+        holder.ensure_held().expect("its lease is valid and not reported lost");
         assert!(!matches!(got_in, Ok(Some(_))), "a second holder: its lease did not survive");
     }
-    case.resource.add(&holder, Duration::from_millis(1)).await.expect("nobody beside it");
+    case.resource.add(&holder, Duration::from_millis(1)).await.expect("no second holder");
     let count = case.resource.count();
     // The lease may have expired before the servers were back.
     holder.release().await.ok();
     let released = Instant::now();
     for waiting in waiting {
-        case.gets_in(waiting, released.max(Instant::now() - SLACK / 2)).await;
+        case.expect_acquired(waiting, released.max(Instant::now() - SLACK / 2)).await;
     }
     assert!(
         case.resource.count() > count,
         "{} in the resource, after {count}",
         case.resource.count()
     );
-    works_again(&first, case.key).await;
+    can_lock_again(&first, case.key).await;
     case.nothing_left().await;
 }
 
@@ -51,14 +51,14 @@ pub(super) async fn stopped_servers_are_an_outage_and_no_loss_of_order<E: Engine
 ) {
     let manager = connected(&case.engine.url_with(&short::<E>())).await;
     let holder = case.acquire(&manager).await;
-    works(&case.resource, &holder).await;
-    let waiting = case.waits(case.manager().await);
+    add_one(&case.resource, &holder).await;
+    let waiting = case.spawn_waiter(case.manager().await);
     sleep(Duration::from_millis(300)).await;
 
     case.engine.freeze();
     let frozen = Instant::now();
-    let asked = timeout(SLACK, manager.acquire("other", LockOptions::new().retry(0))).await;
-    let refused = asked.expect("an answer within its limits").map(|_| ());
+    let acquired = timeout(SLACK, manager.acquire("other", LockOptions::new().retry(0))).await;
+    let refused = acquired.expect("an answer within its limits").map(|_| ());
     assert!(matches!(refused, Err(Error::Store { .. })), "{refused:?}");
     // A renewal may just have succeeded, so a whole lease counts from here.
     let lost = timeout(
@@ -72,14 +72,14 @@ pub(super) async fn stopped_servers_are_an_outage_and_no_loss_of_order<E: Engine
     assert!(matches!(connect.expect("an answer within its limits"), Err(Error::Store { .. })));
     case.engine.thaw();
 
-    case.gets_in(waiting, Instant::now()).await;
+    case.expect_acquired(waiting, Instant::now()).await;
     assert!(holder.release().await.is_err(), "lost is lost");
-    works_again(&manager, case.key).await;
-    works_again(&manager, "other").await;
+    can_lock_again(&manager, case.key).await;
+    can_lock_again(&manager, "other").await;
     case.nothing_left().await;
 }
 
-async fn works_again(manager: &LockManager, key: &str) {
+async fn can_lock_again(manager: &LockManager, key: &str) {
     eventually(LIMIT, "the manager works again", async || {
         match manager.acquire(key, LockOptions::new().retry(0)).await {
             Ok(guard) => guard.release().await.is_ok(),

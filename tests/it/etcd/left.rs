@@ -9,12 +9,12 @@ use super::{SOON, manager};
 async fn a_store_that_is_gone_leaves_no_key_and_no_lease() {
     let etcd = Etcd::start().await;
     let here = manager(&etcd.url()).await;
-    assert_eq!(etcd.leases().await, [""; 0], "nothing before it is needed");
+    assert_eq!(etcd.leases().await, [""; 0], "no earlier event is needed");
     here.acquire("left", LockOptions::new()).await.unwrap().release().await.unwrap();
     assert_eq!(etcd.leases().await.len(), 1, "one for all its locks");
     drop(here);
     let nothing = async || etcd.leases().await.is_empty() && etcd.keys("").await.is_empty();
-    eventually(SOON, "the session is taken back", nothing).await;
+    eventually(SOON, "the session is revoked", nothing).await;
 }
 
 #[test]
@@ -57,5 +57,5 @@ async fn more_locks_than_a_page_has_are_listed() {
     }
     drop(guards);
     let nothing = async || here.held_locks().await.unwrap().is_empty();
-    eventually(SOON, "all are given back", nothing).await;
+    eventually(SOON, "all are released", nothing).await;
 }

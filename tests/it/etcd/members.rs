@@ -7,7 +7,7 @@ use lockattr_tests::{Engine, Etcd, eventually};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use super::{manager, patient};
+use super::{long_wait, manager};
 
 /// An election, on an overloaded machine.
 const ELECTED: Duration = Duration::from_secs(20);
@@ -25,9 +25,9 @@ async fn waiters(etcd: &Etcd, count: usize) -> Vec<Waiter> {
     let mut waiters = Vec::new();
     for nth in 0..count {
         let there = manager(&etcd.url_with(QUICK)).await;
-        waiters.push(tokio::spawn(async move { there.acquire("members", patient()).await }));
+        waiters.push(tokio::spawn(async move { there.acquire("members", long_wait()).await }));
         let line = async || etcd.keys("lock:members/").await.len() == nth + 2;
-        eventually(ELECTED, "it stands in line", line).await;
+        eventually(ELECTED, "queued", line).await;
     }
     waiters
 }
@@ -35,11 +35,11 @@ async fn waiters(etcd: &Etcd, count: usize) -> Vec<Waiter> {
 /// Checks that all waiters acquire the lock in their order, each with a greater fencing token.
 async fn all_get_in(mut held: LockGuard, waiters: Vec<Waiter>) {
     for waiter in waiters {
-        assert!(!waiter.is_finished(), "nobody gets in beside the holder");
+        assert!(!waiter.is_finished(), "no second holder");
         held.ensure_held().expect("held all the time");
         let last = held.fencing_token();
         held.release().await.unwrap();
-        held = timeout(PROMPT, waiter).await.expect("its turn").unwrap().unwrap();
+        held = timeout(PROMPT, waiter).await.expect("granted").unwrap().unwrap();
         assert!(held.fencing_token() > last);
     }
     held.release().await.unwrap();
@@ -103,18 +103,11 @@ async fn a_release_wakes_one_waiter() {
     let mut waiters = waiters(&etcd, 20).await;
     let told = etcd.events().await;
     held.release().await.unwrap();
-    let next = timeout(ELECTED, waiters.remove(0)).await.expect("its turn").unwrap().unwrap();
+    let next = timeout(ELECTED, waiters.remove(0)).await.expect("granted").unwrap().unwrap();
     assert_eq!(etcd.events().await - told, 1, "events that watches were sent");
     drop(next);
     for waiter in waiters {
-        timeout(ELECTED, waiter)
-            .await
-            .expect("its turn")
-            .unwrap()
-            .unwrap()
-            .release()
-            .await
-            .unwrap();
+        timeout(ELECTED, waiter).await.expect("granted").unwrap().unwrap().release().await.unwrap();
     }
     assert_eq!(etcd.left().await, [""; 0]);
 }

@@ -32,7 +32,7 @@ async fn a_user_with_the_least_rights_locks_also_after_its_token_has_ended() {
         let held = here.acquire("rights", LockOptions::new()).await.unwrap();
         let waits = {
             let there = there.clone();
-            tokio::spawn(async move { there.acquire("rights", super::patient()).await })
+            tokio::spawn(async move { there.acquire("rights", super::long_wait()).await })
         };
         held.release().await.unwrap();
         waits.await.unwrap().unwrap().release().await.unwrap();
@@ -56,8 +56,8 @@ async fn a_login_without_rights_gets_an_error_without_the_password() {
         ("nobody:wr0ng@", "authentication failed"),
     ] {
         let refused = LockManager::connect(as_whom(login)).await.expect_err("no rights");
-        let told = format!("{refused} {refused:?}");
-        assert!(told.contains(says) && !told.contains("wr0ng"), "{told}");
+        let text = format!("{refused} {refused:?}");
+        assert!(text.contains(says) && !text.contains("wr0ng"), "{text}");
     }
     let elsewhere = manager(&(as_whom("app:s3cret%2F@") + "?prefix=other:")).await;
     let once = LockOptions::new().wait(std::time::Duration::ZERO);

@@ -7,7 +7,7 @@ use lockattr::{LockOptions, LostReason};
 use lockattr_tests::{Engine, Etcd, eventually};
 use tokio::time::timeout;
 
-use super::{SOON, TTL, acquire, claim, manager, patient, release};
+use super::{SOON, TTL, acquire, claim, long_wait, manager, release};
 
 #[tokio::test]
 async fn a_session_that_is_revoked_by_hand_is_lost_at_once() {
@@ -17,10 +17,10 @@ async fn a_session_that_is_revoked_by_hand_is_lost_at_once() {
     let (here, there) = (manager(&long).await, manager(&etcd.url()).await);
     let held = here.acquire("revoked", LockOptions::new()).await.unwrap();
     let [session] = &etcd.leases().await[..] else { panic!("one session for one store") };
-    let waits = tokio::spawn(async move { there.acquire("revoked", patient()).await });
-    eventually(SOON, "it stands in line", async || etcd.leases().await.len() == 2).await;
+    let waits = tokio::spawn(async move { there.acquire("revoked", long_wait()).await });
+    eventually(SOON, "queued", async || etcd.leases().await.len() == 2).await;
     etcd.ctl(&["lease", "revoke", session]).await;
-    timeout(SOON, held.lost()).await.expect("it is told");
+    timeout(SOON, held.lost()).await.expect("notified");
     let lockattr::Error::Lost { reason, .. } = held.ensure_held().unwrap_err() else { panic!() };
     assert_eq!(reason, LostReason::Taken);
     let next = timeout(SOON, waits).await.expect("it is free").unwrap().unwrap();
@@ -41,11 +41,11 @@ async fn an_entry_of_an_earlier_session_is_not_taken_for_ours() {
     let earlier = granted.split(' ').nth(1).expect("lease ID granted").to_owned();
     let entry = format!("etcd:earlier/x-{}-{earlier}", claim.token());
     etcd.ctl(&["put", &format!("--lease={earlier}"), &entry, claim.value()]).await;
-    let answer = acquire(&store, &claim).await.unwrap();
-    assert!(matches!(answer, AcquireOutcome::Held { .. }), "{answer:?}");
+    let outcome = acquire(&store, &claim).await.unwrap();
+    assert!(matches!(outcome, AcquireOutcome::Held { .. }), "{outcome:?}");
     etcd.ctl(&["lease", "revoke", &earlier]).await;
-    let answer = acquire(&store, &claim).await.unwrap();
-    assert!(matches!(answer, AcquireOutcome::Acquired { .. }), "{answer:?}");
+    let outcome = acquire(&store, &claim).await.unwrap();
+    assert!(matches!(outcome, AcquireOutcome::Acquired { .. }), "{outcome:?}");
     assert_eq!(release(&store, &claim).await, Ok(ReleaseOutcome::Released));
     assert_eq!(etcd.keys("etcd:earlier/").await, [""; 0]);
 }

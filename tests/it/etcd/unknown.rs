@@ -17,7 +17,7 @@ async fn an_entry_whose_answer_was_lost_is_found_again() {
     let (warm, claim) = (claim("warm"), claim("lost"));
     acquire(&store, &warm).await.unwrap();
     wires.swallow_replies();
-    acquire(&store, &claim).await.expect_err("no answer comes");
+    acquire(&store, &claim).await.expect_err("no reply arrives");
     wires.cut().await;
     wires.pass().await;
     let made = etcd.keys("etcd:lost/").await;
@@ -32,7 +32,7 @@ async fn an_entry_whose_answer_was_lost_is_found_again() {
         async || matches!(acquire(&store, &claim).await, Ok(AcquireOutcome::Acquired { .. }));
     eventually(SOON, "it is connected again", granted).await;
     assert_eq!(etcd.keys("etcd:lost/").await, made);
-    assert_eq!(revision().await, first, "it has kept its place in line");
+    assert_eq!(revision().await, first, "it kept its place in the queue");
     assert_eq!(release(&store, &claim).await, Ok(ReleaseOutcome::Released));
     release(&store, &warm).await.unwrap();
     assert_eq!(etcd.keys("etcd:lost/").await, [""; 0]);
@@ -52,12 +52,12 @@ async fn a_request_that_arrives_after_its_release_creates_no_entry() {
         let (warm, claim) = (claim("warm"), claim(&format!("late{n}")));
         etcd.stop_signal(other);
         let connected = async || acquire(&store, &warm).await.is_ok();
-        eventually(SOON, "it is connected to the one that goes on", connected).await;
+        eventually(SOON, "connected to the member that keeps running", connected).await;
         etcd.continue_signal(other);
         etcd.stop_signal(asked);
-        acquire(&store, &claim).await.expect_err("it stands still");
+        acquire(&store, &claim).await.expect_err("the member is stopped");
         let gone = async || release(&store, &claim).await == Ok(ReleaseOutcome::NotHeld);
-        eventually(SOON * 4, "another is asked", gone).await;
+        eventually(SOON * 4, "another member is sent the request", gone).await;
         etcd.continue_signal(asked);
         tokio::time::sleep(Duration::from_millis(300)).await;
         assert_eq!(etcd.keys("etcd:late").await, [""; 0]);

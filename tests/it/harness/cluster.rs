@@ -76,7 +76,7 @@ async fn a_slot_moves_with_its_keys_in_halves_or_at_once() {
 
 #[tokio::test]
 #[should_panic(expected = "still has subscribers to [\"{product:42}\"]")]
-async fn a_sharded_subscription_does_not_go_unseen() {
+async fn a_sharded_subscription_is_noticed() {
     // Not the shared cluster, here and above: other tests use that.
     let cluster = Cluster::start().await;
     let client = redis::Client::open(format!("{}?protocol=resp3", {

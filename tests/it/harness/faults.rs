@@ -51,7 +51,7 @@ impl Setup {
 
     async fn seen(&self, count: usize) {
         let seen = async || self.proxy.seen("incr") == count;
-        eventually(LIMIT, "the requests have come", seen).await;
+        eventually(LIMIT, "the requests have arrived", seen).await;
     }
 
     async fn counted(&self, count: &str) {
@@ -59,9 +59,9 @@ impl Setup {
         eventually(LIMIT, "the server has executed it", counted).await;
     }
 
-    async fn server_is_left(&self) {
-        let left = async || self.cli.client_count().await == 0;
-        eventually(LIMIT, "the server's side has ended", left).await;
+    async fn server_has_no_clients(&self) {
+        let closed = async || self.cli.client_count().await == 0;
+        eventually(LIMIT, "the server's side has ended", closed).await;
     }
 }
 
@@ -70,14 +70,14 @@ async fn incr(connection: &mut MultiplexedConnection) -> RedisResult<u64> {
 }
 
 /// Sends a request without waiting for the reply.
-fn asking(connection: &MultiplexedConnection) -> JoinHandle<RedisResult<u64>> {
+fn start_incr(connection: &MultiplexedConnection) -> JoinHandle<RedisResult<u64>> {
     let mut connection = connection.clone();
     tokio::spawn(async move { incr(&mut connection).await })
 }
 
-async fn stays_silent(asking: &mut JoinHandle<RedisResult<u64>>) {
-    let answer = timeout(QUIET, asking).await;
-    assert!(answer.is_err(), "{answer:?}");
+async fn stays_silent(request: &mut JoinHandle<RedisResult<u64>>) {
+    let outcome = timeout(QUIET, request).await;
+    assert!(outcome.is_err(), "{outcome:?}");
 }
 
 #[tokio::test]
@@ -85,11 +85,11 @@ async fn a_delayed_request_keeps_what_follows_waiting() {
     let setup = setup().await;
     let mut client = setup.raw().await;
     setup.proxy.next("incr", Fault::Delay(QUIET));
-    let asked = Instant::now();
-    client.says("GET counter\r\nINCR counter\r\nGET counter\r\n").await;
-    client.hears("$-1\r\n").await;
-    client.hears(":1\r\n$1\r\n1\r\n").await;
-    assert!(asked.elapsed() >= QUIET);
+    let started = Instant::now();
+    client.send("GET counter\r\nINCR counter\r\nGET counter\r\n").await;
+    client.expect_reply("$-1\r\n").await;
+    client.expect_reply(":1\r\n$1\r\n1\r\n").await;
+    assert!(started.elapsed() >= QUIET);
 }
 
 #[tokio::test]
@@ -97,9 +97,9 @@ async fn a_swallowed_request_leaves_a_hole_that_swallows_all_that_follow() {
     let setup = setup().await;
     let connection = setup.connect().await;
     setup.proxy.next("incr", Fault::SwallowRequest);
-    let mut first = asking(&connection);
+    let mut first = start_incr(&connection);
     setup.seen(1).await;
-    let mut second = asking(&connection);
+    let mut second = start_incr(&connection);
     setup.seen(2).await;
     stays_silent(&mut first).await;
     setup.proxy.pass();
@@ -115,9 +115,9 @@ async fn with_a_reply_swallowed_the_server_acts_and_that_connection_never_hears_
     let connection = setup.connect().await;
     let mut other = setup.connect().await;
     setup.proxy.next("incr", Fault::SwallowReply);
-    let mut first = asking(&connection);
+    let mut first = start_incr(&connection);
     setup.counted("1").await;
-    let mut second = asking(&connection);
+    let mut second = start_incr(&connection);
     setup.counted("2").await;
     stays_silent(&mut first).await;
     setup.proxy.pass();
@@ -131,9 +131,9 @@ async fn a_held_request_reaches_the_server_later_and_so_does_what_follows() {
     let setup = setup().await;
     let connection = setup.connect().await;
     setup.proxy.next("incr", Fault::HoldRequest);
-    let mut first = asking(&connection);
+    let mut first = start_incr(&connection);
     setup.seen(1).await;
-    let second = asking(&connection);
+    let second = start_incr(&connection);
     setup.seen(2).await;
     stays_silent(&mut first).await;
     assert_eq!(setup.counter().await, None);
@@ -147,13 +147,13 @@ async fn a_held_request_reaches_the_server_although_its_client_has_gone() {
     let setup = setup().await;
     let mut client = setup.raw().await;
     setup.proxy.next("incr", Fault::HoldRequest);
-    client.says("INCR counter\r\n").await;
+    client.send("INCR counter\r\n").await;
     setup.seen(1).await;
     drop(client);
     assert_eq!(setup.counter().await, None);
     setup.proxy.pass();
     setup.counted("1").await;
-    setup.server_is_left().await;
+    setup.server_has_no_clients().await;
 }
 
 #[tokio::test]
@@ -161,9 +161,9 @@ async fn with_a_reply_held_the_server_acts_and_the_client_hears_later() {
     let setup = setup().await;
     let connection = setup.connect().await;
     setup.proxy.next("incr", Fault::HoldReply);
-    let mut first = asking(&connection);
+    let mut first = start_incr(&connection);
     setup.counted("1").await;
-    let second = asking(&connection);
+    let second = start_incr(&connection);
     setup.counted("2").await;
     stays_silent(&mut first).await;
     assert_eq!(setup.proxy.answered("incr"), 0);
@@ -179,7 +179,7 @@ async fn cut_before_the_request_the_server_has_done_nothing() {
     let mut connection = setup.connect().await;
     setup.proxy.next("incr", Fault::CutBefore);
     assert!(incr(&mut connection).await.unwrap_err().is_connection_dropped());
-    setup.server_is_left().await;
+    setup.server_has_no_clients().await;
     assert_eq!(setup.counter().await, None);
     assert_eq!(incr(&mut setup.connect().await).await, Ok(1));
 }
@@ -190,7 +190,7 @@ async fn cut_after_the_request_the_server_has_done_it() {
     let mut connection = setup.connect().await;
     setup.proxy.next("incr", Fault::CutAfter);
     assert!(incr(&mut connection).await.unwrap_err().is_connection_dropped());
-    setup.server_is_left().await;
+    setup.server_has_no_clients().await;
     assert_eq!(setup.counter().await.as_deref(), Some("1"));
     assert_eq!(incr(&mut setup.connect().await).await, Ok(2));
     assert_eq!(setup.proxy.answered("incr"), 1);
@@ -201,9 +201,9 @@ async fn half_open_the_server_has_gone_and_the_client_does_not_know() {
     let setup = setup().await;
     let connection = setup.connect().await;
     setup.proxy.next("incr", Fault::HalfOpen);
-    let mut first = asking(&connection);
-    setup.server_is_left().await;
-    let mut second = asking(&connection);
+    let mut first = start_incr(&connection);
+    setup.server_has_no_clients().await;
+    let mut second = start_incr(&connection);
     setup.seen(2).await;
     setup.proxy.pass();
     stays_silent(&mut first).await;
@@ -226,6 +226,6 @@ async fn an_answer_of_the_proxys_own_reaches_the_client_alone() {
     assert_eq!(error.kind(), ErrorKind::Server(ServerErrorKind::BusyLoading));
     assert_eq!(error.detail(), Some("Redis is loading"));
     assert_eq!(setup.counter().await, None);
-    assert_eq!(incr(&mut connection).await, Ok(1), "the connection is as good as ever");
+    assert_eq!(incr(&mut connection).await, Ok(1), "the connection still works");
     assert_eq!(setup.proxy.answered("incr"), 2);
 }

@@ -6,7 +6,7 @@ use lockattr_tests::node;
 use tokio::time::timeout;
 
 #[tokio::test]
-async fn it_answers_and_ends_with_its_stdin() {
+async fn it_replies_and_exits_with_its_stdin() {
     let mut node = node!("echo", prefix = "> ", times = 2);
     node.say("hello").await;
     assert_eq!(node.line().await, "> hello");
@@ -15,7 +15,7 @@ async fn it_answers_and_ends_with_its_stdin() {
 }
 
 #[tokio::test]
-async fn it_stands_still_and_goes_on() {
+async fn it_can_be_paused_and_resumed() {
     let mut node = node!("echo");
     node.stop_signal();
     node.say("anyone?").await;
@@ -26,8 +26,8 @@ async fn it_stands_still_and_goes_on() {
 }
 
 #[tokio::test]
-#[should_panic(expected = "the node ended instead of answering")]
-async fn a_killed_one_does_not_answer() {
+#[should_panic(expected = "the node ended without a reply")]
+async fn a_killed_node_does_not_reply() {
     let mut node = node!("echo");
     node.kill();
     node.line().await;

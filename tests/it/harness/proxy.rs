@@ -24,10 +24,9 @@ async fn setup() -> Setup {
 
 impl Setup {
     async fn connect(&self) -> RedisResult<MultiplexedConnection> {
-        let patience = Some(Duration::from_millis(200));
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(patience)
-            .set_response_timeout(patience);
+        let limit = Some(Duration::from_millis(200));
+        let config =
+            AsyncConnectionConfig::new().set_connection_timeout(limit).set_response_timeout(limit);
         let client = Client::open(self.server.url_through(&self.proxy))?;
         client.get_multiplexed_async_connection_with_config(&config).await
     }
@@ -49,13 +48,13 @@ async fn it_passes_everything_on() {
 }
 
 #[tokio::test]
-async fn frozen_it_keeps_what_is_said_and_passes_it_on_later() {
+async fn a_frozen_proxy_holds_bytes_and_forwards_them_later() {
     let setup = setup().await;
     let mut connection = setup.connect().await.unwrap();
     setup.proxy.freeze();
     assert!(incr(&mut connection).await.unwrap_err().is_timeout());
     assert_eq!(setup.cli.value("counter").await, None);
-    assert!(setup.connect().await.is_err(), "accepted, but nobody answers");
+    assert!(setup.connect().await.is_err(), "accepted, but without a reply");
     setup.proxy.pass();
     assert_eq!(incr(&mut connection).await, Ok(2));
 }
@@ -68,7 +67,7 @@ async fn with_replies_swallowed_the_server_acts_and_the_client_never_hears() {
     assert!(incr(&mut connection).await.unwrap_err().is_timeout());
     assert_eq!(setup.cli.value("counter").await.as_deref(), Some("1"));
     setup.proxy.pass();
-    assert!(incr(&mut connection).await.unwrap_err().is_timeout(), "a stream with a hole");
+    assert!(incr(&mut connection).await.unwrap_err().is_timeout(), "a stream that has lost bytes");
     let mut fresh = setup.connect().await.unwrap();
     assert_eq!(incr(&mut fresh).await, Ok(3));
 }
@@ -110,14 +109,14 @@ async fn delayed_bytes_take_that_much_longer_each_way() {
     let setup = setup().await;
     let mut connection = setup.connect().await.unwrap();
     setup.proxy.delay(Duration::from_millis(40));
-    let asked = Instant::now();
+    let started = Instant::now();
     assert_eq!(incr(&mut connection).await, Ok(1));
-    let took = asked.elapsed();
+    let took = started.elapsed();
     assert!(took >= Duration::from_millis(80), "{took:?}");
 }
 
 #[tokio::test]
-async fn a_server_that_dies_is_felt_through_it() {
+async fn a_dead_server_is_noticed_through_it() {
     let setup = setup().await;
     let mut connection = setup.connect().await.unwrap();
     setup.server.kill();

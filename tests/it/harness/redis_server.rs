@@ -101,25 +101,25 @@ async fn it_waits_for_its_port() {
     server.kill();
     let squatter = std::net::TcpListener::bind(server.addr()).unwrap();
     let early = tokio::time::timeout(Duration::from_millis(200), server.revive()).await;
-    assert!(early.is_err(), "somebody else listens there");
+    assert!(early.is_err(), "another process listens on its port");
     drop(squatter);
     server.revive().await;
     pings(server.url()).await;
 }
 
 #[tokio::test]
-async fn stopped_it_is_silent_and_then_does_what_was_asked() {
+async fn a_stopped_server_is_silent_and_later_executes_the_request() {
     let server = RedisServer::start().await;
     let client = Client::open(server.url()).unwrap();
     let mut connection = client.get_multiplexed_async_connection().await.unwrap();
     connection.set_response_timeout(Duration::from_millis(50));
     let mut set = redis::cmd("SET");
     set.arg("lock:a").arg("late");
-    let asked = set.query_async::<()>(&mut connection);
-    let error = server.while_stopped(asked).await.unwrap_err();
+    let request = set.query_async::<()>(&mut connection);
+    let error = server.while_stopped(request).await.unwrap_err();
     assert!(error.is_timeout(), "{error}");
     let cli = server.cli().await;
-    eventually(SOON, "the late command is done", async || {
+    eventually(SOON, "the late command is executed", async || {
         cli.value("lock:a").await.as_deref() == Some("late")
     })
     .await;

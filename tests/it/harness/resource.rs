@@ -31,7 +31,7 @@ fn a_smaller_token_after_a_greater_is_seen() {
 }
 
 #[tokio::test]
-async fn two_good_leases_at_once_are_seen_by_who_comes_back() {
+async fn two_holders_at_once_are_seen_by_the_first_to_return() {
     let directory = tempfile::tempdir().unwrap();
     let resource = ResourceFile::at(directory.path().join("resource"));
     let mut guards = Vec::new();
@@ -41,10 +41,10 @@ async fn two_good_leases_at_once_are_seen_by_who_comes_back() {
         guards.push(manager.acquire("a", LockOptions::new()).await.unwrap());
     }
     assert!(resource.add(&guards[1], Duration::ZERO).await.unwrap());
-    let beside = resource.add(&guards[0], Duration::ZERO).await.unwrap_err();
-    assert!(beside.to_string().contains("was here"), "{beside}");
+    let overlap = resource.add(&guards[0], Duration::ZERO).await.unwrap_err();
+    assert!(overlap.to_string().contains("used the resource"), "{overlap}");
     let other = resource.watch(&guards[0], Duration::from_millis(100));
     let (other, added) = tokio::join!(other, resource.add(&guards[1], Duration::ZERO));
     assert!(added.unwrap());
-    assert!(other.unwrap_err().to_string().contains("was here"));
+    assert!(other.unwrap_err().to_string().contains("used the resource"));
 }

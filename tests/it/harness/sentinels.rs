@@ -26,7 +26,7 @@ async fn they_are_ready_at_once_and_fail_over_when_the_master_dies() {
 }
 
 #[tokio::test]
-async fn one_that_stands_still_is_replaced_as_well_and_so_is_one_without_a_fault() {
+async fn a_paused_master_is_replaced_and_so_is_a_healthy_one() {
     let sentinels = Sentinels::builder().replicas(1).start().await;
     let first = sentinels.master().await;
     first.stop_signal();
@@ -53,8 +53,8 @@ async fn servers_and_sentinels_have_passwords_of_their_own() {
     let sentinels = builder.replicas(1).start().await;
     assert!(sentinels.url().starts_with("redis+sentinel://:s%3A%40%C3%9F%22@127.0.0.1:"));
     assert!(sentinels.url_with("ttl=1s").ends_with("/lockattr?ttl=1s"));
-    for asked in [&sentinels.sentinels()[0], sentinels.master().await] {
-        let stranger = redis::Client::open(format!("redis://{}/", asked.addr())).unwrap();
+    for server in [&sentinels.sentinels()[0], sentinels.master().await] {
+        let stranger = redis::Client::open(format!("redis://{}/", server.addr())).unwrap();
         let mut stranger = stranger.get_multiplexed_async_connection().await.unwrap();
         let error = redis::cmd("PING").query_async::<()>(&mut stranger).await.unwrap_err();
         assert_eq!(error.code(), Some("NOAUTH"), "{error}");

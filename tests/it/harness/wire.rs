@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, timeout};
 
 const SOON: Duration = Duration::from_secs(12);
-const NOT_NOW: Duration = Duration::from_millis(100);
+const QUIET: Duration = Duration::from_millis(100);
 
 struct Setup {
     server: TcpListener,
@@ -31,26 +31,26 @@ impl Setup {
     }
 }
 
-async fn says(from: &mut TcpStream, what: &str) {
+async fn send(from: &mut TcpStream, what: &str) {
     from.write_all(what.as_bytes()).await.unwrap();
 }
 
 /// Checks that exactly these bytes arrive next.
-async fn hears(to: &mut TcpStream, what: &str) {
-    let mut heard = vec![0; what.len()];
-    timeout(SOON, to.read_exact(&mut heard)).await.expect("nothing comes").unwrap();
-    assert_eq!(String::from_utf8_lossy(&heard), what);
+async fn expect_bytes(to: &mut TcpStream, what: &str) {
+    let mut received = vec![0; what.len()];
+    timeout(SOON, to.read_exact(&mut received)).await.expect("the bytes arrive in time").unwrap();
+    assert_eq!(String::from_utf8_lossy(&received), what);
 }
 
-async fn hears_nothing(to: &mut TcpStream) {
-    let heard = timeout(NOT_NOW, to.read_u8()).await;
-    assert!(heard.is_err(), "{heard:?}");
+async fn expect_silence(to: &mut TcpStream) {
+    let received = timeout(QUIET, to.read_u8()).await;
+    assert!(received.is_err(), "{received:?}");
 }
 
 /// Checks that the connection is closed or broken.
-async fn hears_the_end(to: &mut TcpStream) {
-    let heard = timeout(SOON, to.read_u8()).await.expect("no end");
-    let error = heard.expect_err("a byte");
+async fn expect_end(to: &mut TcpStream) {
+    let received = timeout(SOON, to.read_u8()).await.expect("the connection is closed in time");
+    let error = received.expect_err("a byte");
     let ends = [io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionReset];
     assert!(ends.contains(&error.kind()), "{error}");
 }
@@ -60,18 +60,18 @@ async fn everything_passes_both_ways_and_so_does_the_end_of_either() {
     let setup = setup().await;
     let (mut client, mut server) = setup.connect().await;
     // Not a protocol: neither lines nor frames.
-    says(&mut client, "\0\r\n*3").await;
-    hears(&mut server, "\0\r\n*3").await;
-    says(&mut server, "half").await;
-    hears(&mut client, "half").await;
+    send(&mut client, "\0\r\n*3").await;
+    expect_bytes(&mut server, "\0\r\n*3").await;
+    send(&mut server, "half").await;
+    expect_bytes(&mut client, "half").await;
     assert_eq!(setup.wire.came(), 9);
     client.shutdown().await.unwrap();
-    hears_the_end(&mut server).await;
-    says(&mut server, " closed").await;
-    hears(&mut client, " closed").await;
+    expect_end(&mut server).await;
+    send(&mut server, " closed").await;
+    expect_bytes(&mut client, " closed").await;
     drop(server);
-    hears_the_end(&mut client).await;
-    eventually(SOON, "it is gone", async || setup.wire.connections() == 0).await;
+    expect_end(&mut client).await;
+    eventually(SOON, "the connection is closed", async || setup.wire.connections() == 0).await;
 }
 
 #[tokio::test]
@@ -79,29 +79,29 @@ async fn what_is_held_arrives_later_in_order() {
     let setup = setup().await;
     let (mut client, mut server) = setup.connect().await;
     setup.wire.hold();
-    says(&mut client, "a question").await;
-    says(&mut server, "an answer").await;
-    hears_nothing(&mut server).await;
-    hears_nothing(&mut client).await;
-    says(&mut client, ", and the end").await;
+    send(&mut client, "a request").await;
+    send(&mut server, "a reply").await;
+    expect_silence(&mut server).await;
+    expect_silence(&mut client).await;
+    send(&mut client, ", and the end").await;
     drop(client);
-    hears_nothing(&mut server).await;
+    expect_silence(&mut server).await;
     setup.wire.pass().await;
-    hears(&mut server, "a question, and the end").await;
-    hears_the_end(&mut server).await;
+    expect_bytes(&mut server, "a request, and the end").await;
+    expect_end(&mut server).await;
 }
 
 #[tokio::test]
-async fn held_replies_hold_no_questions() {
+async fn held_replies_hold_no_requests() {
     let setup = setup().await;
     let (mut client, mut server) = setup.connect().await;
     setup.wire.hold_replies();
-    says(&mut client, "a question").await;
-    hears(&mut server, "a question").await;
-    says(&mut server, "an answer").await;
-    hears_nothing(&mut client).await;
+    send(&mut client, "a request").await;
+    expect_bytes(&mut server, "a request").await;
+    send(&mut server, "a reply").await;
+    expect_silence(&mut client).await;
     setup.wire.pass().await;
-    hears(&mut client, "an answer").await;
+    expect_bytes(&mut client, "a reply").await;
 }
 
 #[tokio::test]
@@ -109,42 +109,42 @@ async fn swallowed_replies_never_arrive_and_their_connection_is_of_no_use_afterw
     let setup = setup().await;
     let (mut client, mut server) = setup.connect().await;
     setup.wire.swallow_replies();
-    says(&mut client, "a question").await;
-    hears(&mut server, "a question").await;
-    says(&mut server, "an answer").await;
-    hears_nothing(&mut client).await;
+    send(&mut client, "a request").await;
+    expect_bytes(&mut server, "a request").await;
+    send(&mut server, "a reply").await;
+    expect_silence(&mut client).await;
     setup.wire.pass().await;
-    hears_the_end(&mut client).await;
-    hears_the_end(&mut server).await;
+    expect_end(&mut client).await;
+    expect_end(&mut server).await;
     let (mut client, mut server) = setup.connect().await;
-    says(&mut server, "another").await;
-    hears(&mut client, "another").await;
+    send(&mut server, "another").await;
+    expect_bytes(&mut client, "another").await;
 }
 
 #[tokio::test]
-async fn where_all_is_swallowed_not_even_an_end_is_heard() {
+async fn a_swallowing_wire_forwards_no_end_of_stream() {
     let setup = setup().await;
     let (client, mut server) = setup.connect().await;
     setup.wire.swallow();
     drop(client);
-    hears_nothing(&mut server).await;
+    expect_silence(&mut server).await;
     setup.wire.pass().await;
-    hears_the_end(&mut server).await;
+    expect_end(&mut server).await;
 }
 
 #[tokio::test]
-async fn cut_it_ends_all_connections_and_lets_no_process_in() {
+async fn a_cut_wire_ends_all_connections_and_accepts_none() {
     let setup = setup().await;
     let (mut client, mut server) = setup.connect().await;
     setup.wire.cut().await;
-    hears_the_end(&mut client).await;
-    hears_the_end(&mut server).await;
+    expect_end(&mut client).await;
+    expect_end(&mut server).await;
     let refused = TcpStream::connect(setup.wire.addr()).await.unwrap_err();
     assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
     setup.wire.pass().await;
     let (mut client, mut server) = setup.connect().await;
-    says(&mut client, "again").await;
-    hears(&mut server, "again").await;
+    send(&mut client, "again").await;
+    expect_bytes(&mut server, "again").await;
 }
 
 #[tokio::test]
@@ -152,19 +152,19 @@ async fn delayed_bytes_take_that_much_longer_each_way() {
     let setup = setup().await;
     let (mut client, mut server) = setup.connect().await;
     setup.wire.delay(Duration::from_millis(40));
-    let asked = Instant::now();
-    says(&mut client, "a question").await;
-    hears(&mut server, "a question").await;
-    says(&mut server, "an answer").await;
-    hears(&mut client, "an answer").await;
-    let took = asked.elapsed();
+    let started = Instant::now();
+    send(&mut client, "a request").await;
+    expect_bytes(&mut server, "a request").await;
+    send(&mut server, "a reply").await;
+    expect_bytes(&mut client, "a reply").await;
+    let took = started.elapsed();
     assert!(took >= Duration::from_millis(80), "{took:?}");
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_felt_through_it() {
+async fn a_server_that_is_down_is_noticed_through_it() {
     let Setup { server, wire } = setup().await;
     drop(server);
     let mut client = TcpStream::connect(wire.addr()).await.unwrap();
-    hears_the_end(&mut client).await;
+    expect_end(&mut client).await;
 }

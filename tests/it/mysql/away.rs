@@ -21,8 +21,8 @@ async fn nothing_left(server: &MariaDb) {
 
 /// Acquires without wait budget, so the manager cannot retry.
 async fn works(manager: &LockManager) {
-    let asked = manager.try_acquire("a", LockOptions::new()).await.unwrap();
-    asked.expect("it is free").release().await.unwrap();
+    let outcome = manager.try_acquire("a", LockOptions::new()).await.unwrap();
+    outcome.expect("it is free").release().await.unwrap();
 }
 
 #[tokio::test]
@@ -60,8 +60,8 @@ async fn an_acquire_without_an_answer_is_undone_when_the_server_resumes() {
         // Opens a connection first, so the client knows its id.
         manager.acquire("first", LockOptions::new()).await.unwrap().release().await.unwrap();
         server.freeze();
-        let asked = manager.acquire(&key, LockOptions::new().wait(Duration::ZERO)).await;
-        assert!(matches!(asked, Err(Error::Store { .. })), "{asked:?}");
+        let outcome = manager.acquire(&key, LockOptions::new().wait(Duration::ZERO)).await;
+        assert!(matches!(outcome, Err(Error::Store { .. })), "{outcome:?}");
         server.thaw();
         nothing_left(&server).await;
         sleep(Duration::from_millis(200)).await;
@@ -82,8 +82,8 @@ async fn a_request_that_arrives_after_its_release_has_no_effect() {
     // Holds all existing connections, but no new ones.
     held.send_modify(|held| held.below = held.made);
     let before = held.borrow().made;
-    let asked = manager.acquire("a", LockOptions::new().wait(Duration::ZERO)).await;
-    assert!(matches!(asked, Err(Error::Store { .. })), "{asked:?}");
+    let outcome = manager.acquire("a", LockOptions::new().wait(Duration::ZERO)).await;
+    assert!(matches!(outcome, Err(Error::Store { .. })), "{outcome:?}");
     let anew = async || held.borrow().made > before;
     eventually(LIMIT, "the release has a connection of its own", anew).await;
     sleep(Duration::from_secs(1)).await;
@@ -165,7 +165,7 @@ async fn a_waiter_outlives_a_restart_of_the_server() {
     });
     let line = "SELECT COUNT(*) FROM lockattr_line";
     let stands = async || server.query::<i64>("lockattr", line).await == [1];
-    eventually(LIMIT, "it stands in line", stands).await;
+    eventually(LIMIT, "queued", stands).await;
     // Gives the waiter the time to receive that reply.
     sleep(Duration::from_millis(500)).await;
     server.restart().await;

@@ -39,7 +39,7 @@ async fn unusual_server_settings_make_no_difference() {
         });
         let line = "SELECT COUNT(*) FROM lockattr_line";
         let stands = async || server.query::<i64>("odd", line).await == [1];
-        eventually(LIMIT, "it stands in line", stands).await;
+        eventually(LIMIT, "queued", stands).await;
         guard.release().await.unwrap();
         next.await.unwrap().unwrap();
     }
@@ -84,7 +84,7 @@ async fn a_waiter_stays_in_the_queue_where_the_server_limits_statements() {
             let now = sleeping().await;
             first.iter().all(|id| now.contains(id))
         };
-        eventually(LIMIT, "it waits there still", same).await;
+        eventually(LIMIT, "it still waits there", same).await;
         guard.release().await.unwrap();
         next.await.unwrap().unwrap();
         assert!(here.try_acquire("a", LockOptions::new()).await.unwrap().is_some());

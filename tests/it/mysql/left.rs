@@ -18,7 +18,7 @@ async fn rows_of_killed_processes_are_swept() {
     waits.say("acquire a").await;
     let line =
         "SELECT COUNT(*) FROM lockattr_line WHERE IS_USED_LOCK(CONCAT('lockattr:', ear)) > 0";
-    eventually(LIMIT, "it stands in line", async || database.number(line).await == 1).await;
+    eventually(LIMIT, "queued", async || database.number(line).await == 1).await;
     node.kill();
     waits.kill();
     eventually(LIMIT, "it is gone", async || database.number(line).await == 0).await;
@@ -72,8 +72,8 @@ async fn claims_for_crossing_keys_neither_fail_nor_leave_anything() {
             let manager = LockManager::connect(&url).await.unwrap();
             for round in 0..25 {
                 let keys = [0, 1, 2].map(|nth| format!("k{}", (n * 3 + round * 5 + nth * 7) % 8));
-                let patience = LockOptions::new().wait(LIMIT * 2);
-                let guard = manager.acquire_all(&keys, patience).await.unwrap();
+                let max_wait = LockOptions::new().wait(LIMIT * 2);
+                let guard = manager.acquire_all(&keys, max_wait).await.unwrap();
                 guard.release().await.unwrap();
             }
         });

@@ -28,10 +28,10 @@ async fn login_errors_name_the_cause_and_no_password() {
         ("mysql://locker:s3cret@127.0.0.1:1/x".into(), "127.0.0.1:1"),
     ] {
         let error = LockManager::connect(&url).await.unwrap_err();
-        let told = format!("{error} {error:?}");
-        assert!(matches!(error, Error::Store { .. }) && told.contains(says), "{told}");
-        assert!(told.contains("127.0.0.1"), "{told}");
-        assert!(!told.contains("hushhush") && !told.contains("s3cret"), "{told}");
+        let text = format!("{error} {error:?}");
+        assert!(matches!(error, Error::Store { .. }) && text.contains(says), "{text}");
+        assert!(text.contains("127.0.0.1"), "{text}");
+        assert!(!text.contains("hushhush") && !text.contains("s3cret"), "{text}");
     }
 }
 

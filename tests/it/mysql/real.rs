@@ -9,7 +9,7 @@ use lockattr_tests::{MariaDb, eventually};
 
 use super::LIMIT;
 
-#[expect(clippy::print_stderr, reason = "who runs the tests has to know what was left out")]
+#[expect(clippy::print_stderr, reason = "the log must say what was skipped")]
 async fn server() -> Option<MariaDb> {
     let server = MariaDb::newest_mysql().await;
     if server.is_none() {

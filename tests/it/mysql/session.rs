@@ -28,18 +28,18 @@ async fn a_lock_whose_connection_is_ended_is_lost() {
     let database = Database::new().await;
     let (here, there) = (manager(&database).await, manager(&database).await);
     let guard = here.acquire("a", LockOptions::new()).await.unwrap();
-    let [id] = holders(&database).await[..] else { panic!("nobody has it") };
+    let [id] = holders(&database).await[..] else { panic!("the lock is free") };
     database.execute(&format!("KILL {id}")).await;
     let other = there.acquire("a", LockOptions::new().wait(LIMIT)).await.unwrap();
     assert!(other.fencing_token() > guard.fencing_token());
-    timeout(Duration::from_secs(3), guard.lost()).await.expect("it is told within a TTL");
+    timeout(Duration::from_secs(3), guard.lost()).await.expect("notified within a TTL");
     let Err(Error::Lost { reason, .. }) = guard.ensure_held() else { panic!("held by two") };
     assert!(matches!(reason, LostReason::Taken | LostReason::Expired), "{reason}");
     drop(guard);
     other.ensure_held().unwrap();
     other.release().await.unwrap();
     let free = async || holders(&database).await.is_empty();
-    eventually(LIMIT, "nobody has it", free).await;
+    eventually(LIMIT, "the lock is free", free).await;
 }
 
 #[tokio::test]
@@ -81,14 +81,14 @@ async fn a_waiter_is_notified_in_the_order_of_the_server() {
     let database = Database::new().await;
     let holder = manager(&database).await;
     let guard = holder.acquire("a", LockOptions::new()).await.unwrap();
-    let (told, mut order) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut order) = tokio::sync::mpsc::unbounded_channel();
     let waiting = "SELECT COUNT(*) FROM information_schema.processlist \
                    WHERE state = 'User lock' AND db = DATABASE()";
     for nth in 0..4 {
-        let (manager, told) = (manager(&database).await, told.clone());
+        let (manager, sender) = (manager(&database).await, sender.clone());
         tokio::spawn(async move {
             let guard = manager.acquire("a", LockOptions::new().wait(LIMIT)).await.unwrap();
-            told.send(nth).unwrap();
+            sender.send(nth).unwrap();
             guard.release().await.unwrap();
         });
         let waits = async || database.number(waiting).await == nth + 1;
@@ -97,11 +97,11 @@ async fn a_waiter_is_notified_in_the_order_of_the_server() {
     let began = Instant::now();
     guard.release().await.unwrap();
     for nth in 0..4 {
-        assert_eq!(timeout(LIMIT, order.recv()).await.expect("it is told"), Some(nth));
+        assert_eq!(timeout(LIMIT, order.recv()).await.expect("notified"), Some(nth));
     }
     assert!(began.elapsed() < Duration::from_secs(9), "{:?}", began.elapsed());
     let free = async || holders(&database).await.is_empty();
-    eventually(LIMIT, "nobody has it", free).await;
+    eventually(LIMIT, "the lock is free", free).await;
 }
 
 #[tokio::test]
@@ -109,8 +109,8 @@ async fn a_waiter_that_gives_up_waits_no_more_on_the_server() {
     let database = Database::new().await;
     let (here, there) = (manager(&database).await, manager(&database).await);
     let guard = here.acquire("a", LockOptions::new()).await.unwrap();
-    let patience = LockOptions::new().wait(Duration::from_millis(300));
-    let refused = there.acquire("a", patience).await.unwrap_err();
+    let max_wait = LockOptions::new().wait(Duration::from_millis(300));
+    let refused = there.acquire("a", max_wait).await.unwrap_err();
     assert!(matches!(refused, Error::Contended { .. }), "{refused:?}");
     let waiting = "SELECT COUNT(*) FROM information_schema.processlist \
                    WHERE state = 'User lock' AND db = DATABASE()";
@@ -165,5 +165,5 @@ async fn a_process_that_may_not_end_a_connection_learns_what_to_do() {
     assert!(refused.contains("with `KILL ") && !refused.contains("pass"), "{refused}");
     guard.ensure_held().unwrap();
     assert!(here.force_release("a").await.unwrap(), "its own user may");
-    timeout(Duration::from_secs(3), guard.lost()).await.expect("it is told within a TTL");
+    timeout(Duration::from_secs(3), guard.lost()).await.expect("notified within a TTL");
 }

@@ -33,7 +33,7 @@ async fn twenty_waiters_send_no_request_while_nothing_changes() {
     let mut cli = server.cli("quiet").await;
     let mut number = async |query: &str| cli.query_first::<i64, _>(query).await.unwrap().unwrap();
     let line = "SELECT COUNT(*) FROM lockattr_line";
-    eventually(LIMIT, "all stand in line", async || number(line).await == 20).await;
+    eventually(LIMIT, "all queued", async || number(line).await == 20).await;
     sleep(Duration::from_millis(200)).await;
     let mut questions = async || {
         let rows = "SHOW GLOBAL STATUS LIKE 'Questions'";
@@ -43,7 +43,7 @@ async fn twenty_waiters_send_no_request_while_nothing_changes() {
     sleep(Duration::from_secs(5)).await;
     let asked = questions().await - before;
     // Each sleeping query is restarted every ten seconds: at most once in five seconds.
-    assert!(asked <= 20 + 1 + 2, "{asked} statements in five seconds of nothing");
+    assert!(asked <= 20 + 1 + 2, "{asked} statements in five idle seconds");
 
     held.release().await.unwrap();
     timeout(LIMIT, waiters.join_all()).await.expect("all get in");
@@ -59,7 +59,7 @@ async fn a_waiter_that_was_killed_is_passed_over_at_once() {
     let mut dead = node!("lock", url = database.url("ttl=30s&wait=30s"));
     dead.say("acquire a").await;
     let line = "SELECT COUNT(*) FROM lockattr_line";
-    eventually(LIMIT, "it stands in line", async || database.number(line).await == 1).await;
+    eventually(LIMIT, "queued", async || database.number(line).await == 1).await;
     let other = database.manager("ttl=30s").await;
     let next = tokio::spawn(async move {
         let guard = other.acquire("a", LockOptions::new().wait(LIMIT)).await.unwrap();
@@ -70,12 +70,12 @@ async fn a_waiter_that_was_killed_is_passed_over_at_once() {
     // The server must first notice that its connections have ended.
     let ears =
         "SELECT COUNT(*) FROM lockattr_line WHERE IS_USED_LOCK(CONCAT('lockattr:', ear)) > 0";
-    let asked = Instant::now();
+    let started = Instant::now();
     eventually(LIMIT, "it is known to be gone", async || database.number(ears).await == 1).await;
-    assert!(asked.elapsed() < Duration::from_secs(9), "only after {:?}", asked.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(9), "only after {:?}", started.elapsed());
     held.release().await.unwrap();
     let waited = Instant::now();
-    timeout(LIMIT, next).await.expect("it is told").unwrap();
+    timeout(LIMIT, next).await.expect("notified").unwrap();
     assert!(waited.elapsed() < Duration::from_secs(9), "only after {:?}", waited.elapsed());
     database.holds_nothing().await;
 }
@@ -113,12 +113,12 @@ async fn a_waiter_whose_listening_connection_is_ended_listens_again() {
         guard.release().await.unwrap();
     });
     let ear = "SELECT COALESCE(MAX(SUBSTRING(ear, 18) + 0), 0) FROM lockattr_line";
-    eventually(LIMIT, "it stands in line", async || database.number(ear).await > 0).await;
+    eventually(LIMIT, "queued", async || database.number(ear).await > 0).await;
     let first = database.number(ear).await;
     database.execute(&format!("KILL {first}")).await;
     let again = async || !matches!(database.number(ear).await, ear if ear == 0 || ear == first);
     eventually(Duration::from_secs(5), "it listens again", again).await;
     held.release().await.unwrap();
-    timeout(Duration::from_secs(5), next).await.expect("it is told").unwrap();
+    timeout(Duration::from_secs(5), next).await.expect("notified").unwrap();
     database.holds_nothing().await;
 }

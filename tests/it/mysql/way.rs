@@ -25,7 +25,7 @@ async fn a_slow_ping_loses_no_session_lock() {
     let guard = here.acquire("a", LockOptions::new()).await.unwrap();
     let before = wire.came();
     wire.hold();
-    eventually(LIMIT, "it is asked whether it is there", async || wire.came() > before).await;
+    eventually(LIMIT, "pinged", async || wire.came() > before).await;
     // Longer than every timeout.
     sleep(Duration::from_millis(900)).await;
     wire.pass().await;
@@ -49,7 +49,7 @@ async fn the_end_of_a_session_is_detected_by_the_next_heartbeat() {
     for id in database.server.query::<i64>(&database.name, ids).await {
         database.execute(&format!("KILL {id}")).await;
     }
-    timeout(LIMIT, guard.lost()).await.expect("told with a heartbeat");
+    timeout(LIMIT, guard.lost()).await.expect("notified by a heartbeat");
     guard.ensure_held().unwrap_err();
     let next = there.acquire("a", LockOptions::new().wait(LIMIT)).await.unwrap();
     assert!(guard.release().await.is_err(), "it was not ours any more");
@@ -68,15 +68,15 @@ async fn a_lease_whose_grant_was_cut_off_is_released() {
     manager.acquire("first", LockOptions::new()).await.unwrap().release().await.unwrap();
     database.holds_nothing().await;
     wire.hold_replies();
-    let asking = {
+    let call = {
         let manager = manager.clone();
         tokio::spawn(async move { manager.acquire("a", LockOptions::new().retry(0)).await })
     };
     let leases = "SELECT COUNT(*) FROM lockattr_locks";
     eventually(LIMIT, "it is granted", async || database.number(leases).await == 1).await;
     wire.cut().await;
-    let asked = timeout(LIMIT, asking).await.expect("an error").unwrap();
-    assert!(matches!(asked, Err(Error::Store { .. })), "{asked:?}");
+    let outcome = timeout(LIMIT, call).await.expect("an error").unwrap();
+    assert!(matches!(outcome, Err(Error::Store { .. })), "{outcome:?}");
     wire.pass().await;
     database.holds_nothing().await;
 }

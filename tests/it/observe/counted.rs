@@ -147,7 +147,11 @@ fn a_nested_call_is_counted_and_is_no_second_hold() {
         assert_eq!(metrics.counts("lockattr.acquisitions"), counts);
         let held = of(&[("product:<outer>,released", vec![1.5])]);
         assert_eq!(metrics.times("lockattr.hold.duration"), held);
-        assert_eq!(metrics.times("lockattr.wait.duration").len(), 1, "a nested call asks nobody");
+        assert_eq!(
+            metrics.times("lockattr.wait.duration").len(),
+            1,
+            "a nested call sends no request"
+        );
         assert_back_to_zero(metrics);
     });
 }

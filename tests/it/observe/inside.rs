@@ -19,7 +19,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// Acquires a lock of the manager, and installs the manager, at each of our events.
 #[derive(Clone, Default)]
-struct TakesLocks(Arc<Inner>);
+struct LockingSubscriber(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
@@ -27,13 +27,13 @@ struct Inner {
     heard: Mutex<Vec<String>>,
 }
 
-impl TakesLocks {
+impl LockingSubscriber {
     fn heard(&self, part: &str) -> bool {
         self.0.heard.lock().unwrap().iter().any(|event| event.contains(part))
     }
 }
 
-impl Subscriber for TakesLocks {
+impl Subscriber for LockingSubscriber {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.target().starts_with("lockattr")
     }
@@ -52,7 +52,7 @@ impl Subscriber for TakesLocks {
         if let Some(manager) = manager {
             let options = LockOptions::new().wait(Duration::ZERO);
             drop(manager.acquire("inside", options).now_or_never());
-            drop(manager.install_as("taken while an event was heard"));
+            drop(manager.install_as("acquired while an event was handled"));
         }
     }
 
@@ -61,7 +61,7 @@ impl Subscriber for TakesLocks {
     fn exit(&self, _: &Id) {}
 }
 
-#[distributed_lock(key = "job", manager = "a name that nobody installed")]
+#[distributed_lock(key = "job", manager = "a name without a manager")]
 async fn unmanaged() -> Result<(), Error> {
     Ok(())
 }
@@ -93,11 +93,11 @@ async fn each_kind_of_end(store: Arc<Scripted>, manager: LockManager) {
 /// Runs `work` on a thread of its own with such a subscriber. Returns what the subscriber received.
 fn heard_during<F: Future<Output = ()>>(
     work: impl FnOnce(Arc<Scripted>, LockManager) -> F + Send + 'static,
-) -> TakesLocks {
+) -> LockingSubscriber {
     let (done, ends) = channel();
     // A thread that hangs cannot be ended, so the test ends without it.
     thread::spawn(move || {
-        let heard = TakesLocks::default();
+        let heard = LockingSubscriber::default();
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_time().start_paused(true).build().unwrap();
         tracing::subscriber::with_default(heard.clone(), || {

@@ -47,7 +47,7 @@ fn a_cached_lock_is_not_counted_as_held() {
         }
         let acquired = of(&[("product:<id>,acquired", 2)]);
         assert_eq!(metrics.counts("lockattr.acquisitions"), acquired);
-        assert_eq!(metrics.counts("lockattr.releases"), of(&[]), "it is kept");
+        assert_eq!(metrics.counts("lockattr.releases"), of(&[]), "cached");
         let released = of(&[("product:<id>,released", vec![1.0; 2])]);
         assert_eq!(metrics.times("lockattr.hold.duration"), released);
         manager.shutdown().await;

@@ -20,7 +20,7 @@ fn seconds(seen: &Seen, field: &str) -> f64 {
 /// Red without: any field that is named here. Each is a promise.
 #[tokio::test(start_paused = true)]
 async fn a_lock_has_a_span_with_the_promised_fields_inside_its_callers_span() {
-    let (trace, _hears) = traced(Level::INFO);
+    let (trace, _subscribed) = traced(Level::INFO);
     let manager = memory();
     sell(&manager, 7, SECOND * 3).instrument(info_span!("request")).await.unwrap();
     let lock = only(trace.spans("lock"));
@@ -42,7 +42,7 @@ async fn a_lock_has_a_span_with_the_promised_fields_inside_its_callers_span() {
 /// Red without: entering the span around each poll of the body.
 #[tokio::test(start_paused = true)]
 async fn events_of_a_body_are_inside_its_lock_span_and_no_others_are() {
-    let (trace, _hears) = traced(Level::INFO);
+    let (trace, _subscribed) = traced(Level::INFO);
     let manager = memory();
     let beside = async {
         for _ in 0..4 {
@@ -66,7 +66,7 @@ async fn a_lock_inside_another_has_a_nested_span_and_a_reentrant_call_has_none()
         let once = sell(manager, id, SECOND);
         manager.with_lock(format!("product:{id}"), LockOptions::new(), async |_| once.await).await?
     }
-    let (trace, _hears) = traced(Level::INFO);
+    let (trace, _subscribed) = traced(Level::INFO);
     order(&memory(), 7).await.unwrap();
     let locks = trace.spans("lock");
     let keys: Vec<_> = locks.iter().map(|lock| lock.fields["key"].as_str()).collect();
@@ -80,7 +80,7 @@ async fn a_lock_inside_another_has_a_nested_span_and_a_reentrant_call_has_none()
 /// Red without: `otel.status_code`, set by `LostReason` and not by the caller's error.
 #[tokio::test(start_paused = true)]
 async fn a_lost_lock_sets_the_error_status_of_its_span() {
-    let (trace, _hears) = traced(Level::INFO);
+    let (trace, _subscribed) = traced(Level::INFO);
     let fixed = LockOptions::new().renew(false).ttl(SECOND).template("job");
     let lost = memory().with_lock("job", fixed, async |_| sleep(MINUTE).await).await;
     assert!(matches!(lost, Err(Error::Lost { .. })), "{lost:?}");
@@ -93,7 +93,7 @@ async fn a_lost_lock_sets_the_error_status_of_its_span() {
 /// Red without: ending the span with its guard. Three holds of one lease have three spans.
 #[tokio::test(start_paused = true)]
 async fn spans_end_with_their_holds_when_a_lock_is_handed_off() {
-    let (trace, _hears) = traced(Level::INFO);
+    let (trace, _subscribed) = traced(Level::INFO);
     let manager = LockManager::builder().url("memory://").linger(MINUTE).build().unwrap();
     let third = SECOND / 4;
     let sold = tokio::join!(sell(&manager, 7, third), sell(&manager, 7, third));

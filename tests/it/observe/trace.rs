@@ -36,7 +36,7 @@ pub(super) struct Trace {
 /// Records everything from `level` up that is emitted on this thread, until the guard is dropped.
 pub(super) fn traced(level: Level) -> (Trace, DefaultGuard) {
     let trace = Trace::default();
-    let layer = Hears { level, trace: trace.clone() };
+    let layer = TraceLayer { level, trace: trace.clone() };
     let guard = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
     (trace, guard)
 }
@@ -67,12 +67,12 @@ impl Trace {
     }
 }
 
-struct Hears {
+struct TraceLayer {
     level: Level,
     trace: Trace,
 }
 
-impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Hears {
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TraceLayer {
     fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
         *metadata.level() <= self.level
     }

@@ -17,7 +17,7 @@ fn names(fields: &Fields) -> Vec<&'static str> {
 /// Red without: either event, or a field of one.
 #[tokio::test(start_paused = true)]
 async fn a_lock_logs_when_it_is_acquired_and_when_it_is_released() {
-    let (trace, _hears) = traced(Level::DEBUG);
+    let (trace, _subscribed) = traced(Level::DEBUG);
     sell(&memory(), 7, SECOND).await.unwrap();
     assert_eq!(trace.messages(LOCK), ["lock acquired", "lock released"]);
     let (acquired, released) =
@@ -36,7 +36,7 @@ async fn a_lock_logs_when_it_is_acquired_and_when_it_is_released() {
 /// Red without: `holder` in the event or in the span.
 #[tokio::test(start_paused = true)]
 async fn the_event_of_a_refused_call_names_the_holder() {
-    let (trace, _hears) = traced(Level::DEBUG);
+    let (trace, _subscribed) = traced(Level::DEBUG);
     let manager = memory();
     let other = LockOptions::new().function("other::job");
     let held = manager.acquire("product:7", other).await.unwrap();
@@ -60,7 +60,7 @@ async fn the_event_of_a_refused_call_names_the_holder() {
 
 #[tokio::test(start_paused = true)]
 async fn an_outage_is_an_error_of_the_span_and_a_caller_that_gives_up_is_none() {
-    let (trace, _hears) = traced(Level::DEBUG);
+    let (trace, _subscribed) = traced(Level::DEBUG);
     sell(&broken_manager(), 7, SECOND).await.unwrap_err();
     let manager = memory();
     let held = manager.acquire("product:7", LockOptions::new()).await.unwrap();
@@ -79,7 +79,7 @@ async fn an_outage_is_an_error_of_the_span_and_a_caller_that_gives_up_is_none() 
 /// Red without: the level of the span, or of an event.
 #[tokio::test(start_paused = true)]
 async fn a_lock_without_errors_logs_nothing_at_the_level_of_warnings() {
-    let (trace, _hears) = traced(Level::WARN);
+    let (trace, _subscribed) = traced(Level::WARN);
     sell(&memory(), 7, SECOND).await.unwrap();
     assert_eq!(trace.spans("lock").len(), 0);
     assert_eq!(trace.messages(LOCK), [""; 0]);
@@ -88,7 +88,7 @@ async fn a_lock_without_errors_logs_nothing_at_the_level_of_warnings() {
 /// Only the span, without events: what a production log at `info` has.
 #[tokio::test(start_paused = true)]
 async fn at_the_level_of_the_span_its_events_are_silent() {
-    let (trace, _hears) = traced(Level::INFO);
+    let (trace, _subscribed) = traced(Level::INFO);
     sell(&memory(), 7, SECOND).await.unwrap();
     assert_eq!(trace.spans("lock").len(), 1);
     assert_eq!(trace.messages(LOCK), [""; 0]);

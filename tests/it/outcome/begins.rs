@@ -30,20 +30,20 @@ enum Late {
 struct Slow {
     late: Late,
     granted: AtomicBool,
-    stood_still: Arc<AtomicBool>,
+    has_blocked: Arc<AtomicBool>,
 }
 
 impl Slow {
     fn on_this_thread(late: Late) -> (DefaultGuard, Arc<AtomicBool>) {
-        let stood_still = Arc::<AtomicBool>::default();
-        let slow = Self { late, granted: AtomicBool::default(), stood_still: stood_still.clone() };
-        (tracing::subscriber::set_default(slow), stood_still)
+        let has_blocked = Arc::<AtomicBool>::default();
+        let slow = Self { late, granted: AtomicBool::default(), has_blocked: has_blocked.clone() };
+        (tracing::subscriber::set_default(slow), has_blocked)
     }
 
-    fn stands_still(&self, late: Late) {
+    fn block_at(&self, late: Late) {
         let granted = self.granted.load(Ordering::SeqCst);
-        if granted && late == self.late && !self.stood_still.swap(true, Ordering::SeqCst) {
-            stand_still();
+        if granted && late == self.late && !self.has_blocked.swap(true, Ordering::SeqCst) {
+            block();
         }
     }
 }
@@ -62,24 +62,24 @@ impl Subscriber for Slow {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        let mut granted = TellsOfGrant(false);
+        let mut granted = GrantVisitor(false);
         event.record(&mut granted);
         if granted.0 {
             self.granted.store(true, Ordering::SeqCst);
-            self.stands_still(Late::InEvent);
+            self.block_at(Late::InEvent);
         }
     }
 
     fn enter(&self, _: &Id) {
-        self.stands_still(Late::InSpan);
+        self.block_at(Late::InSpan);
     }
 
     fn exit(&self, _: &Id) {}
 }
 
-struct TellsOfGrant(bool);
+struct GrantVisitor(bool);
 
-impl Visit for TellsOfGrant {
+impl Visit for GrantVisitor {
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
         self.0 |= field.name() == "message" && format!("{value:?}") == "lock acquired";
     }
@@ -125,10 +125,10 @@ async fn each(call: impl AsyncFn(LockManager, Duration, Begun) -> Result<(), Err
     for late in [Late::InEvent, Late::InSpan] {
         for wait in [NO_TIME, TIME] {
             let (manager, begun) = (manager(), Begun::default());
-            let (subscribed, stood_still) = Slow::on_this_thread(late);
+            let (subscribed, has_blocked) = Slow::on_this_thread(late);
             let outcome = call(manager.clone(), wait, begun.clone()).await;
             drop(subscribed);
-            assert!(stood_still.load(Ordering::SeqCst), "{late:?}: the test does nothing");
+            assert!(has_blocked.load(Ordering::SeqCst), "{late:?}: the test does nothing");
             begins_only_when_held(late, wait, &begun, outcome);
             assert_eq!(manager.holder("job").await.unwrap(), None, "{late:?}");
         }
@@ -140,10 +140,10 @@ fn each_blocking(call: impl Fn(LockManager, Duration, Begun) -> Result<(), Error
     for late in [Late::InEvent, Late::InSpan] {
         for wait in [NO_TIME, TIME] {
             let (manager, begun) = (manager(), Begun::default());
-            let (subscribed, stood_still) = Slow::on_this_thread(late);
+            let (subscribed, has_blocked) = Slow::on_this_thread(late);
             let outcome = call(manager.clone(), wait, begun.clone());
             drop(subscribed);
-            assert!(stood_still.load(Ordering::SeqCst), "{late:?}: the test does nothing");
+            assert!(has_blocked.load(Ordering::SeqCst), "{late:?}: the test does nothing");
             begins_only_when_held(late, wait, &begun, outcome);
             assert_eq!(manager.holder_blocking("job").unwrap(), None, "{late:?}");
         }
@@ -161,10 +161,10 @@ async fn by_hand(manager: LockManager, wait: Duration, begun: Begun) -> Result<(
 async fn no_guard_is_returned_on_a_lease_that_has_ended() {
     for wait in [NO_TIME, TIME] {
         let (manager, begun) = (manager(), Begun::default());
-        let (subscribed, stood_still) = Slow::on_this_thread(Late::InEvent);
+        let (subscribed, has_blocked) = Slow::on_this_thread(Late::InEvent);
         let outcome = by_hand(manager.clone(), wait, begun.clone()).await;
         drop(subscribed);
-        assert!(stood_still.load(Ordering::SeqCst), "the test does nothing");
+        assert!(has_blocked.load(Ordering::SeqCst), "the test does nothing");
         begins_only_when_held(Late::InEvent, wait, &begun, outcome);
         assert_eq!(manager.holder("job").await.unwrap(), None);
     }
@@ -291,13 +291,13 @@ async fn a_stream_that_was_made_in_time_and_is_polled_late_is_lost() {
 
 /// Blocks the whole thread, and not only a timer, for longer than the lease.
 #[expect(clippy::disallowed_methods, reason = "the fault that is meant")]
-fn stand_still() {
+fn block() {
     std::thread::sleep(TTL * 3 / 2);
 }
 
 #[distributed_lock(key = "job", manager = &manager, ttl = TTL, renew = false, on_lost = error)]
 fn late_stream(manager: LockManager, polled: &AtomicU32) -> impl Stream<Item = Result<(), Error>> {
-    stand_still();
+    block();
     stream::once(async {
         polled.fetch_add(1, Ordering::SeqCst);
         Ok(())

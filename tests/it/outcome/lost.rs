@@ -20,11 +20,11 @@ fn is_lost(outcome: &Result<u32, Failure>, why: LostReason) -> bool {
 }
 
 /// Returns whether there is exactly one event: the loss that was ignored.
-fn told_once(events: &Events) -> bool {
+fn reported_once(events: &Events) -> bool {
     let all = events.all();
-    let told = "the lease was lost while the body ran; ignored";
+    let message = "the lease was lost while the body ran; ignored";
     let [event] = all.as_slice() else { return false };
-    event.level == Level::WARN && event.text.contains(told) && event.text.contains("key=\"job\"")
+    event.level == Level::WARN && event.text.contains(message) && event.text.contains("key=\"job\"")
 }
 
 /// A body that a test defines.
@@ -65,16 +65,16 @@ async fn a_body_that_still_runs_at_the_loss_is_treated_as_on_lost_says() {
         let started = Instant::now();
         let outcome = fixed_cancel(&manager, long(&ran, end)).await;
         assert!(is_lost(&outcome, LostReason::Expired), "{outcome:?}");
-        assert!(!ran.get() && started.elapsed() < SECOND, "told no later than the deadline");
+        assert!(!ran.get() && started.elapsed() < SECOND, "notified no later than the deadline");
 
         let outcome = fixed_error(&manager, long(&ran, end)).await;
         assert!(is_lost(&outcome, LostReason::Expired), "{outcome:?}");
-        assert!(ran.get(), "the body was to come to its end");
+        assert!(ran.get(), "the body must finish");
         assert!(events.is_empty(), "{:?}", events.all());
 
         let outcome = fixed_ignore(&manager, long(&ran, end)).await;
         assert!(ran.get() && end.is(&outcome), "{outcome:?}");
-        assert!(told_once(&events), "{:?}", events.all());
+        assert!(reported_once(&events), "{:?}", events.all());
         assert_eq!(manager.holder("job").await.unwrap(), None);
     }
 }
@@ -92,12 +92,12 @@ async fn a_body_that_exceeds_max_hold_is_treated_as_on_lost_says() {
 
         let outcome = capped_error(&manager, long(&ran, end)).await;
         assert!(is_lost(&outcome, LostReason::MaxHold), "{outcome:?}");
-        assert!(ran.get(), "the body was to come to its end");
+        assert!(ran.get(), "the body must finish");
         assert!(events.is_empty(), "{:?}", events.all());
 
         let outcome = capped_ignore(&manager, long(&ran, end)).await;
         assert!(ran.get() && end.is(&outcome), "{outcome:?}");
-        assert!(told_once(&events), "{:?}", events.all());
+        assert!(reported_once(&events), "{:?}", events.all());
         assert_eq!(manager.holder("job").await.unwrap(), None);
     }
 }
@@ -121,7 +121,7 @@ async fn a_loss_that_only_the_release_detects_is_reported() {
         assert!(events.is_empty(), "{:?}", events.all());
         let outcome = fixed_ignore(&manager, body()).await;
         assert!(end.is(&outcome), "{outcome:?}");
-        assert!(told_once(&events), "{:?}", events.all());
+        assert!(reported_once(&events), "{:?}", events.all());
     }
 }
 

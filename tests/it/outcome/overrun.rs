@@ -63,7 +63,7 @@ async fn no_line_after_the_next_await_runs_as_holder_once_the_lease_has_lapsed()
     spin(2 * ttl);
     go.send(()).unwrap();
     assert!(matches!(job.await.unwrap(), Err(Error::Lost { .. })));
-    assert!(!ran.load(Ordering::SeqCst), "the body went on");
+    assert!(!ran.load(Ordering::SeqCst), "the body continued");
 }
 
 /// Keeps the thread busy, as a computation does.

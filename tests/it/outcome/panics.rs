@@ -101,7 +101,7 @@ async fn a_nested_panic_that_is_caught_leaves_the_outer_call_holding() {
         manager.with_lock("job", next, async |inner: &Lease| inner.depth()).await
     };
     let depth = manager.with_lock("job", LockOptions::new(), body).await.unwrap();
-    assert_eq!(depth.unwrap(), 2, "the turn came back");
+    assert_eq!(depth.unwrap(), 2, "the turn was ended");
     assert_eq!(store.calls().releases, [1]);
     free_at_once(&manager).await;
 }

@@ -19,7 +19,7 @@ async fn in_background(manager: &LockManager, end: End) -> Result<u32, Failure> 
 
 #[tokio::test(start_paused = true)]
 async fn a_release_without_an_answer_is_one_warning_that_names_the_key() {
-    for fate in [Fate::Refused, Fate::AnswerLost] {
+    for fate in [Fate::Refused, Fate::ReplyLost] {
         for end in End::BOTH {
             let events = capture_events();
             let store = Scripted::new();
@@ -61,7 +61,7 @@ async fn a_release_that_is_never_answered_is_logged_when_it_is_given_up() {
     store.releases(&[Fate::Refused]);
     let outcome = in_background(&store.manager(), End::Failing).await;
     assert!(End::Failing.is(&outcome), "{outcome:?}");
-    let told = "a release got no answer before the lease expired";
-    eventually(3 * 3600 * SECOND, "given up", async || events.contains(told)).await;
+    let message = "a release got no answer before the lease expired";
+    eventually(3 * 3600 * SECOND, "given up", async || events.contains(message)).await;
     assert_eq!(events.all().len(), 1, "{:?}", events.all());
 }

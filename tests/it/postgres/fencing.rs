@@ -55,7 +55,7 @@ async fn no_token_is_issued_twice_under_concurrency() {
     });
     let counts = futures_util::future::join_all(counts).await;
     for counts in &counts {
-        assert!(counts.is_sorted_by(|one, next| one < next), "a number after a greater one");
+        assert!(counts.is_sorted_by(|one, next| one < next), "a token after a greater one");
     }
     let all: std::collections::HashSet<_> = counts.iter().flatten().collect();
     assert_eq!(all.len(), 8000);

@@ -38,14 +38,14 @@ async fn sessions_see_what_was_committed_while_they_waited_whatever_the_role_has
             let lock = format!("select pg_advisory_lock({number})");
             meddler.batch_execute(&lock).await.unwrap();
             let next = tokio::spawn(async move { acquire(&next, "a").await });
-            stand_still(&database, 1).await;
+            block(&database, 1).await;
             let released = tokio::spawn(holder.release());
-            stand_still(&database, 2).await;
+            block(&database, 2).await;
             let unlock = format!("select pg_advisory_unlock({number})");
             meddler.batch_execute(&unlock).await.unwrap();
             released.await.unwrap().unwrap();
             let next = timeout(SOON, next).await;
-            let guard = next.unwrap_or_else(|_| panic!("{isolation}: nobody told it")).unwrap();
+            let guard = next.unwrap_or_else(|_| panic!("{isolation}: not notified")).unwrap();
             guard.release().await.unwrap();
             database.has_nothing_left().await;
         }
@@ -53,7 +53,7 @@ async fn sessions_see_what_was_committed_while_they_waited_whatever_the_role_has
 }
 
 /// Waits until this many sessions wait for an advisory lock.
-async fn stand_still(database: &Database, count: i64) {
+async fn block(database: &Database, count: i64) {
     let waits = "select count(*) from pg_stat_activity
         where datname = current_database() and wait_event = 'advisory'";
     eventually(SOON, "they wait", async || database.number(waits).await == count).await;
@@ -80,7 +80,7 @@ async fn one_is_inside_at_a_time_whatever_the_role_has_set() {
         });
         for worker in workers {
             let worked = timeout(4 * SOON, worker).await;
-            worked.unwrap_or_else(|_| panic!("{isolation}: one waits still")).unwrap();
+            worked.unwrap_or_else(|_| panic!("{isolation}: one still waits")).unwrap();
         }
         assert_eq!(counter.load(Ordering::SeqCst), 2 * ROUNDS, "{isolation}");
         database.has_nothing_left().await;

@@ -70,7 +70,7 @@ async fn a_new_session_does_not_terminate_a_session_that_probes_its_predecessor(
     let waits = "select count(*) from pg_stat_activity
         where datname = current_database() and wait_event = 'advisory'";
     let end = async {
-        eventually(SOON, "it looks", async || database.number(waits).await == 1).await;
+        eventually(SOON, "it polls", async || database.number(waits).await == 1).await;
         database.run(&format!("select pg_terminate_backend(pid) {asks}")).await;
     };
     tokio::join!(looking, end);
@@ -79,7 +79,7 @@ async fn a_new_session_does_not_terminate_a_session_that_probes_its_predecessor(
         async move { acquire(&manager, "a").await.release().await }
     });
     eventually(SOON, "the next session waits", async || database.number(waits).await == 1).await;
-    looks.batch_execute("commit").await.expect("nobody ended it");
+    looks.batch_execute("commit").await.expect("it was not terminated");
     again.await.unwrap().unwrap();
     database.has_nothing_left().await;
 }
@@ -94,10 +94,10 @@ async fn requests_to_a_frozen_server_are_undone_when_it_resumes() {
     acquire(&manager, "a").await.release().await.unwrap();
     for round in 0..5 {
         server.freeze();
-        let asked = Instant::now();
+        let started = Instant::now();
         let refused = manager.try_acquire("a", LockOptions::new()).await;
         assert!(matches!(refused, Err(Error::Store { .. })), "{round}: {refused:?}");
-        assert!(asked.elapsed() < SOON);
+        assert!(started.elapsed() < SOON);
         sleep(Duration::from_millis(100)).await;
         server.thaw();
         eventually(SOON, "nothing is left", async || server.left().await.is_empty()).await;

@@ -35,10 +35,10 @@ async fn a_session_that_waits_for_the_standby_is_not_terminated() {
     assert_eq!(those("SyncRep").await, 1, "it waits for the standby");
     eventually(SOON, "the next one waits for it", async || those("advisory").await == 1).await;
     assert_eq!(those("SyncRep").await, 1, "its wait was cut short");
-    assert_eq!(server.left().await, Vec::<String>::new(), "what the standby has not is told");
+    assert_eq!(server.left().await, Vec::<String>::new(), "an outage is reported");
     client.batch_execute("alter system reset synchronous_standby_names").await.unwrap();
     client.query_one(settings, &[]).await.unwrap();
-    eventually(SOON, "it is given back", async || server.left().await.is_empty()).await;
+    eventually(SOON, "released", async || server.left().await.is_empty()).await;
     let again = async || matches!(manager.try_acquire("a", LockOptions::new()).await, Ok(Some(_)));
     eventually(SOON, "it is free", again).await;
     eventually(SOON, "nothing is left", async || server.left().await.is_empty()).await;

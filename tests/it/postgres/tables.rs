@@ -91,7 +91,7 @@ async fn abandoned_leases_are_deleted() {
     // of so many sweeps.
     let mut releases = 0;
     while left().await == all {
-        assert!(releases < 20_000, "no release has taken anything away");
+        assert!(releases < 20_000, "no release has removed anything");
         for _ in 0..100 {
             acquire(&manager, "a").await.release().await.unwrap();
         }
@@ -104,7 +104,7 @@ async fn abandoned_leases_are_deleted() {
             break;
         }
     }
-    assert_eq!(left().await, 1, "what is held, and nothing else");
+    assert_eq!(left().await, 1, "held locks only");
     held.ensure_held().unwrap();
     held.release().await.unwrap();
     database.has_nothing_left().await;

@@ -49,7 +49,7 @@ async fn waiting_costs_no_statements_while_nothing_changes() {
     let (there, asked): (i64, i64) = (row.get(0), row.get(1));
     // Each manager has two sessions that send requests and one that listens.
     assert!(there >= 3 * 21, "{there} sessions");
-    assert_eq!(asked, 0, "sessions in which those who wait asked something");
+    assert_eq!(asked, 0, "sessions in which waiters sent a request");
     holder.release().await.unwrap();
     while let Some(worked) = waiting.join_next().await {
         worked.unwrap();
@@ -76,11 +76,11 @@ async fn heads_of_the_queue_that_were_killed_are_passed_over_at_once() {
         node.kill();
     }
     // Until the server notices their end, they count as alive.
-    eventually(SOON, "one is heard", async || database.number(HEARD).await == 1).await;
-    let asked = Instant::now();
+    eventually(SOON, "one is notified", async || database.number(HEARD).await == 1).await;
+    let started = Instant::now();
     holder.release().await.unwrap();
     let guard = last.await.unwrap();
-    assert!(asked.elapsed() < SOON, "{:?}", asked.elapsed());
+    assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
     guard.release().await.unwrap();
     database.has_nothing_left().await;
 }
@@ -137,9 +137,9 @@ async fn a_waiter_outlives_the_end_of_every_session() {
         )
         .await;
     // The waiter keeps its place, and a connection listens for it again.
-    eventually(SOON, "it is heard again", async || database.number(HEARD).await == 1).await;
+    eventually(SOON, "subscribed again", async || database.number(HEARD).await == 1).await;
     holder.release().await.unwrap();
-    let guard = tokio::time::timeout(SOON, next).await.expect("it is told").unwrap();
+    let guard = tokio::time::timeout(SOON, next).await.expect("notified").unwrap();
     guard.release().await.unwrap();
     database.has_nothing_left().await;
 }

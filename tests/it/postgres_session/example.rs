@@ -20,7 +20,7 @@ async fn the_fencing_example_refuses_the_process_that_slept() {
     assert!(program.finish().await.success(), "{said:#?}");
     let place = |words: &str| {
         let found = said.iter().position(|line| line.contains(words));
-        found.unwrap_or_else(|| panic!("nobody said {words:?}: {said:#?}"))
+        found.unwrap_or_else(|| panic!("no line with {words:?}: {said:#?}"))
     };
     let order = [
         "sleeper: holds product:42",

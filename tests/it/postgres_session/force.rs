@@ -11,7 +11,7 @@ async fn force_ends_the_session_that_has_the_lock() {
     let database = Database::new().await;
     let (one, two) = (database.sessions("ttl=60s").await, database.sessions("ttl=60s").await);
     let operator = database.sessions("").await;
-    assert!(!operator.force_release("a").await.unwrap(), "nobody has it");
+    assert!(!operator.force_release("a").await.unwrap(), "the lock is free");
     let guard = acquire(&one, "a").await;
     let waiter = tokio::spawn({
         let two = two.clone();
@@ -21,7 +21,7 @@ async fn force_ends_the_session_that_has_the_lock() {
     assert!(operator.force_release("a").await.unwrap());
     let next = timeout(SOON, waiter).await.expect("granted").unwrap();
     assert!(next.fencing_token() > guard.fencing_token());
-    timeout(SOON, guard.lost()).await.expect("told at once");
+    timeout(SOON, guard.lost()).await.expect("notified at once");
     assert!(matches!(guard.release().await, Err(Error::Lost { .. })));
     next.ensure_held().unwrap();
     next.release().await.unwrap();
@@ -37,7 +37,7 @@ async fn force_release_of_an_own_lock_leaves_the_session_alone() {
     let here = database.sessions("ttl=60s&connections=1").await;
     let (guard, other) = (acquire(&here, "a").await, acquire(&here, "b").await);
     assert!(here.force_release("a").await.unwrap());
-    timeout(SOON, guard.lost()).await.expect("told at once");
+    timeout(SOON, guard.lost()).await.expect("notified at once");
     other.ensure_held().unwrap();
     assert!(guard.release().await.is_err());
     other.release().await.unwrap();
@@ -75,7 +75,7 @@ async fn force_release_leaves_the_lock_of_a_transaction_alone() {
     let refused = here.force_release("a").await.unwrap_err().to_string();
     assert!(refused.contains("a transaction holds the lock"), "{refused}");
     let taken = here.try_acquire("a", LockOptions::new()).await.unwrap();
-    assert!(taken.is_none(), "it is the transaction's still");
+    assert!(taken.is_none(), "the transaction still holds it");
     transaction.commit().await.unwrap();
     assert!(!here.force_release("a").await.unwrap());
     acquire(&here, "a").await.release().await.unwrap();

@@ -19,12 +19,12 @@ async fn any_client_can_acquire_the_same_lock_with_one_statement() {
         _ => "select pg_advisory_lock(hashtextextended('lock:product:42', 0)) is not null",
     });
     client.query_one(lock, &[]).await.unwrap();
-    let asked = manager.try_acquire("product:42", LockOptions::new()).await.unwrap();
-    assert!(asked.is_none(), "a lock of another program was taken");
+    let outcome = manager.try_acquire("product:42", LockOptions::new()).await.unwrap();
+    assert!(outcome.is_none(), "a lock of another program was acquired");
     client.query_one(unlock, &[]).await.unwrap();
     let guard = acquire(&manager, "product:42").await;
     let had: bool = client.query_one(try_lock, &[]).await.unwrap().get(0);
-    assert!(!had, "a lock of ours was taken");
+    assert!(!had, "a lock of ours was acquired");
     guard.release().await.unwrap();
     let had: bool = client.query_one(try_lock, &[]).await.unwrap().get(0);
     assert!(had);
@@ -83,8 +83,8 @@ async fn an_acquire_that_is_dropped_in_the_queue_leaves_nothing() {
     guard.release().await.unwrap();
     database.nobody_locks().await;
     assert!(is_free(&other, "a").await);
-    let asked = other.acquire("a", LockOptions::new().wait(Duration::from_millis(100))).await;
-    asked.unwrap().release().await.unwrap();
+    let outcome = other.acquire("a", LockOptions::new().wait(Duration::from_millis(100))).await;
+    outcome.unwrap().release().await.unwrap();
 }
 
 /// The acquire is dropped at any point: before, while and after the server grants it.
@@ -97,12 +97,12 @@ async fn an_acquire_that_is_dropped_anywhere_leaves_nothing() {
     for micros in (0..40).map(|n| n * 150) {
         let guard = acquire(&one, "a").await;
         let asks = timeout(Duration::from_micros(micros), two.acquire("a", LockOptions::new()));
-        let (asked, released) = tokio::join!(asks, async {
+        let (acquired, released) = tokio::join!(asks, async {
             sleep(Duration::from_micros(micros / 2)).await;
             guard.release().await
         });
         released.unwrap();
-        drop(asked);
+        drop(acquired);
     }
     database.nobody_locks().await;
 }

@@ -16,7 +16,7 @@ async fn the_end_of_its_connection_is_detected_at_once() {
     let (one, two) = (database.sessions("ttl=60s").await, database.sessions("ttl=60s").await);
     let guard = acquire(&one, "a").await;
     database.client().await.batch_execute(END_ALL).await.unwrap();
-    timeout(SOON, guard.lost()).await.expect("told at once");
+    timeout(SOON, guard.lost()).await.expect("notified at once");
     assert!(guard.ensure_held().is_err());
     let next = acquire(&two, "a").await;
     assert!(next.fencing_token() > guard.fencing_token());
@@ -144,9 +144,9 @@ fn the_locks_of_a_runtime_end_with_it() {
     let other = LockManager::builder().url(&url).build().unwrap();
     let guard = runtime().block_on(acquire(&manager, "a"));
     outer.block_on(async {
-        let asked = Instant::now();
+        let started = Instant::now();
         let next = acquire(&other, "a").await;
-        assert!(asked.elapsed() < SOON);
+        assert!(started.elapsed() < SOON);
         assert!(guard.ensure_held().is_err(), "two holders");
         next.release().await.unwrap();
         drop(guard);

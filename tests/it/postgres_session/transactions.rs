@@ -29,7 +29,7 @@ async fn it_is_released_by_commit_and_never_before() {
             transaction.batch_execute("select 1").await.unwrap();
             sleep(Duration::from_millis(50)).await;
             assert!(!is_free(&manager, "a").await, "released before its transaction ended");
-            assert!(is_free(&manager, "b").await, "and no other lock is taken");
+            assert!(is_free(&manager, "b").await, "and no other lock is held");
             match commits {
                 true => transaction.commit().await.unwrap(),
                 false => transaction.rollback().await.unwrap(),
@@ -62,7 +62,7 @@ async fn a_commit_wakes_a_waiter_at_once_and_a_rollback_soon() {
                     true => transaction.commit().await.unwrap(),
                     false => transaction.rollback().await.unwrap(),
                 }
-                let (guard, at) = timeout(SOON, waits).await.expect("it is told").unwrap();
+                let (guard, at) = timeout(SOON, waits).await.expect("notified").unwrap();
                 worst = worst.max(at - ended);
                 assert!(guard.fencing_token() > token);
                 guard.release().await.unwrap();
@@ -248,7 +248,7 @@ async fn two_transactions_that_deadlock_do_not_wait_forever() {
                 }
             )
         };
-        let (one, two) = timeout(SOON, crosswise).await.expect("neither waits for ever");
+        let (one, two) = timeout(SOON, crosswise).await.expect("neither waits forever");
         let refused = [one, two].into_iter().find_map(Result::err).expect("one has to give way");
         match refused {
             Error::Store { source, .. } if by_server => {
@@ -296,8 +296,8 @@ async fn a_transaction_without_a_wait_is_refused_at_once() {
             let guard = acquire(&manager, "a").await;
             let mut client = database.client().await;
             let mut transaction = client.transaction().await.unwrap();
-            let asked = timeout(SOON, manager.acquire_in(&mut transaction, "a")).await;
-            let refused = asked.expect("it does not wait for a minute");
+            let outcome = timeout(SOON, manager.acquire_in(&mut transaction, "a")).await;
+            let refused = outcome.expect("it does not wait for a minute");
             assert!(matches!(refused, Err(Error::Contended { .. })), "{refused:?}");
             if query.starts_with("retry=0") {
                 transaction.batch_execute("select 1").await.unwrap();

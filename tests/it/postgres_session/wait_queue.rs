@@ -27,12 +27,12 @@ async fn a_process_that_does_not_know_whether_it_is_queued_leaves_the_queue() {
     let mute =
         manager(&format!("{url}?lock=session&ttl=60s&retry=2&retry_delay=50ms&{PATIENT}")).await;
     let guard = acquire(&holder, "a").await;
-    let asked = timeout(SOON, mute.acquire("a", LockOptions::new())).await.expect("a hang");
+    let outcome = timeout(SOON, mute.acquire("a", LockOptions::new())).await.expect("a hang");
     // The last attempt does not enter the queue.
-    assert!(matches!(asked, Err(Error::Store { .. } | Error::Contended { .. })), "{asked:?}");
+    assert!(matches!(outcome, Err(Error::Store { .. } | Error::Contended { .. })), "{outcome:?}");
     database.waiting(0).await;
     guard.release().await.unwrap();
-    assert!(is_free(&holder, "a").await, "granted to nobody");
+    assert!(is_free(&holder, "a").await, "granted to no caller");
     database.nobody_locks().await;
 }
 
@@ -41,8 +41,9 @@ async fn a_process_that_does_not_know_whether_it_is_queued_leaves_the_queue() {
 async fn names_too_long_for_a_notification_are_refused_and_shorter_ones_work() {
     let database = Database::new().await;
     let prefix = |bytes: usize| format!("ttl=20s&wait=5s&prefix={}", "p".repeat(bytes));
-    let asked = database.sessions(&prefix(7_999)).await.try_acquire("a", LockOptions::new()).await;
-    let Err(Error::InvalidKey(sentence)) = asked else { panic!("{asked:?}") };
+    let outcome =
+        database.sessions(&prefix(7_999)).await.try_acquire("a", LockOptions::new()).await;
+    let Err(Error::InvalidKey(sentence)) = outcome else { panic!("{outcome:?}") };
     assert!(sentence.contains("8000 bytes"), "{sentence}");
     let longest = prefix(7_998);
     let (one, two) = (database.sessions(&longest).await, database.sessions(&longest).await);
@@ -66,10 +67,10 @@ async fn callers_with_a_short_timeout_get_a_connection_in_the_end() {
     wire.delay(Duration::from_millis(50));
     let began = Instant::now();
     let guard = loop {
-        assert!(began.elapsed() < SOON, "nobody gets a connection");
+        assert!(began.elapsed() < SOON, "no caller gets a connection");
         let asks = manager.acquire("a", LockOptions::new());
-        if let Ok(asked) = timeout(Duration::from_millis(400), asks).await {
-            break asked.unwrap();
+        if let Ok(acquired) = timeout(Duration::from_millis(400), asks).await {
+            break acquired.unwrap();
         }
     };
     guard.release().await.unwrap();

@@ -97,7 +97,7 @@ pub(super) async fn a_call_that_does_not_wait_gets_its_answer_over_a_slow_networ
     let wires = Wires::before(case.engine).await;
     let manager = crate::engine_faults::connected(&wires.url()).await;
     // Opens and uses the connections first.
-    manager.acquire(case.key, patient::<T>()).await.unwrap().release().await.unwrap();
+    manager.acquire(case.key, long_wait::<T>()).await.unwrap().release().await.unwrap();
     wires.delay(Duration::from_millis(250));
     for options in [LockOptions::new().retry(0), LockOptions::new().wait(Duration::ZERO)] {
         manager.acquire(case.key, options).await.unwrap().release().await.unwrap();

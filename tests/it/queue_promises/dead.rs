@@ -40,7 +40,7 @@ pub(super) async fn a_killed_waiter_for_two_keys_keeps_the_free_one_for_a_ttl_at
         waiters(&case, &both, &format!("crowd 1 exclusive {a} {b}")).await.kill();
         // In its first second a claim for several keys may be overtaken.
         sleep(Duration::from_millis(1_200)).await;
-        let guard = next.acquire(&a, patient::<T>()).await.expect("`a` is free");
+        let guard = next.acquire(&a, long_wait::<T>()).await.expect("`a` is free");
         guard.release().await.unwrap();
         holder.ensure_held().unwrap();
         holder.release().await.unwrap();
@@ -65,10 +65,10 @@ pub(super) async fn a_stopped_process_costs_one_ttl_however_many_waiters_it_has<
         stopped.stop_signal();
         // Permits can only be shared with permits.
         let options = match mode {
-            "permits=1" => patient::<T>().permits(1),
-            _ => patient::<T>(),
+            "permits=1" => long_wait::<T>().permits(1),
+            _ => long_wait::<T>(),
         };
-        let waiter = waits(&case, &next, &key, options).await;
+        let waiter = spawn_waiter(&case, &next, &key, options).await;
         holder.release().await.unwrap();
         let guard = waiter.await.unwrap().unwrap_or_else(|error| panic!("{mode}: {error}"));
         guard.release().await.unwrap();

@@ -27,14 +27,14 @@ pub(super) async fn waiters_that_gave_up_while_they_were_cut_off_delay_no_other<
     waiters.shutdown().await;
     // Longer than a lease: after that, a release need not be retried.
     sleep(Duration::from_secs(3)).await;
-    let waiter = waits(&case, &next, case.key, patient::<T>().permits(1)).await;
+    let waiter = spawn_waiter(&case, &next, case.key, long_wait::<T>().permits(1)).await;
     wires.cut().await;
     wires.pass().await;
     // Their process waits for another lock of the same slot, so it would receive a grant to the
     // waiters that are gone.
     let other = format!("{{lock:{}}}_other", case.key);
     let elsewhere = first.acquire(&other, LockOptions::new()).await.unwrap();
-    let listens = waits(&case, &fickle, &other, LockOptions::new().wait(LIMIT)).await;
+    let listens = spawn_waiter(&case, &fickle, &other, LockOptions::new().wait(LIMIT)).await;
     holder.release().await.unwrap();
     waiter.await.unwrap().expect("the others have given up").release().await.unwrap();
     elsewhere.release().await.unwrap();
@@ -51,17 +51,17 @@ pub(super) async fn a_killed_holder_behind_a_waiter_that_gave_up_costs_one_ttl<T
     let wires = Wires::before(case.engine).await;
     let fickle = case.short_over(&wires).await;
     let holder = first.acquire(case.key, LockOptions::new()).await.unwrap();
-    let mut short = node!("lock", url = case.patient_url());
+    let mut short = node!("lock", url = case.long_wait_url());
     let before = of(&case, case.key).await;
     short.say(&format!("acquire {}", case.key)).await;
     more_than(&case, case.key, &before).await;
-    let gives_up = waits(&case, &fickle, case.key, LockOptions::new().wait(LIMIT)).await;
-    let waiter = waits(&case, &next, case.key, patient::<T>()).await;
+    let gives_up = spawn_waiter(&case, &fickle, case.key, LockOptions::new().wait(LIMIT)).await;
+    let waiter = spawn_waiter(&case, &next, case.key, long_wait::<T>()).await;
     wires.hold();
     gives_up.abort();
     holder.release().await.unwrap();
-    let answer = short.line().await;
-    assert!(answer.starts_with("held "), "the node said: {answer}");
+    let reply = short.line().await;
+    assert!(reply.starts_with("held "), "the node replied: {reply}");
     short.kill();
     // First the killed holder's lease or session must end, then the grant or the entry of the
     // waiter that gave up.

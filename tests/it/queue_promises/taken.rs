@@ -12,7 +12,7 @@ pub(super) async fn a_waiter_acquires_a_deleted_lock_within_its_retry_delay<T: T
     case: Case<'_, T>,
 ) {
     let (key, engine) = (case.key, case.engine);
-    is_the_waiters(case, async |held, _| engine.take_away(key, held).await).await;
+    is_the_waiters(case, async |held, _| engine.steal(key, held).await).await;
 }
 
 /// The same with `force_release`.
@@ -33,14 +33,14 @@ async fn is_the_waiters<T: Topology>(
     let (first, next) = (case.manager().await, case.manager().await);
     let holder = first.acquire(case.key, LockOptions::new()).await.unwrap();
     let held = case.left().await;
-    let waiter = waits(&case, &next, case.key, LockOptions::new()).await;
+    let waiter = spawn_waiter(&case, &next, case.key, LockOptions::new()).await;
     take_away(&held, &first).await;
     let since = Instant::now();
-    let guard = timeout(LIMIT, waiter).await.expect("a hang").unwrap().expect("nobody has it");
+    let guard = timeout(LIMIT, waiter).await.expect("a hang").unwrap().expect("the lock is free");
     assert!(since.elapsed() < SOON, "after {:?}", since.elapsed());
     let released = holder.release().await;
     assert!(matches!(released, Err(Error::Lost { .. })), "{released:?}");
-    guard.ensure_held().expect("the late release frees nobody");
+    guard.ensure_held().expect("the late release frees no lock");
     guard.release().await.unwrap();
     case.nothing_left().await;
 }

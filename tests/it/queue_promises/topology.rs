@@ -8,14 +8,14 @@ use tokio::sync::OnceCell;
 use crate::engine_faults;
 
 /// Servers that keep a wait queue.
-#[allow(async_fn_in_trait, reason = "one task asks")]
+#[allow(async_fn_in_trait, reason = "one task acquires")]
 pub(super) trait Topology: Engine {
     /// Returns the servers of the whole test program. Tests differ in their keys.
     async fn shared() -> &'static Self;
 
     /// Takes the lock from its holder, as another program would. `held` is what the store holds for
     /// that lock alone.
-    async fn take_away(&self, key: &str, held: &[String]);
+    async fn steal(&self, key: &str, held: &[String]);
 }
 
 async fn delete(master: &RedisServer, key: &str) {
@@ -28,7 +28,7 @@ impl Topology for RedisServer {
         engine_faults::redis::SHARED.get_or_init(<Self as Engine>::start).await
     }
 
-    async fn take_away(&self, key: &str, _: &[String]) {
+    async fn steal(&self, key: &str, _: &[String]) {
         delete(self, key).await;
     }
 }
@@ -38,7 +38,7 @@ impl Topology for Cluster {
         Self::shared().await
     }
 
-    async fn take_away(&self, key: &str, _: &[String]) {
+    async fn steal(&self, key: &str, _: &[String]) {
         delete(self.node_of(&format!("lock:{key}")).await, key).await;
     }
 }
@@ -49,7 +49,7 @@ impl Topology for Sentinels {
         SHARED.get_or_init(<Self as Engine>::start).await
     }
 
-    async fn take_away(&self, key: &str, _: &[String]) {
+    async fn steal(&self, key: &str, _: &[String]) {
         delete(self.master().await, key).await;
     }
 }
@@ -60,7 +60,7 @@ impl Topology for Replicated {
         SHARED.get_or_init(<Self as Engine>::start).await
     }
 
-    async fn take_away(&self, key: &str, _: &[String]) {
+    async fn steal(&self, key: &str, _: &[String]) {
         delete(self.master(), key).await;
     }
 }
@@ -72,7 +72,7 @@ impl Topology for Independents {
         SHARED.get_or_init(|| Self::start(3)).await
     }
 
-    async fn take_away(&self, key: &str, _: &[String]) {
+    async fn steal(&self, key: &str, _: &[String]) {
         for node in self.servers() {
             delete(node, key).await;
         }
@@ -84,7 +84,7 @@ impl Topology for ZooKeeper {
         engine_faults::zookeeper::SHARED.get_or_init(<Self as Engine>::start).await
     }
 
-    async fn take_away(&self, key: &str, held: &[String]) {
+    async fn steal(&self, key: &str, held: &[String]) {
         let holder = held.iter().find(|path| path.contains(&format!("{key}/")));
         self.delete(holder.expect("it is held")).await;
     }
@@ -95,7 +95,7 @@ impl Topology for Etcd {
         engine_faults::etcd::SHARED.get_or_init(<Self as Engine>::start).await
     }
 
-    async fn take_away(&self, key: &str, held: &[String]) {
+    async fn steal(&self, key: &str, held: &[String]) {
         let holder = held.iter().find(|path| path.contains(&format!("{key}/")));
         self.ctl(&["del", holder.expect("it is held")]).await;
     }

@@ -22,7 +22,7 @@ async fn manager(url: &str) -> LockManager {
     LockManager::connect(url).await.unwrap()
 }
 
-async fn works_again(manager: &LockManager) {
+async fn wait_until_lockable(manager: &LockManager) {
     eventually(LIMIT, "the manager works again", async || {
         match manager.acquire("again", LockOptions::new().retry(0)).await {
             Ok(guard) => guard.release().await.is_ok(),
@@ -55,9 +55,9 @@ async fn not_there_at_start_up() {
     let manager = LockManager::builder().url(server.url_with(QUICK)).build().unwrap();
     refused_by_store(&manager, LockOptions::new().retry(2)).await;
     let waited = refused_by_store(&manager, LockOptions::new().wait(SECOND)).await;
-    assert!(waited >= SECOND, "patience covers outages too: {waited:?}");
+    assert!(waited >= SECOND, "the wait covers outages too: {waited:?}");
     server.revive().await;
-    works_again(&manager).await;
+    wait_until_lockable(&manager).await;
     assert_nothing_left(&server).await;
 }
 
@@ -72,7 +72,7 @@ async fn silent_at_start_up() {
         manager
     };
     let manager = server.while_stopped(work).await;
-    works_again(&manager).await;
+    wait_until_lockable(&manager).await;
     assert_nothing_left(&server).await;
 }
 
@@ -91,7 +91,7 @@ async fn gone_while_waiting() {
     server.kill();
     waiting.await.unwrap();
     server.revive().await;
-    works_again(&waiter).await;
+    wait_until_lockable(&waiter).await;
     assert!(held.release().await.is_err());
     assert_nothing_left(&server).await;
 }
@@ -132,7 +132,7 @@ async fn gone_while_holding() {
     let error = timeout(LIMIT, job).await.expect("a hang").unwrap().unwrap_err();
     assert!(matches!(error, Error::Lost { reason: LostReason::Expired, .. }), "{error:?}");
     server.revive().await;
-    works_again(&manager).await;
+    wait_until_lockable(&manager).await;
     assert_nothing_left(&server).await;
 }
 
@@ -173,14 +173,14 @@ async fn an_acquire_without_an_answer_is_undone() {
     let url = format!("{}?{QUICK}", server.url_through(&proxy).trim_end_matches('?'));
     let manager = manager(&url).await;
     let cli = server.cli().await;
-    works_again(&manager).await;
+    wait_until_lockable(&manager).await;
     let before = cli.value("lockattr:fence").await;
     proxy.swallow_replies();
     refused_by_store(&manager, LockOptions::new().retry(0).ttl(60 * SECOND)).await;
     assert_ne!(cli.value("lockattr:fence").await, before, "the server did execute it");
     proxy.pass();
     assert_nothing_left_within(&server, LIMIT).await;
-    works_again(&manager).await;
+    wait_until_lockable(&manager).await;
 }
 
 #[tokio::test]
@@ -189,13 +189,13 @@ async fn a_silently_dead_connection_is_replaced() {
     let proxy = Proxy::start(server.addr()).await;
     let url = format!("{}?{QUICK}&connections=1", server.url_through(&proxy));
     let manager = manager(&url).await;
-    works_again(&manager).await;
+    wait_until_lockable(&manager).await;
     assert_eq!(proxy.connections(), 1);
     // The old connection stays open and, having lost bytes, silent forever; new ones work.
     proxy.swallow_replies();
     refused_by_store(&manager, LockOptions::new().retry(0)).await;
     proxy.pass();
-    works_again(&manager).await;
+    wait_until_lockable(&manager).await;
     assert_nothing_left_within(&server, LIMIT).await;
 }
 
@@ -208,7 +208,7 @@ async fn killed_connections_come_back_by_themselves() {
     for _ in 0..5 {
         let clients = cli.client_count().await;
         assert!(cli.client_kill_all_others().await > 0, "{clients} clients");
-        works_again(&manager).await;
+        wait_until_lockable(&manager).await;
     }
     guard.ensure_held().unwrap();
     guard.extend(2 * SECOND).await.unwrap();
@@ -276,15 +276,15 @@ fn a_runtime_that_ends_does_not_stop_the_renewals_of_another() {
 async fn a_caller_with_a_short_timeout_does_not_abort_the_connect_of_others() {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr()).await;
-    let patient = "connections=1&connect_timeout=20s&response_timeout=20s";
-    let url = format!("{}?{patient}", server.url_through(&proxy));
+    let long_wait = "connections=1&connect_timeout=20s&response_timeout=20s";
+    let url = format!("{}?{long_wait}", server.url_through(&proxy));
     let manager = LockManager::builder().url(&url).build().unwrap();
     proxy.delay(Duration::from_millis(400));
     let options = LockOptions::new().wait(Duration::from_millis(50));
     let error = manager.acquire("a", options).await.unwrap_err();
     assert!(matches!(error, Error::Store { .. }), "{error:?}");
-    let patient = LockOptions::new().wait(LIMIT);
-    manager.acquire("a", patient).await.unwrap().release().await.unwrap();
+    let long_wait = LockOptions::new().wait(LIMIT);
+    manager.acquire("a", long_wait).await.unwrap().release().await.unwrap();
     assert_eq!(proxy.connections(), 1, "the same connect served both");
 }
 
@@ -304,9 +304,9 @@ async fn a_server_that_became_a_replica_is_left() {
     for _ in 0..2 {
         refused_by_store(&manager, LockOptions::new().retry(0)).await;
     }
-    assert_eq!(received().await, before + 1, "the second attempt took a new connection");
+    assert_eq!(received().await, before + 1, "the second attempt used a new connection");
     cli.query::<String>(&["REPLICAOF", "NO", "ONE"]).await;
-    works_again(&manager).await;
+    wait_until_lockable(&manager).await;
 }
 
 #[test]
@@ -343,8 +343,11 @@ async fn an_outage_causes_no_storm_of_requests() {
     }
     cli.reset_stats().await;
     proxy.accept().await;
-    works_again(&manager).await;
+    wait_until_lockable(&manager).await;
     manager.shutdown().await;
     let scripts = cli.commandstats().await.get("evalsha").copied().unwrap_or_default();
-    assert!(scripts < 10, "{scripts} scripts for one lock: releases of what was never asked for");
+    assert!(
+        scripts < 10,
+        "{scripts} scripts for one lock: releases of requests that were never sent"
+    );
 }

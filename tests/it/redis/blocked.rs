@@ -36,8 +36,8 @@ async fn a_body_that_keeps_the_only_thread_for_longer_than_its_lease_has_lost_it
         let options = LockOptions::new().ttl(ttl).on_lost(on_lost);
         let outcome = manager.with_lock("a", options, body).await;
         assert!(matches!(outcome, Err(Error::Lost { .. })), "{outcome:?}");
-        let answer = successor.line().await;
-        assert!(answer.starts_with("held "), "{answer}");
+        let reply = successor.line().await;
+        assert!(reply.starts_with("held "), "{reply}");
         successor.say("release").await;
         assert_eq!(successor.line().await, "released", "a late release freed the successor");
         assert!(successor.finish().await.success());
@@ -96,8 +96,8 @@ impl Beside {
 }
 
 /// Blocks its thread until the test drops its `Arc`, or fails.
-fn compute_until_told(told: &Arc<()>) {
-    while Arc::strong_count(told) > 1 {
+fn compute_until_notified(finished: &Arc<()>) {
+    while Arc::strong_count(finished) > 1 {
         std::hint::spin_loop();
     }
 }
@@ -108,14 +108,14 @@ fn compute_until_told(told: &Arc<()>) {
 fn a_body_that_computes_from_its_first_line_does_not_stop_the_renewals_of_others() {
     let beside = Beside::new();
     let guard = beside.acquire("other");
-    let told = Arc::new(());
+    let finished = Arc::new(());
     let (begin, begun) = mpsc::channel();
     let busy = {
-        let (manager, told) = (beside.manager.clone(), told.clone());
+        let (manager, finished) = (beside.manager.clone(), finished.clone());
         beside.two_threads.spawn(async move {
             let body = async move |_: &Lease| {
                 begin.send(()).unwrap();
-                compute_until_told(&told);
+                compute_until_notified(&finished);
             };
             // Due for renewal before the other lease, so the watchdog is woken for it.
             let short = LockOptions::new().ttl(SECOND / 2).on_lost(OnLost::Ignore);
@@ -124,7 +124,7 @@ fn a_body_that_computes_from_its_first_line_does_not_stop_the_renewals_of_others
     };
     begun.recv_timeout(LIMIT).unwrap();
     beside.is_renewed_on(&guard);
-    drop(told);
+    drop(finished);
     beside.two_threads.block_on(busy).unwrap().unwrap();
     beside.release(guard);
 }

@@ -71,7 +71,7 @@ impl World {
                 return polls;
             }
         }
-        unreachable!("it is polled for ever");
+        unreachable!("it is polled forever");
     }
 
     /// The number of commands for locks so far.
@@ -81,7 +81,7 @@ impl World {
 
     async fn next_gets_in(&self) {
         let next = self.manager.try_acquire("a", LockOptions::new().ttl(TTL)).await.unwrap();
-        next.expect("the next caller is kept out").release().await.unwrap();
+        next.expect("the next caller cannot acquire").release().await.unwrap();
     }
 }
 
@@ -211,7 +211,7 @@ async fn a_dropped_extend_leaves_its_hold_alone() {
         world.proxy.pass();
         guard.ensure_held().unwrap();
         let answered = async || world.proxy.answered("renew") > 0;
-        eventually(LIMIT, "the server has it", answered).await;
+        eventually(LIMIT, "the server granted it", answered).await;
         guard.release().await.unwrap();
         assert_nothing_left_within(&world.server, LIMIT).await;
     }

@@ -102,12 +102,12 @@ async fn waiter(
 ) -> JoinHandle<LockGuard> {
     let (manager, named) = (manager.clone(), key.to_owned());
     let waiter = tokio::spawn(async move { acquire(&manager, &named).await });
-    eventually(LIMIT, "in line", async || queued(cluster, key).await == place).await;
+    eventually(LIMIT, "queued", async || queued(cluster, key).await == place).await;
     waiter
 }
 
 async fn granted(limit: Duration, waiter: JoinHandle<LockGuard>) -> LockGuard {
-    timeout(limit, waiter).await.expect("its turn has come").unwrap()
+    timeout(limit, waiter).await.expect("granted").unwrap()
 }
 
 /// Asserts that when all managers are gone, no node has a lock, a wait queue or a shard channel

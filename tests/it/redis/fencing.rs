@@ -38,7 +38,7 @@ async fn a_thousand_acquisitions_of_four_processes_across_a_flush_and_a_restart_
     server.cli().await.flushall().await;
     let second = tokens(&mut nodes, 100).await;
     server.restart().await;
-    assert!(server.cli().await.keys("*").await.is_empty(), "it saves nothing");
+    assert!(server.cli().await.keys("*").await.is_empty(), "the server saves no data");
     let third = tokens(&mut nodes, 50).await;
 
     let all: Vec<_> = first.iter().chain(&second).chain(&third).copied().collect();
@@ -83,21 +83,21 @@ async fn a_token_in_the_upper_half_of_the_range_of_a_double_is_issued_once() {
     let ttl = Duration::from_millis(50);
     store.acquire(&AcquireRequest::new(first, ttl)).await.unwrap();
     for waits in [&next, &last] {
-        let asked = AcquireRequest::new(waits.clone(), 600 * ttl).waiting(Waiting::Queued);
-        assert!(matches!(store.acquire(&asked).await, Ok(AcquireOutcome::Held { .. })));
+        let request = AcquireRequest::new(waits.clone(), 600 * ttl).waiting(Waiting::Queued);
+        assert!(matches!(store.acquire(&request).await, Ok(AcquireOutcome::Held { .. })));
     }
     let counter: u64 = 1 << 52;
     cli.query::<String>(&["SET", "lockattr:fence", &counter.to_string()]).await;
     // The first lease ends by timeout, and the head asks again while another process waits.
     eventually(Duration::from_secs(10), "over", async || cli.held_value("lock:a").await.is_none())
         .await;
-    let asked = AcquireRequest::new(next.clone(), 600 * ttl).waiting(Waiting::Queued);
+    let request = AcquireRequest::new(next.clone(), 600 * ttl).waiting(Waiting::Queued);
     let fencing = FencingToken::from_counter(counter + 1);
-    let acquired = store.acquire(&asked).await.unwrap();
+    let acquired = store.acquire(&request).await.unwrap();
     assert_eq!(acquired, AcquireOutcome::Acquired { fencing, contended: true });
     let expected = subscriber.subscribe(last.token());
     store.release(&[ReleaseRequest::new(next)]).await.remove(0).unwrap();
-    let Notification::Granted(grant) = expected.next().await else { panic!("it is its turn") };
+    let Notification::Granted(grant) = expected.next().await else { panic!("granted") };
     assert_eq!(grant.fencing, FencingToken::from_counter(counter + 2));
     store.release(&[ReleaseRequest::new(last)]).await.remove(0).unwrap();
 

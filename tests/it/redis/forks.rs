@@ -9,13 +9,13 @@ async fn said(node: &mut Node, last: &str) -> Vec<String> {
     let mut said = Vec::new();
     while said.last().is_none_or(|line: &String| !line.starts_with(last)) {
         let line = node.line_within(Duration::from_secs(20)).await;
-        said.push(line.unwrap_or_else(|| panic!("it ended or hangs after {said:#?}")));
+        said.push(line.unwrap_or_else(|| panic!("it exited or hangs after {said:#?}")));
     }
     said
 }
 
 /// The rest of the line that begins with `words`.
-fn told<'a>(said: &'a [String], words: &str) -> &'a str {
+fn value_of<'a>(said: &'a [String], words: &str) -> &'a str {
     let line = said.iter().find_map(|line| line.strip_prefix(words));
     line.unwrap_or_else(|| panic!("no `{words}` in {said:#?}"))
 }
@@ -27,27 +27,27 @@ async fn a_forked_process_is_refused_and_releases_nothing_of_its_parent() {
     let mut node = node!("fork", url = server.url_with("ttl=60s"));
     let said = said(&mut node, "parent holds").await;
     for asks in ["copy acquires: ", "copy asks: ", "copy shuts down: "] {
-        let refused = told(&said, asks);
+        let refused = value_of(&said, asks);
         assert!(
             refused.starts_with("Err(InvalidOptions(") && refused.contains("fork"),
             "{refused}"
         );
     }
     for looks in ["copy holds: ", "copy nests: ", "copy releases: "] {
-        let lost = told(&said, looks);
+        let lost = value_of(&said, looks);
         assert!(lost.starts_with("Err(Lost {") && lost.contains("Forked"), "{lost}");
     }
-    assert_eq!(told(&said, "copy installs once: "), "true");
-    assert_eq!(told(&said, "copy finds it free: "), "false");
-    assert_eq!(told(&said, "copy ended: "), "Ok(())");
-    assert_eq!(told(&said, "parent holds: "), "Ok(())");
+    assert_eq!(value_of(&said, "copy installs once: "), "true");
+    assert_eq!(value_of(&said, "copy finds it free: "), "false");
+    assert_eq!(value_of(&said, "copy ended: "), "Ok(())");
+    assert_eq!(value_of(&said, "parent holds: "), "Ok(())");
     let cli = server.cli().await;
     let (parents, copys) = (cli.value("lock:parents").await, cli.value("lock:copys").await);
     let (parents, copys) = (parents.expect("it is held"), copys.expect("it is held"));
     let halves = |value: &str| [value[..16].to_owned(), value[16..32].to_owned()];
     let same = halves(&parents).iter().any(|half| halves(&copys).contains(half));
     assert!(!same, "two processes with one chance: {parents}, {copys}");
-    assert!(cli.value("lock:held").await.is_some(), "the copy gave back what its parent holds");
+    assert!(cli.value("lock:held").await.is_some(), "the fork released what its parent holds");
     node.say("go on").await;
     assert_eq!(node.line().await, "parent released");
     cli.query::<i64>(&["DEL", "lock:parents", "lock:copys"]).await;
@@ -60,9 +60,9 @@ async fn a_process_forked_inside_a_body_learns_that_it_has_no_lock() {
     let server = RedisServer::start().await;
     let mut node = node!("fork", url = server.url_with("ttl=60s"), how = "body");
     let said = said(&mut node, "parent ended").await;
-    let lost = told(&said, "copy ended: ");
+    let lost = value_of(&said, "copy ended: ");
     assert!(lost.starts_with("Err(Lost {") && lost.contains("Forked"), "{lost}");
-    assert_eq!(told(&said, "parent ended: "), "Ok(())");
+    assert_eq!(value_of(&said, "parent ended: "), "Ok(())");
     assert!(node.finish().await.success());
     assert_nothing_left(&server).await;
 }
@@ -73,10 +73,10 @@ async fn a_forked_runtime_acquires_and_releases_nothing() {
     let server = RedisServer::start().await;
     let mut node = node!("fork", url = server.url_with("ttl=60s"), how = "runtime");
     let said = said(&mut node, "parent released").await;
-    let refused = told(&said, "copy acquires: ");
+    let refused = value_of(&said, "copy acquires: ");
     assert!(refused.starts_with("Err(InvalidOptions(") && refused.contains("fork"), "{refused}");
-    assert_eq!(told(&said, "copy waited: "), "false");
-    assert_eq!(told(&said, "parent holds: "), "Ok(())");
+    assert_eq!(value_of(&said, "copy waited: "), "false");
+    assert_eq!(value_of(&said, "parent holds: "), "Ok(())");
     assert!(node.finish().await.success());
     assert_nothing_left(&server).await;
 }

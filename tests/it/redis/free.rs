@@ -75,14 +75,14 @@ impl Claims {
     }
 
     async fn asks(&self, claim: &Arc<Claim>, ttl: Duration) -> bool {
-        let answer = self.store.acquire(&AcquireRequest::new(claim.clone(), ttl)).await.unwrap();
-        matches!(answer, AcquireOutcome::Acquired { .. })
+        let outcome = self.store.acquire(&AcquireRequest::new(claim.clone(), ttl)).await.unwrap();
+        matches!(outcome, AcquireOutcome::Acquired { .. })
     }
 
     /// Asks, and joins the wait queue if the claim is refused.
     async fn waits(&self, claim: &Arc<Claim>, ttl: Duration) -> bool {
-        let asked = AcquireRequest::new(claim.clone(), ttl).waiting(Waiting::Queued);
-        matches!(self.store.acquire(&asked).await.unwrap(), AcquireOutcome::Acquired { .. })
+        let request = AcquireRequest::new(claim.clone(), ttl).waiting(Waiting::Queued);
+        matches!(self.store.acquire(&request).await.unwrap(), AcquireOutcome::Acquired { .. })
     }
 
     async fn releases(&self, releasing: ReleaseRequest) -> ReleaseOutcome {
@@ -107,7 +107,7 @@ async fn a_free_lock_needs_no_script_except_the_first_of_a_connection() {
     assert_eq!(
         calls(&cli, "exists").await,
         1,
-        "only the script of the first one looks for a queue"
+        "only the script of the first one checks for a queue"
     );
     assert_nothing_left(&server).await;
 }
@@ -127,7 +127,7 @@ async fn a_lock_with_a_waiter_is_never_absent() {
     eventually(SOON, "over", async || cli.held_value("lock:a").await.is_none()).await;
     assert!(cli.pttl("lock:a").await >= cli.pttl("lockattr:line-of:{lock:a}").await - 100);
     assert!(!Claims::new(&server).asks(&newcomer, LONG).await, "it overtook a waiter");
-    assert!(claims.waits(&waits, LONG).await, "its turn has come");
+    assert!(claims.waits(&waits, LONG).await, "granted");
     assert_eq!(claims.releases(ReleaseRequest::new(holder)).await, ReleaseOutcome::NotHeld);
     assert_eq!(cli.held_value("lock:a").await.as_deref(), Some(waits.value()));
     for claim in [waits, first] {
@@ -156,7 +156,7 @@ async fn a_renewal_moves_the_end_that_the_mark_says_and_never_back() {
         assert_eq!(until().await > before, grows, "{ttl:?}");
     }
     assert!(until().await - begins > 50_000);
-    assert!(cli.pttl("lock:a").await > 50_000, "a marked key lives until the later of both ends");
+    assert!(cli.pttl("lock:a").await > 50_000, "a marked key lasts until the later of both ends");
     for claim in [holder, waits] {
         assert_eq!(claims.releases(ReleaseRequest::new(claim)).await, ReleaseOutcome::Released);
     }
@@ -174,7 +174,7 @@ async fn the_last_waiter_that_leaves_takes_the_mark_with_it() {
     }
     claims.releases(ReleaseRequest::new(one)).await;
     let marked = cli.value("lock:a").await.unwrap();
-    assert!(marked.starts_with("queued=1 "), "one waits still: {marked}");
+    assert!(marked.starts_with("queued=1 "), "one still waits: {marked}");
     claims.releases(ReleaseRequest::new(other)).await;
     assert_eq!(cli.value("lock:a").await.as_deref(), Some(holder.value()));
     let left = u64::try_from(cli.pttl("lock:a").await).unwrap();
@@ -241,7 +241,7 @@ async fn the_value_of_another_program_is_never_marked() {
         set.extend(if ends { &["PX", "60000"][..] } else { &[] });
         cli.query::<()>(&set).await;
         let waits = waiter(&cli, &manager).await;
-        eventually(SOON, "it looks again", async || calls(&cli, "evalsha").await > 4).await;
+        eventually(SOON, "it polls again", async || calls(&cli, "evalsha").await > 4).await;
         assert_eq!(cli.value("lock:a").await.as_deref(), Some(value));
         assert_eq!(cli.pttl("lock:a").await > 0, ends);
         assert_eq!(cli.query::<u32>(&["DEL", "lock:a"]).await, 1);
@@ -262,7 +262,7 @@ async fn a_plain_release_of_a_marked_lock_hands_it_off() {
     let held = one.acquire("a", LockOptions::new()).await.unwrap();
     proxy.swallow_messages(1);
     let waits = waiter(&cli, &other).await;
-    eventually(SOON, "it is told", async || proxy.seen("message") == 1).await;
+    eventually(SOON, "notified", async || proxy.seen("message") == 1).await;
     held.release().await.unwrap();
     assert_eq!(proxy.seen("release"), 2, "a plain command, and then the script");
     let granted = tokio::time::timeout(SOON, waits).await.expect("granted at once").unwrap();
@@ -281,7 +281,7 @@ async fn a_shared_lock_whose_waiter_left_ends_with_its_lease() {
     assert!(claims.asks(&sharer, Duration::from_millis(500)).await);
     let waits = claims.exclusive();
     assert!(!claims.waits(&waits, LONG).await);
-    assert!(cli.pttl("lock:a").await > 10_000, "it lives for its queue");
+    assert!(cli.pttl("lock:a").await > 10_000, "it lasts for its queue");
     claims.releases(ReleaseRequest::new(waits)).await;
     assert!(cli.pttl("lock:a").await <= 500);
     assert_nothing_left(&server).await;
@@ -302,8 +302,8 @@ async fn a_server_out_of_memory_renews_a_lock_with_waiters() {
     }
     cli.query::<()>(&["CONFIG", "SET", "maxmemory", "1"]).await;
     let renewals = [&sharer, &alone].map(|claim| RenewRequest::new(claim.clone(), LONG));
-    for answer in claims.store.renew(&renewals).await {
-        assert_eq!(answer.unwrap(), RenewOutcome::Renewed);
+    for outcome in claims.store.renew(&renewals).await {
+        assert_eq!(outcome.unwrap(), RenewOutcome::Renewed);
     }
     assert!(cli.pttl("lock:b").await > 50_000);
     cli.query::<()>(&["CONFIG", "SET", "maxmemory", "0"]).await;
@@ -326,7 +326,7 @@ async fn a_request_that_arrives_late_shortens_no_lease() {
     let alone = claims.exclusive();
     assert!(claims.asks(&alone, SHORT).await);
     assert_eq!(renewed(&alone).await, RenewOutcome::Renewed);
-    assert!(claims.asks(&alone, SHORT).await, "it has it already");
+    assert!(claims.asks(&alone, SHORT).await, "it already holds it");
     assert!(cli.pttl("lock:a").await > 50_000);
     // The same while a claim waits for it.
     let waits = claims.exclusive();

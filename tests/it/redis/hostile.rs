@@ -30,7 +30,7 @@ fn number(name: &str) -> Option<u64> {
 
 /// The client relies on `FencingToken::read` and `request::held`, which have tests of their own.
 #[test]
-#[allow(clippy::print_stdout, reason = "the seed is for whoever reads what failed")]
+#[allow(clippy::print_stdout, reason = "the seed reproduces a failure")]
 fn a_lock_counts_as_held_only_by_a_well_formed_reply() {
     let seed = number("LOCKATTR_HOSTILE_SEED").unwrap_or_else(rand::random);
     println!("LOCKATTR_HOSTILE_SEED={seed}");
@@ -38,8 +38,8 @@ fn a_lock_counts_as_held_only_by_a_well_formed_reply() {
     let panics = panics_on(THREADS);
     let mut runtime = Builder::new_multi_thread();
     let runtime = runtime.worker_threads(2).thread_name(THREADS).enable_all().build().unwrap();
-    let asking = runtime.spawn(is_asked(seed));
-    runtime.block_on(asking).unwrap();
+    let call = runtime.spawn(is_asked(seed));
+    runtime.block_on(call).unwrap();
     assert_eq!(panics.load(Ordering::SeqCst), 0, "seed {seed}: a task has panicked");
 }
 

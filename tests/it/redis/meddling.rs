@@ -21,14 +21,14 @@ fn lease(ttl: Duration) -> LockOptions {
     LockOptions::new().ttl(ttl)
 }
 
-async fn works_again(manager: &LockManager) {
+async fn wait_until_lockable(manager: &LockManager) {
     manager.acquire("again", LockOptions::new()).await.unwrap().release().await.unwrap();
 }
 
 /// Waits for the loss to be reported, and checks its reason: a renewal found out (`Taken`), or the
 /// deadline passed (`Expired`).
 async fn is_lost(guard: &LockGuard, expected: LostReason) {
-    timeout(LIMIT, guard.lost()).await.expect("the loss is told");
+    timeout(LIMIT, guard.lost()).await.expect("the loss is reported");
     let Err(Error::Lost { key, reason }) = guard.ensure_held() else { panic!("{guard:?}") };
     assert_eq!((key.as_str(), reason), (guard.key(), expected));
 }
@@ -60,7 +60,7 @@ async fn a_flush_is_detected_by_the_next_renewal_and_the_next_holder_left_alone(
     assert_eq!(cli.value("lock:a").await, value);
     next.extend(LIMIT).await.unwrap();
     next.release().await.unwrap();
-    works_again(&manager).await;
+    wait_until_lockable(&manager).await;
     assert_nothing_left(&server).await;
 }
 
@@ -108,7 +108,7 @@ async fn a_key_that_became_something_else_than_a_string_is_lost_and_left_alone()
     assert_eq!(list, ["theirs"]);
     assert!(manager.try_acquire("a", lease(TTL)).await.unwrap().is_none());
     cli.query::<()>(&["DEL", "lock:a"]).await;
-    works_again(&manager).await;
+    wait_until_lockable(&manager).await;
     assert_nothing_left(&server).await;
 }
 
@@ -151,7 +151,7 @@ async fn a_key_whose_ttl_was_shortened_is_renewed_or_lost() {
     assert!(next.fencing_token() > guard.fencing_token());
     is_lost(&guard, LostReason::Taken).await;
     drop(guard);
-    works_again(&manager).await;
+    wait_until_lockable(&manager).await;
     next.release().await.unwrap();
     assert_nothing_left(&server).await;
 }

@@ -26,7 +26,7 @@ struct Newer {
     command: &'static str,
 }
 
-#[expect(clippy::print_stderr, reason = "who runs the tests has to know what was left out")]
+#[expect(clippy::print_stderr, reason = "the log must say what was skipped")]
 fn newer() -> Vec<Newer> {
     let known = [("LOCKATTR_NEWEST_REDIS", "delex"), ("LOCKATTR_NEWEST_VALKEY", "delifeq")];
     let newer = known.into_iter().filter_map(|(variable, command)| {
@@ -152,7 +152,7 @@ impl World {
         }
         let waiting = other.clone();
         let waiter = tokio::spawn(async move { acquire(&waiting).await });
-        eventually(SOON, "it is told", async || proxy.seen("message") == 1).await;
+        eventually(SOON, "notified", async || proxy.seen("message") == 1).await;
         Self { server, proxy, held, waiter, _managers: [one, other] }
     }
 }

@@ -41,11 +41,11 @@ async fn a_process_that_ends_in_order_leaves_nothing() {
 /// and not never.
 async fn free_after_its_ttl_and_not_before(server: &RedisServer) {
     let manager = LockManager::connect(&server.url()).await.unwrap();
-    let asked = Instant::now();
+    let started = Instant::now();
     let left = server.cli().await.pttl("lock:a").await;
     assert!(left > 0, "a killed process cannot release");
     let guard = manager.acquire("a", LockOptions::new().wait(LIMIT)).await.unwrap();
-    let (waited, left) = (asked.elapsed(), Duration::from_millis(left.unsigned_abs()));
+    let (waited, left) = (started.elapsed(), Duration::from_millis(left.unsigned_abs()));
     // The server counts whole milliseconds.
     assert!(waited + Duration::from_millis(2) >= left, "after {waited:?}, and not {left:?}");
     guard.release().await.unwrap();
@@ -86,12 +86,12 @@ async fn a_process_killed_while_it_waits_leaves_nothing() {
     let mut node = node!("lock", url = server.url_with("ttl=60s"));
     node.say("acquire a").await;
     let asked = async || cli.commandstats().await.get("evalsha").is_some_and(|calls| *calls > 2);
-    eventually(LIMIT, "it asks again and again", asked).await;
+    eventually(LIMIT, "it retries", asked).await;
     node.kill();
     cli.query::<i64>(&["DEL", "lock:a"]).await;
     let manager = LockManager::connect(&server.url()).await.unwrap();
     let guard = manager.try_acquire("a", LockOptions::new()).await.unwrap();
-    guard.expect("no connection hears its grant").release().await.unwrap();
+    guard.expect("no connection receives its grant").release().await.unwrap();
     assert_nothing_left(&server).await;
 }
 
@@ -122,8 +122,8 @@ async fn a_process_killed_while_its_release_is_cut_off_holds_for_a_ttl() {
     proxy.swallow_requests();
     node.say("release").await;
     // From here on it retries on its own.
-    let answer = node.line().await;
-    assert!(answer.starts_with("refused the request to the store for `a` failed"), "{answer}");
+    let reply = node.line().await;
+    assert!(reply.starts_with("refused the request to the store for `a` failed"), "{reply}");
     node.kill();
     free_after_its_ttl_and_not_before(&server).await;
 }
@@ -160,10 +160,10 @@ async fn the_graceful_example_ends_well_when_it_is_interrupted() {
     }
     assert!(service.finish().await.success());
     let left = cli.keys("lock:*").await;
-    assert!(left.is_empty(), "left by a process that said goodbye: {left:?}");
+    assert!(left.is_empty(), "left by a process that exited in order: {left:?}");
     let count = |words: &str| said.iter().filter(|line| line.contains(words)).count();
     assert_eq!(count("shutting down: nothing more is granted"), 1, "{said:#?}");
     assert!(count("was lost: the lock manager is shutting down") >= 1, "{said:#?}");
-    assert_eq!(count("was not granted"), 3, "each worker was granted no more: {said:#?}");
+    assert_eq!(count("was not granted"), 3, "no worker was granted more: {said:#?}");
     assert_eq!((count("all released"), count("is free")), (1, 4), "{said:#?}");
 }

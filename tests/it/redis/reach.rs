@@ -74,15 +74,15 @@ async fn a_refused_user_is_a_store_error_without_the_password() {
     let Error::Store { ref key, .. } = acquired else { panic!("{acquired:?}") };
     assert_eq!(key, "a");
     let builder = LockManager::builder().url(&wrong);
-    let mut told = format!("{error} {error:?} {acquired} {acquired:?} {manager:?} {builder:?}");
+    let mut text = format!("{error} {error:?} {acquired} {acquired:?} {manager:?} {builder:?}");
     let mut source = std::error::Error::source(&acquired);
     while let Some(error) = source {
-        told.push_str(&format!(" {error} {error:?}"));
+        text.push_str(&format!(" {error} {error:?}"));
         source = error.source();
     }
-    assert!(!told.contains("s3cret"), "{told}");
+    assert!(!text.contains("s3cret"), "{text}");
     assert!(!events.contains("s3cret"), "{:?}", events.all());
-    assert!(told.contains("WRONGPASS"), "{told}");
+    assert!(text.contains("WRONGPASS"), "{text}");
 }
 
 #[test]

@@ -40,13 +40,13 @@ async fn refused(manager: &LockManager) -> String {
     let Error::Store { ref key, .. } = error else { panic!("{error:?}") };
     assert_eq!(key, "a");
     assert!(!ran.load(Ordering::SeqCst), "a body without its lock");
-    told(&error)
+    describe(&error)
 }
 
 /// All text of an error, in capitals: the client does not spell the server's words as the server
 /// does.
-fn told(error: &Error) -> String {
-    super::told(error).to_uppercase()
+fn describe(error: &Error) -> String {
+    super::describe(error).to_uppercase()
 }
 
 /// Every refusal, from `refuse` until `mend`, is an outage. Nothing is granted, and the error shows
@@ -64,15 +64,15 @@ async fn outlived(
     let short = manager.acquire("short", lease(TTL / 8)).await.unwrap();
     refuse().await;
 
-    let told = refused(manager).await;
-    assert!(words.iter().any(|word| told.contains(word)), "{told}");
-    let patient = {
+    let text = refused(manager).await;
+    assert!(words.iter().any(|word| text.contains(word)), "{text}");
+    let long_wait = {
         let manager = manager.clone();
         tokio::spawn(async move { manager.acquire("a", lease(TTL).wait(LIMIT)).await })
     };
     assert!(matches!(kept.extend(TTL).await, Err(Error::Store { .. })));
     assert!(matches!(let_go.release().await, Err(Error::Store { .. })));
-    timeout(LIMIT, short.lost()).await.expect("the loss is told");
+    timeout(LIMIT, short.lost()).await.expect("the loss is reported");
     let lost = short.ensure_held();
     assert!(matches!(lost, Err(Error::Lost { reason: LostReason::Expired, .. })), "{lost:?}");
     eventually(LIMIT, "a renewal is overdue", async || kept.remaining() < TTL / 2).await;
@@ -81,7 +81,7 @@ async fn outlived(
     mend().await;
     eventually(LIMIT, "it is renewed again", async || kept.remaining() > TTL / 2).await;
     kept.release().await.unwrap();
-    patient.await.unwrap().expect("waited through it").release().await.unwrap();
+    long_wait.await.unwrap().expect("waited through it").release().await.unwrap();
     // Before the released lease would have expired.
     assert_nothing_left_within(server, LIMIT / 4).await;
 }
@@ -185,8 +185,8 @@ async fn while_its_password_is_another() {
     let refuse = async || {
         cli.query::<()>(&["CONFIG", "SET", "requirepass", "rotated"]).await;
         assert!(cli.client_kill_all_others().await > 0);
-        let told = refused(&manager).await;
-        assert!(!told.contains("S3CRET") && !told.contains("ROTATED"), "{told}");
+        let text = refused(&manager).await;
+        assert!(!text.contains("S3CRET") && !text.contains("ROTATED"), "{text}");
     };
     let mend = async || cli.query(&["CONFIG", "SET", "requirepass", "s3cret"]).await;
     outlived(&server, &manager, &["WRONGPASS"], refuse, mend).await;

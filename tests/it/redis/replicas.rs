@@ -79,12 +79,12 @@ async fn a_server_that_forgot_the_scripts_is_sent_them_again() {
 async fn without_the_replica_nothing_is_granted_and_nothing_stays_locked() {
     let world = world("").await;
     world.replica.stop_signal();
-    let asked = Instant::now();
+    let started = Instant::now();
     let error = world.manager.acquire("a", once()).await.unwrap_err();
-    assert!(asked.elapsed() < Duration::from_secs(9), "after {:?}", asked.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(9), "after {:?}", started.elapsed());
     let Error::Store { ref source, .. } = error else { panic!("{error:?}") };
-    let told = source.to_string();
-    assert!(told.starts_with("0 of the 1 replicas") && told.contains("500ms"), "{told}");
+    let text = source.to_string();
+    assert!(text.starts_with("0 of the 1 replicas") && text.contains("500ms"), "{text}");
     assert_nothing_left(&world.master).await;
 
     // Without the option: granted, on one server only.
@@ -103,11 +103,11 @@ async fn without_the_replica_nothing_is_granted_and_nothing_stays_locked() {
 async fn without_the_replica_a_lease_is_held_until_its_deadline_and_no_longer() {
     let world = world("").await;
     let options = LockOptions::new().ttl(Duration::from_secs(4));
-    let asked = Instant::now();
+    let started = Instant::now();
     let held = world.manager.acquire("a", options.clone()).await.unwrap();
     world.replica.stop_signal();
-    timeout(LIMIT, held.lost()).await.expect("its deadline comes");
-    let after = asked.elapsed();
+    timeout(LIMIT, held.lost()).await.expect("its deadline passes");
+    let after = started.elapsed();
     assert!(after >= Duration::from_millis(3_900), "lost before its deadline: {after:?}");
     assert!(after < Duration::from_millis(5_300), "renewed: {after:?}");
     let Err(Error::Lost { reason, .. }) = held.ensure_held() else { panic!("it is lost") };
@@ -142,7 +142,7 @@ async fn a_grant_by_the_queue_counts_only_with_the_replica() {
         let manager = world.manager.clone();
         async move { manager.acquire("a", LockOptions::new().ttl(LONG).wait(LONG)).await }
     });
-    eventually(LIMIT, "it stands in line", async || {
+    eventually(LIMIT, "queued", async || {
         world.cli.query::<u64>(&["ZCARD", "lockattr:line-of:{lock:a}"]).await == 1
     })
     .await;
@@ -152,7 +152,7 @@ async fn a_grant_by_the_queue_counts_only_with_the_replica() {
     let handed = async || world.cli.value("lock:a").await.is_some_and(|it| Some(it) != before);
     eventually(LIMIT, "the master has granted it", handed).await;
     // For as long as several attempts take.
-    eventually(LIMIT, "it asks the replica", async || {
+    eventually(LIMIT, "it sends WAIT", async || {
         world.cli.commandstats().await.get("wait").is_some_and(|waits| *waits >= 3)
     })
     .await;
@@ -190,7 +190,7 @@ async fn a_pending_renewal_does_not_lengthen_a_lease_that_a_release_has_shortene
     drop(second);
     released.unwrap();
     let left = world.cli.pttl("lock:a").await;
-    assert!(left <= 3_000, "it stays taken for {left} ms");
+    assert!(left <= 3_000, "it stays locked for {left} ms");
     other.release().await.unwrap();
     let free = async || world.cli.value("lock:a").await.is_none();
     eventually(LIMIT, "free when its time is over", free).await;

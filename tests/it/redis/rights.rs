@@ -20,9 +20,10 @@ fn the_tested_rights_are_those_of_the_docs() {
     for (rights, source) in DOCUMENTED {
         let docs: Vec<_> = source.lines().filter_map(|line| line.strip_prefix("///")).collect();
         let docs = docs.join(" ");
-        let (_, told) = docs.split_once("ACL SETUSER locker on >… ").expect("the docs tell rights");
-        let told = told.split("```").next().unwrap_or_default();
-        assert_eq!(words(told), words(rights));
+        let (_, documented) =
+            docs.split_once("ACL SETUSER locker on >… ").expect("the docs list rights");
+        let documented = documented.split("```").next().unwrap_or_default();
+        assert_eq!(words(documented), words(rights));
     }
 }
 

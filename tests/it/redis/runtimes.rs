@@ -160,8 +160,8 @@ fn a_pending_acquire_is_undone_when_its_runtime_ends() {
         runtime.block_on(async {
             manager.acquire("b", once()).await.unwrap().release().await.unwrap();
             proxy.swallow_replies();
-            let asking = manager.clone();
-            drop(tokio::spawn(async move { asking.acquire("a", once()).await }));
+            let cloned = manager.clone();
+            drop(tokio::spawn(async move { cloned.acquire("a", once()).await }));
             let cli = outside.server.cli().await;
             eventually(SOON, "granted", async || cli.value("lock:a").await.is_some()).await;
             // New connections work again; this one has lost its answer for good.

@@ -30,15 +30,15 @@ async fn waits(
 ) -> JoinHandle<Result<LockGuard, lockattr::Error>> {
     let manager = manager.clone();
     let waiter = tokio::spawn(async move { manager.acquire(key, long()).await });
-    stands_in_line(master, key).await;
+    wait_until_queued(master, key).await;
     waiter
 }
 
 /// Returns once there is a waiter for `key` at that master.
-async fn stands_in_line(master: &RedisServer, key: &str) {
+async fn wait_until_queued(master: &RedisServer, key: &str) {
     let (cli, line) = (master.cli().await, format!("lockattr:line-of:{{lock:{key}}}"));
     let queued = async || cli.query::<u64>(&["ZCARD", line.as_str()]).await == 1;
-    eventually(LIMIT, "somebody stands in line", queued).await;
+    eventually(LIMIT, "a waiter is queued", queued).await;
 }
 
 /// Returns once every replica has all writes so far.

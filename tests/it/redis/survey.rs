@@ -27,7 +27,7 @@ async fn ten_thousand_held_locks_are_listed_in_a_hundred_requests() {
     cli.query::<()>(&["EVAL", take, "0", &value]).await;
     // As a program that does not know lockattr.
     cli.query::<()>(&["SET", "lock:foreign", "mine", "NX", "PX", "60000"]).await;
-    cli.query::<()>(&["SET", "lock:for ever", "mine", "NX"]).await;
+    cli.query::<()>(&["SET", "lock:forever", "mine", "NX"]).await;
     let manager = LockManager::connect(server.url()).await.unwrap();
     let guard = manager.acquire("ours", lease()).await.unwrap();
 
@@ -36,10 +36,10 @@ async fn ten_thousand_held_locks_are_listed_in_a_hundred_requests() {
     assert_eq!(held.len(), 10_003);
     assert!(held.is_sorted_by_key(|held| &held.key));
     let find = |key: &str| held.iter().find(|held| held.key == key).expect("it is listed");
-    let (foreign, for_ever) = (&find("foreign").holder, &find("for ever").holder);
+    let (foreign, forever) = (&find("foreign").holder, &find("forever").holder);
     assert!(foreign.service.is_none() && foreign.process.is_none());
     assert!(foreign.remaining.is_some_and(|left| left <= MINUTE));
-    assert_eq!(for_ever.remaining, None);
+    assert_eq!(forever.remaining, None);
     assert_eq!(find("k77").holder.process, Some(77));
     assert_eq!(find("ours").holder.process, Some(std::process::id()));
     let stats = cli.commandstats().await;
@@ -63,7 +63,7 @@ async fn without_a_prefix_only_keys_that_can_be_locks_are_listed() {
     let (here, there) = (here.unwrap(), there.unwrap());
     let guard = here.acquire("a", lease()).await.unwrap();
     let waiting = tokio::spawn(async move { there.acquire("a", lease()).await });
-    lockattr_tests::eventually(MINUTE, "it stands in line", async || {
+    lockattr_tests::eventually(MINUTE, "queued", async || {
         here.held_locks().await.unwrap()[0].waiting == 1
     })
     .await;
@@ -82,7 +82,7 @@ async fn without_a_prefix_only_keys_that_can_be_locks_are_listed() {
     for key in ["hash", "scores"] {
         let refused = here.force_release(key).await.unwrap_err();
         assert!(matches!(&refused, Error::Store { key: named, .. } if named == key));
-        assert!(super::told(&refused).contains("is not a lock"), "{refused:?}");
+        assert!(super::describe(&refused).contains("is not a lock"), "{refused:?}");
         assert_eq!(cli.query::<i64>(&["EXISTS", key]).await, 1);
     }
     assert!(matches!(here.force_release("lockattr:fence").await, Err(Error::InvalidKey(_))));
@@ -104,9 +104,9 @@ async fn a_user_who_may_not_list_learns_which_right_is_missing() {
     let manager = LockManager::connect(server.url_as("locker", "s3cret")).await.unwrap();
     let guard = manager.acquire("a", lease()).await.unwrap();
     let refused = manager.held_locks().await.unwrap_err();
-    let told = super::told(&refused);
-    assert!(told.contains("lock:*") && told.contains("+scan"), "{told}");
-    assert!(!told.contains("s3cret"), "{told}");
+    let text = super::describe(&refused);
+    assert!(text.contains("lock:*") && text.contains("+scan"), "{text}");
+    assert!(!text.contains("s3cret"), "{text}");
     // For `force_release`, the rights of a program that locks are enough.
     assert!(manager.force_release("a").await.unwrap());
     assert!(guard.release().await.is_err());

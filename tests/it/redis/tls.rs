@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 use tracing::Level;
 use url::Url;
 
-use crate::redis::told;
+use crate::redis::describe;
 
 /// Long before a lease of these tests ends, or a waiter asks again without a notification.
 const SOON: Duration = Duration::from_secs(3);
@@ -67,12 +67,12 @@ async fn a_lock_is_acquired_renewed_handed_off_and_released_over_tls() {
         async move { other.acquire("a", LockOptions::new()).await }
     });
     let line = "lockattr:line-of:{lock:a}";
-    eventually(SOON, "it is in line", async || cli.pttl(line).await > 0).await;
+    eventually(SOON, "queued", async || cli.pttl(line).await > 0).await;
     let fenced = guard.fencing_token();
     guard.release().await.unwrap();
-    let granted = timeout(SOON, waiter).await.expect("told at once").unwrap().unwrap();
+    let granted = timeout(SOON, waiter).await.expect("notified at once").unwrap().unwrap();
     assert!(granted.fencing_token() > fenced);
-    assert_eq!(cli.client_count().await, before + 2, "messages come on the same connection");
+    assert_eq!(cli.client_count().await, before + 2, "notifications arrive on the same connection");
     granted.release().await.unwrap();
 
     let shared = LockOptions::new().mode(Mode::Shared);
@@ -83,7 +83,7 @@ async fn a_lock_is_acquired_renewed_handed_off_and_released_over_tls() {
 }
 
 async fn connect(url: &str) -> LockManager {
-    LockManager::connect(url).await.unwrap_or_else(|error| panic!("{}", told(&error)))
+    LockManager::connect(url).await.unwrap_or_else(|error| panic!("{}", describe(&error)))
 }
 
 /// Any file path works: percent-encoded in the URL, and as it is on the builder.
@@ -172,9 +172,9 @@ async fn a_process_that_is_not_trusted_learns_why_and_runs_no_body() {
             assert!(began.elapsed() < SOON * 3, "{case}: {:?}", began.elapsed());
             for error in [connected, refused] {
                 assert!(matches!(error, Error::Store { .. }), "{case}: {error:?}");
-                let told = told(&error);
-                assert!(told.contains(expected), "{case}: {told}");
-                let shown = format!("{told} {manager:?}");
+                let text = describe(&error);
+                assert!(text.contains(expected), "{case}: {text}");
+                let shown = format!("{text} {manager:?}");
                 let secret = secrets.iter().find(|&secret| shown.contains(secret));
                 assert_eq!(secret, None, "{case}: {shown}");
             }

@@ -90,14 +90,14 @@ async fn a_deleted_and_a_stolen_lock_are_lost_and_the_thief_is_left_alone() {
 
     let deleted = manager.acquire("deleted", options.clone()).await.unwrap();
     cli.query::<i64>(&["DEL", "lock:deleted"]).await;
-    timeout(LIMIT, deleted.lost()).await.expect("the loss is told");
+    timeout(LIMIT, deleted.lost()).await.expect("the loss is reported");
     // By the renewal that found out, not by the deadline.
     assert!(matches!(deleted.release().await, Err(Error::Lost { reason: Taken, .. })));
 
     let stolen = manager.acquire("stolen", options).await.unwrap();
     let live = manager.acquire("live", LockOptions::new()).await.unwrap();
     cli.query::<String>(&["SET", "lock:stolen", "thief", "PX", "60000"]).await;
-    timeout(LIMIT, stolen.lost()).await.expect("the loss is told");
+    timeout(LIMIT, stolen.lost()).await.expect("the loss is reported");
     assert!(matches!(stolen.release().await, Err(Error::Lost { reason: Taken, .. })));
     assert_eq!(cli.value("lock:stolen").await.as_deref(), Some("thief"));
     live.ensure_held().unwrap();

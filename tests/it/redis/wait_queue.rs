@@ -54,8 +54,8 @@ async fn queued(cli: &Cli, key: &str) -> usize {
 }
 
 /// Waits until `count` waiters are queued for the lock `a`.
-async fn stand_in_line(cli: &Cli, count: usize) {
-    let what = format!("{count} stand in line");
+async fn wait_until_queued(cli: &Cli, count: usize) {
+    let what = format!("{count} queued");
     eventually(LIMIT, &what, async || queued(cli, "a").await == count).await;
 }
 
@@ -85,7 +85,7 @@ async fn all_have_worked(limit: Duration, crowds: Vec<JoinSet<()>>) {
             crowd.join_all().await;
         }
     };
-    timeout(limit, all).await.expect("somebody was left standing in line");
+    timeout(limit, all).await.expect("a waiter was left in the queue");
 }
 
 /// The channels that have a subscriber.
@@ -97,5 +97,6 @@ async fn subscribers(cli: &Cli) -> Vec<String> {
 async fn assert_no_trace(server: &RedisServer) {
     assert_nothing_left_within(server, LIMIT).await;
     let cli = server.cli().await;
-    eventually(LIMIT, "no inbox is listened to", async || subscribers(&cli).await.is_empty()).await;
+    eventually(LIMIT, "no channel has subscribers", async || subscribers(&cli).await.is_empty())
+        .await;
 }

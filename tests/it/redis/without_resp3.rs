@@ -43,7 +43,7 @@ impl World {
         let waiter = tokio::spawn(async move {
             here.acquire("a", LockOptions::new().ttl(LONG).wait(LONG)).await
         });
-        eventually(LIMIT, "it stands in line", async || {
+        eventually(LIMIT, "queued", async || {
             self.cli.query::<u64>(&["ZCARD", "lockattr:line-of:{lock:a}"]).await == 1
         })
         .await;
@@ -53,7 +53,7 @@ impl World {
 
 /// The lock, before the waiter would have asked again on its own.
 async fn granted(waiter: JoinHandle<Result<LockGuard, lockattr::Error>>) -> LockGuard {
-    timeout(LIMIT, waiter).await.expect("told at once").unwrap().unwrap()
+    timeout(LIMIT, waiter).await.expect("notified at once").unwrap().unwrap()
 }
 
 #[tokio::test]

@@ -29,7 +29,7 @@ async fn all_nodes_are_sent_the_request_even_if_a_majority_replies_at_once() {
     }
     guard.release().await.unwrap();
     for node in &scene.nodes {
-        assert!(node.holder("stock").await.is_none(), "it stayed behind");
+        assert!(node.holder("stock").await.is_none(), "it was left behind");
     }
 }
 
@@ -63,12 +63,12 @@ async fn three_of_five_that_are_down_are_an_outage_and_no_body_runs() {
     let error = scene.manager().with_lock("stock", options, body).await.unwrap_err();
     let Error::Store { ref key, .. } = error else { panic!("{error:?}") };
     assert_eq!(key, "stock");
-    let told = error.to_string();
-    assert!(format!("{error:?} {told}").contains("3 of 5 servers"), "{error:?}");
+    let text = error.to_string();
+    assert!(format!("{error:?} {text}").contains("3 of 5 servers"), "{error:?}");
     // What the two reachable nodes granted is released.
     tokio::time::sleep(Duration::from_millis(1)).await;
     for node in &scene.nodes[3..] {
-        assert!(node.holder("stock").await.is_none(), "it stayed behind");
+        assert!(node.holder("stock").await.is_none(), "it was left behind");
     }
 }
 
@@ -80,8 +80,8 @@ async fn an_outage_is_no_contention_though_one_node_says_held() {
     for node in &scene.nodes[..3] {
         node.acquires(&[Fate::Refused]);
     }
-    let asked = AcquireRequest::new(claim("other"), TTL);
-    assert!(scene.store().acquire(&asked).await.is_err());
+    let request = AcquireRequest::new(claim("other"), TTL);
+    assert!(scene.store().acquire(&request).await.is_err());
 }
 
 #[tokio::test(start_paused = true)]
@@ -108,28 +108,28 @@ async fn nodes_that_granted_a_refused_claim_are_released() {
         node.acquire(&AcquireRequest::new(holder.clone(), TTL)).await.unwrap();
     }
     let store = scene.store();
-    let answer = store.acquire(&AcquireRequest::new(claim("late"), TTL)).await.unwrap();
-    assert!(matches!(answer, AcquireOutcome::Held { .. }), "{answer:?}");
+    let outcome = store.acquire(&AcquireRequest::new(claim("late"), TTL)).await.unwrap();
+    assert!(matches!(outcome, AcquireOutcome::Held { .. }), "{outcome:?}");
     for node in &scene.nodes[3..] {
-        assert!(node.holder("stock").await.is_none(), "it stayed behind");
+        assert!(node.holder("stock").await.is_none(), "it was left behind");
     }
     for node in &scene.nodes[..3] {
-        assert!(node.holder("stock").await.is_some(), "it was not the late one's");
+        assert!(node.holder("stock").await.is_some(), "the late claim released it");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn nodes_that_granted_a_refused_claim_without_an_answer_are_released() {
     let scene = Scene::of(3);
-    scene.nodes[2].acquires(&[Fate::AnswerLost]);
+    scene.nodes[2].acquires(&[Fate::ReplyLost]);
     let holder = claim("holder");
     for node in &scene.nodes[..2] {
         node.acquire(&AcquireRequest::new(holder.clone(), TTL)).await.unwrap();
     }
-    let answer = scene.store().acquire(&AcquireRequest::new(claim("late"), TTL)).await.unwrap();
-    assert!(matches!(answer, AcquireOutcome::Held { .. }), "{answer:?}");
+    let outcome = scene.store().acquire(&AcquireRequest::new(claim("late"), TTL)).await.unwrap();
+    assert!(matches!(outcome, AcquireOutcome::Held { .. }), "{outcome:?}");
     tokio::time::sleep(Duration::from_millis(1)).await;
-    assert!(scene.nodes[2].holder("stock").await.is_none(), "it stayed behind");
+    assert!(scene.nodes[2].holder("stock").await.is_none(), "it was left behind");
 }
 
 /// A majority of the *configured* nodes, not of those that answer.
@@ -164,11 +164,11 @@ async fn a_release_needs_a_majority_and_is_sent_to_all() {
     let (store, claim) = (scene.store(), claim("holder"));
     store.acquire(&AcquireRequest::new(claim.clone(), TTL)).await.unwrap();
     scene.nodes[0].releases(&[Fate::Late(TTL)]);
-    scene.nodes[1].releases(&[Fate::AnswerLost]);
+    scene.nodes[1].releases(&[Fate::ReplyLost]);
     let released = store.release(&[ReleaseRequest::new(claim.clone())]).await.remove(0);
     assert_eq!(released.unwrap(), ReleaseOutcome::Released);
     for node in &scene.nodes {
-        assert!(node.holder("stock").await.is_none(), "it stayed behind");
+        assert!(node.holder("stock").await.is_none(), "it was left behind");
     }
     let again = store.release(&[ReleaseRequest::new(claim)]).await.remove(0);
     assert_eq!(again.unwrap(), ReleaseOutcome::NotHeld);
@@ -188,13 +188,13 @@ async fn batches_are_counted_claim_by_claim() {
         }
     }
     let renewals: Vec<_> = claims.iter().map(|it| RenewRequest::new(it.clone(), TTL)).collect();
-    let answers: Vec<_> = store.renew(&renewals).await.into_iter().map(Result::unwrap).collect();
-    assert_eq!(answers, [RenewOutcome::Renewed, RenewOutcome::Renewed, RenewOutcome::NotHeld]);
+    let outcomes: Vec<_> = store.renew(&renewals).await.into_iter().map(Result::unwrap).collect();
+    assert_eq!(outcomes, [RenewOutcome::Renewed, RenewOutcome::Renewed, RenewOutcome::NotHeld]);
     scene.nodes[0].renewals(&[Fate::Refused]);
-    let answers = store.renew(&renewals).await;
-    assert!(matches!(answers[0], Ok(RenewOutcome::Renewed)));
-    assert!(answers[1].is_err(), "one of two that are left says so");
-    assert!(matches!(answers[2], Ok(RenewOutcome::NotHeld)));
+    let outcomes = store.renew(&renewals).await;
+    assert!(matches!(outcomes[0], Ok(RenewOutcome::Renewed)));
+    assert!(outcomes[1].is_err(), "one of the two left reports it");
+    assert!(matches!(outcomes[2], Ok(RenewOutcome::NotHeld)));
 }
 
 /// Three nodes with two permits each have six. If each holder needed two, three could get in.
@@ -212,17 +212,17 @@ async fn permits_need_more_than_a_majority() {
     let mut undo = Vec::new();
     for seen in [[0, 1], [1, 2], [2, 0]] {
         let claim = permit();
-        let answer = scene.store_of(seen).acquire(&AcquireRequest::new(claim.clone(), TTL)).await;
-        holders += usize::from(matches!(answer, Ok(AcquireOutcome::Acquired { .. })));
+        let outcome = scene.store_of(seen).acquire(&AcquireRequest::new(claim.clone(), TTL)).await;
+        holders += usize::from(matches!(outcome, Ok(AcquireOutcome::Acquired { .. })));
         undo.push(ReleaseRequest::new(claim));
     }
     assert!(holders <= 2, "{holders} have one of two permits");
     scene.store().release(&undo).await;
     for _ in 0..2 {
-        let asked = AcquireRequest::new(permit(), TTL);
-        let answer = scene.store().acquire(&asked).await.unwrap();
-        assert!(matches!(answer, AcquireOutcome::Acquired { .. }), "{answer:?}");
+        let request = AcquireRequest::new(permit(), TTL);
+        let outcome = scene.store().acquire(&request).await.unwrap();
+        assert!(matches!(outcome, AcquireOutcome::Acquired { .. }), "{outcome:?}");
     }
-    let answer = scene.store().acquire(&AcquireRequest::new(permit(), TTL)).await.unwrap();
-    assert!(matches!(answer, AcquireOutcome::Held { .. }), "{answer:?}");
+    let outcome = scene.store().acquire(&AcquireRequest::new(permit(), TTL)).await.unwrap();
+    assert!(matches!(outcome, AcquireOutcome::Held { .. }), "{outcome:?}");
 }

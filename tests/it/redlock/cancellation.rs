@@ -37,7 +37,7 @@ async fn an_acquisition_dropped_at_any_moment_leaves_nothing() {
                 node.releases(&[Fate::Answered]);
                 let manager = node.manager();
                 let guard = manager.try_acquire("stock", LockOptions::new()).await.unwrap();
-                let guard = guard.unwrap_or_else(|| panic!("in line on node {n}, {after:?}"));
+                let guard = guard.unwrap_or_else(|| panic!("queued on node {n}, {after:?}"));
                 guard.release().await.unwrap();
             }
         }

@@ -4,7 +4,7 @@
 //! `LOCKATTR_CHAOS_SECONDS=600 cargo test -p lockattr-tests --test it redlock::chaos --
 //! --nocapture` runs for ten minutes; `LOCKATTR_CHAOS_SEED` repeats a run's faults.
 
-#![allow(clippy::print_stdout, reason = "what it takes to see a failed run again")]
+#![allow(clippy::print_stdout, reason = "what is needed to reproduce a failed run")]
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -23,7 +23,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[allow(clippy::print_stdout, reason = "the seed, for who wants to see the same faults again")]
+#[allow(clippy::print_stdout, reason = "the seed reproduces the faults")]
 async fn nodes_cut_and_healed_at_random_under_load() {
     let seconds = number("LOCKATTR_CHAOS_SECONDS").unwrap_or(8);
     let seed = number("LOCKATTR_CHAOS_SEED").unwrap_or_else(rand::random);
@@ -65,7 +65,7 @@ async fn nodes_cut_and_healed_at_random_under_load() {
         let manager = LockManager::builder().url(&url).build().unwrap();
         workers.extend((0..2).map(|_| worker(random.next_u64(), manager.clone())));
     }
-    let weather = async {
+    let nemesis = async {
         let ends = Instant::now() + Duration::from_secs(seconds);
         while Instant::now() < ends {
             fault(&proxies[random.random_range(0..5)], &mut random).await;
@@ -78,10 +78,10 @@ async fn nodes_cut_and_healed_at_random_under_load() {
         let before = resources.writes();
         sleep(Duration::from_secs(1)).await;
         let after = resources.writes();
-        assert!(after > before, "all is well again, and nobody gets in");
+        assert!(after > before, "the faults are over, and no caller acquires");
         over.store(true, Ordering::Relaxed);
     };
-    let (_, done) = tokio::join!(weather, futures_util::future::join_all(workers));
+    let (_, done) = tokio::join!(nemesis, futures_util::future::join_all(workers));
     let writes = resources.writes();
     println!("{} holds, {writes} writes in {seconds} s", done.iter().sum::<u64>());
     assert_eq!(resources.damage(), [""; 0], "two holders, or a smaller token");

@@ -43,8 +43,8 @@ async fn locked_once(store: &Arc<RedlockStore>) -> FencingToken {
 /// Sets the counter of one node.
 async fn counts_from(scene: &Scene, node: usize, counter: u64) {
     let claim = claim("another");
-    let asked = AcquireRequest::new(claim.clone(), TTL).hint(counter);
-    scene.nodes[node].acquire(&asked).await.unwrap();
+    let request = AcquireRequest::new(claim.clone(), TTL).hint(counter);
+    scene.nodes[node].acquire(&request).await.unwrap();
     scene.nodes[node].release(&[ReleaseRequest::new(claim)]).await.remove(0).unwrap();
 }
 
@@ -90,10 +90,10 @@ async fn a_token_that_reached_no_majority_is_not_issued() {
     counts_from(&scene, 0, *FAR).await;
     scene.nodes[2].acquires(&[Fate::Refused, Fate::Answered]);
     scene.nodes[1].renewals(&[Fate::Refused, Fate::Answered]);
-    let answer = scene.store().acquire(&AcquireRequest::new(claim("stock"), TTL)).await;
-    assert!(answer.unwrap_err().to_string().contains("fencing token"));
+    let outcome = scene.store().acquire(&AcquireRequest::new(claim("stock"), TTL)).await;
+    assert!(outcome.unwrap_err().to_string().contains("fencing token"));
     for node in &scene.nodes {
-        assert!(node.holder("stock").await.is_none(), "it was not given back");
+        assert!(node.holder("stock").await.is_none(), "it was not released");
     }
 
     // The manager asks again.
@@ -103,7 +103,7 @@ async fn a_token_that_reached_no_majority_is_not_issued() {
     guard.ensure_held().unwrap();
     guard.release().await.unwrap();
     for node in &scene.nodes {
-        assert!(node.holder("stock").await.is_none(), "it stayed behind");
+        assert!(node.holder("stock").await.is_none(), "it was left behind");
     }
 }
 
@@ -113,11 +113,11 @@ async fn a_token_that_reached_no_majority_is_not_issued() {
 async fn a_node_whose_answer_was_lost_does_not_count_for_the_write_back() {
     let scene = Scene::of(3);
     counts_from(&scene, 0, *FAR).await;
-    scene.nodes[2].acquires(&[Fate::AnswerLost]);
+    scene.nodes[2].acquires(&[Fate::ReplyLost]);
     scene.nodes[1].renewals(&[Fate::Refused]);
-    let answer = scene.store().acquire(&AcquireRequest::new(claim("stock"), TTL)).await;
-    assert!(answer.unwrap_err().to_string().contains("fencing token"));
-    assert!(scene.nodes[2].calls().renewals.is_empty(), "it was asked");
+    let outcome = scene.store().acquire(&AcquireRequest::new(claim("stock"), TTL)).await;
+    assert!(outcome.unwrap_err().to_string().contains("fencing token"));
+    assert!(scene.nodes[2].calls().renewals.is_empty(), "it was sent the request");
 }
 
 /// Each attempt has another owner. A late request of an earlier attempt neither releases nor
@@ -141,7 +141,7 @@ async fn a_request_of_an_earlier_attempt_that_comes_late_harms_no_later_one() {
     assert_eq!(renewed, RenewOutcome::Renewed);
     store.release(&[ReleaseRequest::new(claim)]).await.remove(0).unwrap();
     for node in &scene.nodes {
-        assert!(node.holder("stock").await.is_none(), "it stayed behind");
+        assert!(node.holder("stock").await.is_none(), "it was left behind");
     }
 }
 

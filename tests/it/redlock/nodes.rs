@@ -18,7 +18,7 @@ const OLD: &str = "durable=true";
 /// Five servers that no other test uses. When one is killed, another test's server may get its
 /// port, and must not grant anything here.
 async fn five_of_our_own() -> Independents {
-    let servers = RedisServer::builder().password("nobody else's");
+    let servers = RedisServer::builder().password("not held by another");
     Independents::builder().servers(servers).start().await
 }
 
@@ -81,8 +81,8 @@ async fn three_of_five_down_or_stopped_are_an_outage_in_time_and_no_body_runs() 
         }
         let body = async |_: &_| panic!("the body ran without the lock");
         let options = LockOptions::new().wait(Duration::from_millis(500));
-        let asked = manager.with_lock("a", options, body);
-        let error = timeout(LIMIT, asked).await.expect("in time").unwrap_err();
+        let call = manager.with_lock("a", options, body);
+        let error = timeout(LIMIT, call).await.expect("in time").unwrap_err();
         assert!(matches!(&error, Error::Store { key, .. } if key == "a"), "{error:?}");
         drop(manager);
         if !killed {
@@ -105,7 +105,7 @@ async fn a_holder_keeps_its_lease_while_three_are_up_and_learns_in_time_when_the
     guard.ensure_held().expect("three of five renew it");
     servers.kill(2);
     let without = Instant::now();
-    timeout(LIMIT, guard.lost()).await.expect("it is told");
+    timeout(LIMIT, guard.lost()).await.expect("notified");
     assert!(without.elapsed() <= Duration::from_secs(2), "{:?}", without.elapsed());
     assert!(matches!(guard.release().await, Err(Error::Lost { .. })));
     servers.continue_signal(1);
@@ -131,8 +131,8 @@ async fn a_server_that_came_back_empty_grants_nothing_until_the_longest_lease_is
     };
     assert!(error.to_string().contains("grants no locks for"), "{error}");
     let manager = LockManager::builder().url(&url).build().unwrap();
-    let patient = LockOptions::new().wait(LIMIT);
-    manager.acquire("a", patient).await.unwrap().release().await.unwrap();
+    let long_wait = LockOptions::new().wait(LIMIT);
+    manager.acquire("a", long_wait).await.unwrap().release().await.unwrap();
 
     // Held on three nodes, one of which loses it.
     let fixed = LockOptions::new().renew(false);
@@ -197,7 +197,7 @@ async fn an_acquire_that_is_executed_after_its_release_is_undone() {
             let lines = cli.query::<Vec<String>>(&["KEYS", "lockattr:line*"]).await;
             lines.len() == keys.len()
         };
-        eventually(LIMIT, "all stand in line", queued).await;
+        eventually(LIMIT, "all queued", queued).await;
     }
     for guard in held {
         guard.release().await.unwrap();
@@ -206,7 +206,7 @@ async fn an_acquire_that_is_executed_after_its_release_is_undone() {
         waiter.await.unwrap();
     }
     let late = async || slow.answered("acquire") >= 2 * keys.len();
-    eventually(LIMIT, "all are asked for", late).await;
+    eventually(LIMIT, "all are requested", late).await;
     assert_nothing_left(&servers).await;
 }
 
@@ -275,7 +275,7 @@ async fn a_majority_that_forgot_the_lock_is_detected_by_the_next_renewal() {
     for n in 0..2 {
         servers.node(n).cli().await.query::<String>(&["FLUSHALL"]).await;
     }
-    timeout(LIMIT, guard.lost()).await.expect("it is told");
+    timeout(LIMIT, guard.lost()).await.expect("notified");
     let lost = guard.ensure_held().unwrap_err();
     assert!(matches!(lost, Error::Lost { reason: LostReason::Taken, .. }), "{lost:?}");
     drop(guard);
@@ -356,14 +356,14 @@ async fn an_operator_needs_a_majority_and_no_more() {
     servers.kill(0);
     servers.kill(3);
     let waiting = tokio::spawn(async move { there.acquire("a", LockOptions::new()).await });
-    eventually(LIMIT, "it stands in line", async || {
+    eventually(LIMIT, "queued", async || {
         let held = here.held_locks().await.unwrap();
         assert_eq!(held.iter().map(|held| held.key.as_str()).collect::<Vec<_>>(), ["a"]);
         held[0].waiting == 1
     })
     .await;
     assert!(here.force_release("a").await.unwrap());
-    let next = timeout(LIMIT, waiting).await.expect("it is its turn").unwrap().unwrap();
+    let next = timeout(LIMIT, waiting).await.expect("granted").unwrap().unwrap();
     assert!(next.fencing_token() > guard.fencing_token());
     let lost = guard.release().await;
     assert!(matches!(lost, Err(Error::Lost { reason: LostReason::Taken, .. })), "{lost:?}");

@@ -20,10 +20,10 @@ fn asked(scene: &Scene) -> usize {
 async fn assert_nothing_left(scene: &Scene) {
     sleep(Duration::from_millis(1)).await;
     for node in &scene.nodes {
-        assert!(node.holder("stock").await.is_none(), "it stayed behind");
+        assert!(node.holder("stock").await.is_none(), "it was left behind");
         // Nor does any waiter stay queued: a caller that asks only once acquires the lock.
         let guard = node.manager().try_acquire("stock", LockOptions::new()).await.unwrap();
-        let guard = guard.expect("somebody stands in line still");
+        let guard = guard.expect("a waiter is still queued");
         guard.release().await.unwrap();
     }
 }

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::SECOND;
 
-fn patient() -> LockOptions {
+fn long_wait() -> LockOptions {
     LockOptions::new().ttl(3 * SECOND).wait(60 * SECOND)
 }
 
@@ -38,9 +38,9 @@ fn lost_key(outcome: Result<impl std::fmt::Debug, Error>) -> String {
 #[tokio::test(start_paused = true)]
 async fn a_key_that_is_lost_while_another_is_waited_for_keeps_the_body_from_starting() {
     let locks = TestLocks::new();
-    let a = locks.manager().acquire("a", patient().renew(false)).await.unwrap();
+    let a = locks.manager().acquire("a", long_wait().renew(false)).await.unwrap();
     locks.hold("b").release_after(5 * SECOND);
-    let refused = a.scope(locks.manager().acquire_all(["a", "b"], patient())).await;
+    let refused = a.scope(locks.manager().acquire_all(["a", "b"], long_wait())).await;
     let Err(Error::Lost { key, reason: LostReason::Expired }) = &refused else {
         panic!("{refused:?}")
     };
@@ -52,7 +52,7 @@ async fn a_key_that_is_lost_while_another_is_waited_for_keeps_the_body_from_star
 #[tokio::test(start_paused = true)]
 async fn a_body_has_lost_all_with_a_key_that_was_entered_again() {
     let locks = TestLocks::new();
-    let a = locks.manager().acquire("a", patient()).await.unwrap();
+    let a = locks.manager().acquire("a", long_wait()).await.unwrap();
     let both = locks.scope(a.scope(both(60 * SECOND)));
     let thief = async {
         locks.until_held("b").await;
@@ -60,7 +60,7 @@ async fn a_body_has_lost_all_with_a_key_that_was_entered_again() {
     };
     let (cancelled, thief) = tokio::join!(both, thief);
     assert_eq!(lost_key(cancelled), "a");
-    assert!(locks.holder("b").is_none(), "the other is given back");
+    assert!(locks.holder("b").is_none(), "the other is released");
     thief.release();
     assert_eq!(lost_key(a.release().await), "a");
     locks.assert_nothing_left().await;
@@ -70,7 +70,7 @@ async fn a_body_has_lost_all_with_a_key_that_was_entered_again() {
 #[tokio::test(start_paused = true)]
 async fn a_lease_reports_the_loss_of_a_key_that_was_entered_again() {
     let locks = TestLocks::new();
-    let a = locks.manager().acquire("a", patient()).await.unwrap();
+    let a = locks.manager().acquire("a", long_wait()).await.unwrap();
     let thief = async {
         locks.until_held("c").await;
         locks.steal("a")
@@ -87,16 +87,16 @@ async fn a_lease_reports_the_loss_of_a_key_that_was_entered_again() {
 async fn branches_enter_the_holds_around_them_in_one_order() {
     let locks = TestLocks::new();
     let manager = locks.manager();
-    let outer = manager.acquire_all(["a", "d"], patient()).await.unwrap();
-    let inner = outer.scope(manager.acquire_all(["b", "c"], patient())).await.unwrap();
+    let outer = manager.acquire_all(["a", "d"], long_wait()).await.unwrap();
+    let inner = outer.scope(manager.acquire_all(["b", "c"], long_wait())).await.unwrap();
     let takes = async |keys: [&str; 2]| {
         // Each branch waits for its first turn before it asks for the second.
-        let guard = manager.acquire_all(keys, patient()).await.unwrap();
+        let guard = manager.acquire_all(keys, long_wait()).await.unwrap();
         sleep(SECOND).await;
         guard.release().await.unwrap();
     };
     let branches = outer.scope(async {
-        let turn = manager.acquire("a", patient()).await.unwrap();
+        let turn = manager.acquire("a", long_wait()).await.unwrap();
         let gives_way = async {
             sleep(SECOND).await;
             drop(turn);

@@ -48,7 +48,7 @@ async fn a_store_that_comes_back_in_time_gets_its_releases() {
     let store = Scripted::new();
     let manager = store.manager();
     std::mem::forget(manager.acquire("job", deaf()).await.unwrap());
-    store.releases(&[Fate::Refused, Fate::AnswerLost, Fate::Answered]);
+    store.releases(&[Fate::Refused, Fate::ReplyLost, Fate::Answered]);
     let started = Instant::now();
     manager.shutdown().await;
     let lasted = started.elapsed();

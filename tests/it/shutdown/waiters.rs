@@ -14,8 +14,8 @@ use crate::support::{Fate, Scripted};
 /// Waits for `key` in a task of its own, with pauses of 10 to 20 s and a wait budget of an hour.
 fn waiter(manager: &LockManager, key: &'static str) -> JoinHandle<Result<LockGuard, Error>> {
     let manager = manager.clone();
-    let patient = LockOptions::new().wait(3600 * SECOND).retry_delay(20 * SECOND);
-    tokio::spawn(async move { manager.acquire(key, patient).await })
+    let long_wait = LockOptions::new().wait(3600 * SECOND).retry_delay(20 * SECOND);
+    tokio::spawn(async move { manager.acquire(key, long_wait).await })
 }
 
 /// The holder is slow, so the shutdown is slow too. The waiters are refused at once.
@@ -34,7 +34,7 @@ async fn a_waiter_in_its_pause_is_refused_at_once() {
         let error = waiter.await.unwrap().unwrap_err();
         assert!(matches!(error, Error::ShutDown { ref key } if key == "job"), "{error:?}");
         let waited = started.elapsed();
-        assert!(waited < SECOND, "told only after {waited:?}");
+        assert!(waited < SECOND, "notified only after {waited:?}");
     }
     shutdown.await.unwrap();
     assert_eq!(manager.holder("job").await.unwrap(), None);
@@ -53,7 +53,7 @@ async fn a_waiter_whose_store_does_not_answer_is_refused_at_once() {
     let error = waiter.await.unwrap().unwrap_err();
     assert!(matches!(error, Error::ShutDown { ref key } if key == "job"), "{error:?}");
     let waited = started.elapsed();
-    assert!(waited < SECOND, "told only after {waited:?}");
+    assert!(waited < SECOND, "notified only after {waited:?}");
     sleep(SECOND).await;
     assert_eq!(manager.holder("job").await.unwrap(), None);
 }
@@ -73,7 +73,7 @@ async fn a_grant_that_arrives_with_the_shutdown_is_released() {
     assert!(poll_immediate(late.as_mut()).await.is_none(), "granted without an answer");
     sleep(2 * SECOND).await;
     let mut shutdown = pin!(manager.shutdown());
-    assert!(poll_immediate(shutdown.as_mut()).await.is_none(), "a grant is still under way");
+    assert!(poll_immediate(shutdown.as_mut()).await.is_none(), "a grant is still pending");
     let error = late.await.unwrap_err();
     assert!(matches!(error, Error::ShutDown { ref key } if key == "late"), "{error:?}");
     drop(other);
@@ -86,7 +86,7 @@ async fn a_grant_that_arrives_with_the_shutdown_is_released() {
 #[tokio::test(start_paused = true)]
 async fn a_nested_call_that_waits_for_its_turn_is_notified_at_once() {
     let manager = manager();
-    let (tell, told) = oneshot::channel();
+    let (sender, receiver) = oneshot::channel();
     let job = {
         let manager = manager.clone();
         tokio::spawn(async move {
@@ -98,10 +98,10 @@ async fn a_nested_call_that_waits_for_its_turn_is_notified_at_once() {
                     lease.lost().await;
                     sleep(SECOND).await;
                 });
-                let patient = LockOptions::new().wait(3600 * SECOND).retry_delay(20 * SECOND);
+                let long_wait = LockOptions::new().wait(3600 * SECOND).retry_delay(20 * SECOND);
                 let waiting = async {
-                    let refused = manager.acquire("job", patient).await;
-                    tell.send((refused.map(drop), Instant::now())).unwrap();
+                    let refused = manager.acquire("job", long_wait).await;
+                    sender.send((refused.map(drop), Instant::now())).unwrap();
                 };
                 tokio::join!(inside, waiting)
             };
@@ -112,7 +112,7 @@ async fn a_nested_call_that_waits_for_its_turn_is_notified_at_once() {
     let started = Instant::now();
     manager.shutdown().await;
     assert_eq!(started.elapsed(), SECOND);
-    let (refused, at) = told.await.unwrap();
+    let (refused, at) = receiver.await.unwrap();
     assert!(is_shut_down(&refused) && at == started, "{refused:?} after {:?}", at - started);
     assert!(is_shut_down(&job.await.unwrap()));
     assert_eq!(manager.holder("job").await.unwrap(), None);

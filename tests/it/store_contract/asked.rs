@@ -24,7 +24,7 @@ thread_local! {
 }
 
 /// Sets the key prefix of this test, for tests that share one store.
-pub(super) fn keep_apart_by(prefix: &str) {
+pub(super) fn set_key_prefix(prefix: &str) {
     APART.set(prefix.to_owned());
 }
 

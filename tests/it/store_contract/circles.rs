@@ -24,7 +24,7 @@ fn process(store: &AnyStore, name: &str) -> LockManager {
 }
 
 /// Acquires `inner` inside `outer`, once all processes hold their outer lock.
-async fn takes(
+async fn acquire_nested(
     manager: &LockManager,
     [outer, inner]: [&str; 2],
     all: &Barrier,
@@ -51,12 +51,16 @@ async fn no_notes_are_left(store: &AnyStore, keys: &[&str]) {
 pub(super) async fn a_deadlock_of_two_processes_is_broken_and_named(store: AnyStore) {
     let (here, there) = (process(&store, "here"), process(&store, "there"));
     let all = Arc::new(Barrier::new(2));
-    let both =
-        async { tokio::join!(takes(&here, ["a", "b"], &all), takes(&there, ["b", "a"], &all)) };
+    let both = async {
+        tokio::join!(
+            acquire_nested(&here, ["a", "b"], &all),
+            acquire_nested(&there, ["b", "a"], &all)
+        )
+    };
     let (error, [asked, holds], other) = match timeout(SOON, both).await.expect("it is broken") {
         (Err(error), Ok(())) => (error, ["b", "a"], "there"),
         (Ok(()), Err(error)) => (error, ["a", "b"], "here"),
-        both => panic!("one of them gives way, and the other has it: {both:?}"),
+        both => panic!("one of them fails, and the other acquires: {both:?}"),
     };
     let said = error.to_string();
     let Error::Deadlock { key, circle, holds: held } = error else { panic!("{error:?}") };
@@ -76,14 +80,14 @@ pub(super) async fn a_note_of_a_dead_process_is_ignored(store: AnyStore) {
     let pid = std::process::id();
     let label = format!("since=1 service=gone pid={pid} waits=17/1/{waits_for}");
     let left = Arc::new(Claim::new(note, &label));
-    let asked = AcquireRequest::new(left.clone(), SOON * 2);
-    assert!(matches!(store.acquire(&asked).await, Ok(AcquireOutcome::Acquired { .. })));
+    let request = AcquireRequest::new(left.clone(), SOON * 2);
+    assert!(matches!(store.acquire(&request).await, Ok(AcquireOutcome::Acquired { .. })));
 
     let outer = here.acquire("a", PATIENT).await.expect("free");
     let inner = outer.scope(here.acquire("b", PATIENT));
     // Unless the machine is slow, the waiter has read the note three times by then.
     let early = timeout(Duration::from_secs(2), inner).await;
-    assert!(early.is_err(), "somebody works on it: {:?}", early.map(drop));
+    assert!(early.is_err(), "its holder works: {:?}", early.map(drop));
     works.release().await.expect("held");
     let inner = outer.scope(here.acquire("b", PATIENT)).await.expect("free");
     inner.release().await.expect("held");
@@ -96,9 +100,9 @@ pub(super) async fn a_deadlock_of_three_processes_is_broken_by_one(store: AnySto
     let all = Arc::new(Barrier::new(3));
     let three = async {
         tokio::join!(
-            takes(&one, ["a", "b"], &all),
-            takes(&two, ["b", "c"], &all),
-            takes(&three, ["c", "a"], &all)
+            acquire_nested(&one, ["a", "b"], &all),
+            acquire_nested(&two, ["b", "c"], &all),
+            acquire_nested(&three, ["c", "a"], &all)
         )
     };
     let (one, two, three) = timeout(SOON, three).await.expect("it is broken");

@@ -40,8 +40,9 @@ pub(super) async fn one_of_many_gets_it(store: AnyStore) {
             store.acquire(&AcquireRequest::new(claim("race"), TTL)).await.unwrap()
         });
     }
-    let answers = askers.join_all().await;
-    let granted = answers.iter().filter(|answer| matches!(answer, AcquireOutcome::Acquired { .. }));
+    let outcomes = askers.join_all().await;
+    let granted =
+        outcomes.iter().filter(|outcome| matches!(outcome, AcquireOutcome::Acquired { .. }));
     assert_eq!(granted.count(), 1);
 }
 

@@ -25,7 +25,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 pub(super) use zookeeper::OnZooKeeper;
 
-use super::asked::{LABEL, PREFIX, keep_apart_by, key};
+use super::asked::{LABEL, PREFIX, key, set_key_prefix};
 use super::{AnyStore, TTL};
 use crate::redis::RIGHTS;
 pub(super) use etcd::OnEtcd;
@@ -43,7 +43,7 @@ pub(super) trait Fleet {
 
     /// Waits until the store knows that the process of this subscriber is gone, if the store relies
     /// on that.
-    async fn knows_it_is_gone(&self, subscriber: u64);
+    async fn wait_until_gone(&self, subscriber: u64);
 
     /// Checks after a test that the servers recorded nothing wrong.
     async fn saw_nothing_wrong(&self) {}
@@ -53,7 +53,7 @@ pub(super) struct InMemory(Arc<MemoryStore>);
 
 impl Fleet for InMemory {
     async fn start() -> Self {
-        keep_apart_by("");
+        set_key_prefix("");
         Self(Arc::default())
     }
 
@@ -61,7 +61,7 @@ impl Fleet for InMemory {
         self.0.clone().into()
     }
 
-    async fn knows_it_is_gone(&self, _inbox: u64) {}
+    async fn wait_until_gone(&self, _inbox: u64) {}
 }
 
 /// A quorum of three in-memory stores.
@@ -76,7 +76,7 @@ impl Fleet for QuorumInMemory {
         AnyStore::new(RedlockStore::new(self.0.iter().cloned()).expect("enough of them"))
     }
 
-    async fn knows_it_is_gone(&self, _inbox: u64) {}
+    async fn wait_until_gone(&self, _inbox: u64) {}
 }
 
 /// A quorum of five Redis servers.
@@ -94,9 +94,9 @@ impl Fleet for OnRedlock {
         AnyStore::new(RedlockStore::open(&url).expect("a good URL"))
     }
 
-    async fn knows_it_is_gone(&self, subscriber: u64) {
+    async fn wait_until_gone(&self, subscriber: u64) {
         for server in self.0.nodes() {
-            nobody_listens(server, subscriber).await;
+            no_subscribers_left(server, subscriber).await;
         }
     }
 }
@@ -105,7 +105,7 @@ pub(super) struct OnRedis(RedisServer);
 
 impl Fleet for OnRedis {
     async fn start() -> Self {
-        keep_apart_by("");
+        set_key_prefix("");
         Self(RedisServer::start().await)
     }
 
@@ -113,8 +113,8 @@ impl Fleet for OnRedis {
         AnyStore::new(RedisStore::open(&self.0.url()).expect("a good URL"))
     }
 
-    async fn knows_it_is_gone(&self, subscriber: u64) {
-        nobody_listens(&self.0, subscriber).await;
+    async fn wait_until_gone(&self, subscriber: u64) {
+        no_subscribers_left(&self.0, subscriber).await;
     }
 }
 
@@ -142,8 +142,8 @@ impl Fleet for WithLeastRights {
         AnyStore::new(RedisStore::open(&url).expect("a good URL"))
     }
 
-    async fn knows_it_is_gone(&self, subscriber: u64) {
-        nobody_listens(&self.0, subscriber).await;
+    async fn wait_until_gone(&self, subscriber: u64) {
+        no_subscribers_left(&self.0, subscriber).await;
     }
 
     /// Checks the ACL log: scripts continue after some errors, so a missing right may only suppress
@@ -194,8 +194,8 @@ impl Fleet for OnSentinel {
         AnyStore::new(RedisStore::open(&self.0).expect("a good URL"))
     }
 
-    async fn knows_it_is_gone(&self, subscriber: u64) {
-        nobody_listens(sentinels().await.master().await, subscriber).await;
+    async fn wait_until_gone(&self, subscriber: u64) {
+        no_subscribers_left(sentinels().await.master().await, subscriber).await;
     }
 }
 
@@ -211,17 +211,18 @@ impl Fleet for WithReplicas {
         self.0.node()
     }
 
-    async fn knows_it_is_gone(&self, subscriber: u64) {
-        self.0.knows_it_is_gone(subscriber).await;
+    async fn wait_until_gone(&self, subscriber: u64) {
+        self.0.wait_until_gone(subscriber).await;
     }
 }
 
 /// Returns once this subscriber has no subscription left.
-async fn nobody_listens(server: &RedisServer, subscriber: u64) {
+async fn no_subscribers_left(server: &RedisServer, subscriber: u64) {
     let (cli, channel) = (server.cli().await, format!("lockattr:inbox:{subscriber:016x}"));
     let gone = async || {
-        let (_, ears) = cli.query::<(String, i64)>(&["PUBSUB", "NUMSUB", channel.as_str()]).await;
-        ears == 0
+        let (_, subscribers) =
+            cli.query::<(String, i64)>(&["PUBSUB", "NUMSUB", channel.as_str()]).await;
+        subscribers == 0
     };
     eventually(TTL, "its connection is closed", gone).await;
 }
@@ -234,7 +235,7 @@ impl Fleet for OnCluster {
     async fn start() -> Self {
         static TESTS: AtomicUsize = AtomicUsize::new(0);
         let cluster = Cluster::shared().await;
-        keep_apart_by(&format!("{{test {}}}:", TESTS.fetch_add(1, Ordering::Relaxed)));
+        set_key_prefix(&format!("{{test {}}}:", TESTS.fetch_add(1, Ordering::Relaxed)));
         Self(cluster)
     }
 
@@ -246,7 +247,7 @@ impl Fleet for OnCluster {
         AnyStore::new(RedisStore::open(&url).expect("a good URL"))
     }
 
-    async fn knows_it_is_gone(&self, subscriber: u64) {
+    async fn wait_until_gone(&self, subscriber: u64) {
         let channels = format!("lockattr:inbox:{subscriber:016x}*");
         for node in self.0.nodes() {
             let cli = node.cli().await;
@@ -267,9 +268,9 @@ pub(super) struct Manager {
 impl Manager {
     pub(super) fn on(store: &AnyStore) -> Self {
         let contended = Arc::<Mutex<Vec<String>>>::default();
-        let hears = contended.clone();
+        let reported = contended.clone();
         let on_contended = move |name: Option<&str>| {
-            hears.lock().unwrap().extend(name.map(str::to_owned));
+            reported.lock().unwrap().extend(name.map(str::to_owned));
         };
         let subscriber = Arc::new(Subscriber::new(on_contended));
         store.subscribe(&subscriber);
@@ -277,17 +278,17 @@ impl Manager {
     }
 
     /// Returns an exclusive claim for one lock.
-    pub(super) fn wants(&self, named: &str) -> Waiter {
-        self.shares(&[named], Sharing::Exclusive)
+    pub(super) fn claim_for(&self, named: &str) -> Waiter {
+        self.claim_shared(&[named], Sharing::Exclusive)
     }
 
-    pub(super) fn shares(&self, named: &[&str], sharing: Sharing) -> Waiter {
+    pub(super) fn claim_shared(&self, named: &[&str], sharing: Sharing) -> Waiter {
         let mut keys = named.iter().map(|named| key(named));
         let first = keys.next().expect("a claim has a key");
         let claim = Arc::new(Claim::of(&self.subscriber, first, keys, sharing, LABEL));
         let expected = self.subscriber.subscribe(claim.token());
-        let (store, stood) = (self.store.clone(), AtomicBool::new(false));
-        Waiter { store, claim, expected, ttl: TTL, told: false, stood }
+        let (store, was_queued) = (self.store.clone(), AtomicBool::new(false));
+        Waiter { store, claim, expected, ttl: TTL, notified_only: false, was_queued }
     }
 
     /// Returns the names of the locks that the store reported as contended.
@@ -302,58 +303,58 @@ pub(super) struct Waiter {
     pub(super) claim: Arc<Claim>,
     expected: Subscription,
     ttl: Duration,
-    told: bool,
-    stood: AtomicBool,
+    notified_only: bool,
+    was_queued: AtomicBool,
 }
 
 impl Waiter {
     /// Makes this waiter one that is only notified when the lock is free, and not granted it.
-    pub(super) fn told(self) -> Self {
-        Self { told: true, ..self }
+    pub(super) fn notified_only(self) -> Self {
+        Self { notified_only: true, ..self }
     }
 
-    pub(super) fn for_so_long(self, ttl: Duration) -> Self {
+    pub(super) fn with_ttl(self, ttl: Duration) -> Self {
         Self { ttl, ..self }
     }
 
-    fn asks(&self, waiting: Waiting) -> AcquireRequest {
+    fn request(&self, waiting: Waiting) -> AcquireRequest {
         AcquireRequest::new(self.claim.clone(), self.ttl).waiting(waiting)
     }
 
-    fn waits(&self) -> AcquireRequest {
-        let again = self.stood.swap(true, Ordering::Relaxed);
-        self.asks(if self.told { Waiting::Told { again } } else { Waiting::Queued })
+    fn queue_request(&self) -> AcquireRequest {
+        let again = self.was_queued.swap(true, Ordering::Relaxed);
+        self.request(if self.notified_only { Waiting::Told { again } } else { Waiting::Queued })
     }
 
     /// Acquires the lock. Returns the fencing token and whether the lock is contended.
-    pub(super) async fn gets(&self) -> (FencingToken, bool) {
-        match self.store.acquire(&self.waits()).await {
+    pub(super) async fn acquire(&self) -> (FencingToken, bool) {
+        match self.store.acquire(&self.queue_request()).await {
             Ok(AcquireOutcome::Acquired { fencing, contended }) => (fencing, contended),
             other => panic!("{:?} was not granted: {other:?}", self.claim),
         }
     }
 
     /// Joins the queue, or asks again while queued. Returns the delay until the next request.
-    pub(super) async fn stands(&self) -> Duration {
-        match self.store.acquire(&self.waits()).await {
+    pub(super) async fn enqueue(&self) -> Duration {
+        match self.store.acquire(&self.queue_request()).await {
             Ok(AcquireOutcome::Held { queued: Some(again), .. }) => again,
-            other => panic!("{:?} does not stand in line: {other:?}", self.claim),
+            other => panic!("{:?} is not queued: {other:?}", self.claim),
         }
     }
 
     /// Asks once. Returns whether the claim holds the lock now.
-    pub(super) async fn asks_once(&self) -> bool {
-        match self.store.acquire(&self.asks(Waiting::Not)).await.unwrap() {
+    pub(super) async fn try_acquire(&self) -> bool {
+        match self.store.acquire(&self.request(Waiting::Not)).await.unwrap() {
             AcquireOutcome::Acquired { .. } => true,
             AcquireOutcome::Held { queued, .. } => {
-                assert_eq!(queued, None, "in line without having asked for it");
+                assert_eq!(queued, None, "queued without having requested it");
                 false
             }
         }
     }
 
     /// Waits for the lock as a manager does: for a grant, or for a notification to ask again.
-    pub(super) async fn granted(&self) -> Grant {
+    pub(super) async fn wait_for_grant(&self) -> Grant {
         let granted = async {
             loop {
                 let asked = match self.expected.next().await {
@@ -363,7 +364,7 @@ impl Waiter {
                 sleep_until(asked).await;
                 loop {
                     let since = Instant::now();
-                    match self.store.acquire(&self.waits()).await {
+                    match self.store.acquire(&self.queue_request()).await {
                         Ok(AcquireOutcome::Acquired { fencing, contended }) => {
                             return Grant::new(fencing, since, contended);
                         }
@@ -376,40 +377,40 @@ impl Waiter {
             }
         };
         let granted = timeout(TTL / 2, granted).await;
-        let grant = granted.unwrap_or_else(|_| panic!("{:?} was not told", self.claim));
-        assert!(grant.since <= Instant::now(), "the lease began when it was told, or earlier");
-        assert!(self.holds().await, "told, but not so");
+        let grant = granted.unwrap_or_else(|_| panic!("{:?} was not notified", self.claim));
+        assert!(grant.since <= Instant::now(), "the lease began at the notification or earlier");
+        assert!(self.is_holder().await, "notified, but not of a grant");
         grant
     }
 
     /// Waits for the grant without asking again.
-    pub(super) async fn is_granted(&self) -> Grant {
-        match timeout(TTL / 2, self.expected.next()).await.expect("it is told") {
+    pub(super) async fn next_grant(&self) -> Grant {
+        match timeout(TTL / 2, self.expected.next()).await.expect("notified") {
             Notification::Granted(grant) => grant,
-            Notification::AskAgain(_) => panic!("not granted, but told to ask"),
+            Notification::AskAgain(_) => panic!("not granted, but notified to retry"),
         }
     }
 
     /// Waits for the notification that says when to ask again.
-    pub(super) async fn told_when_to_ask_again(&self) -> Instant {
-        match timeout(TTL / 2, self.expected.next()).await.expect("it is told") {
+    pub(super) async fn next_ask_again(&self) -> Instant {
+        match timeout(TTL / 2, self.expected.next()).await.expect("notified") {
             Notification::AskAgain(at) => at,
             other @ Notification::Granted(_) => panic!("granted: {other:?}"),
         }
     }
 
     /// Returns whether the store counts this claim as a holder.
-    pub(super) async fn holds(&self) -> bool {
+    pub(super) async fn is_holder(&self) -> bool {
         let renewal = [RenewRequest::new(self.claim.clone(), self.ttl)];
         self.store.renew(&renewal).await.remove(0).unwrap() == RenewOutcome::Renewed
     }
 
     /// Releases the lock, or leaves the queue. Returns whether the claim held the lock.
-    pub(super) async fn releases(&self) -> bool {
-        self.releases_after(Duration::ZERO).await
+    pub(super) async fn release(&self) -> bool {
+        self.release_after(Duration::ZERO).await
     }
 
-    pub(super) async fn releases_after(&self, after: Duration) -> bool {
+    pub(super) async fn release_after(&self, after: Duration) -> bool {
         let releasing = [ReleaseRequest::new(self.claim.clone()).after(after)];
         self.store.release(&releasing).await.remove(0).unwrap() == ReleaseOutcome::Released
     }

@@ -14,26 +14,26 @@ use super::{AnyStore, LONGER, TTL};
 const OVERTAKEN: Duration = Duration::from_secs(1);
 
 fn together(manager: &Manager, keys: &[&str]) -> Waiter {
-    manager.shares(keys, Exclusive)
+    manager.claim_shared(keys, Exclusive)
 }
 
 pub(super) async fn several_keys_are_acquired_together_or_not_at_all(store: AnyStore) {
     let manager = Manager::on(&store);
     let all = together(&manager, &["a", "b", "c"]);
-    let [a, b, c] = ["a", "b", "c"].map(|key| manager.wants(key));
-    b.gets().await;
-    assert!(!all.asks_once().await);
+    let [a, b, c] = ["a", "b", "c"].map(|key| manager.claim_for(key));
+    b.acquire().await;
+    assert!(!all.try_acquire().await);
     for free in ["a", "c"] {
-        assert_eq!(store.holder(&key(free)).await.unwrap(), None, "{free} was taken");
+        assert_eq!(store.holder(&key(free)).await.unwrap(), None, "{free} was locked");
     }
-    b.releases().await;
-    assert!(all.asks_once().await);
+    b.release().await;
+    assert!(all.try_acquire().await);
     for one in [&a, &b, &c] {
-        assert!(!one.asks_once().await);
+        assert!(!one.try_acquire().await);
     }
-    assert!(all.releases().await);
+    assert!(all.release().await);
     for one in [&a, &b, &c] {
-        assert!(one.asks_once().await);
+        assert!(one.try_acquire().await);
     }
 }
 
@@ -42,20 +42,20 @@ pub(super) async fn several_keys_are_renewed_and_released_as_one(store: AnyStore
     // The order of the keys does not matter, and duplicates count once.
     let all = together(&manager, &["b", "a", "b"]);
     assert!(all.claim.keys().iter().map(LockKey::as_str).eq(["a", "b"]));
-    all.gets().await;
+    all.acquire().await;
     let longer = [RenewRequest::new(all.claim.clone(), LONGER)];
     assert_eq!(store.renew(&longer).await.remove(0).unwrap(), RenewOutcome::Renewed);
     for held in ["a", "b"] {
         let holder = store.holder(&key(held)).await.unwrap().expect("held");
         assert!(holder.remaining.is_some_and(|left| left > TTL), "{held} was not renewed");
     }
-    assert!(all.releases_after(TTL / 2).await);
+    assert!(all.release_after(TTL / 2).await);
     for held in ["a", "b"] {
-        let holder = store.holder(&key(held)).await.unwrap().expect("taken still");
+        let holder = store.holder(&key(held)).await.unwrap().expect("still locked");
         assert!(holder.remaining.is_some_and(|left| left <= TTL / 2), "{held}");
     }
-    all.releases().await;
-    assert!(!all.holds().await && !all.releases().await);
+    all.release().await;
+    assert!(!all.is_holder().await && !all.release().await);
     for held in ["a", "b"] {
         assert_eq!(store.holder(&key(held)).await.unwrap(), None);
     }
@@ -65,15 +65,15 @@ pub(super) async fn the_same_keys_in_another_order_take_turns(store: AnyStore) {
     let manager = Manager::on(&store);
     let one = together(&manager, &["a", "b"]);
     let other = together(&manager, &["b", "a"]);
-    let mut last = one.gets().await.0;
+    let mut last = one.acquire().await.0;
     for _ in 0..5 {
-        other.stands().await;
-        one.releases().await;
-        let next = other.granted().await.fencing;
+        other.enqueue().await;
+        one.release().await;
+        let next = other.wait_for_grant().await.fencing;
         assert!(next > last);
-        one.stands().await;
-        other.releases().await;
-        last = one.granted().await.fencing;
+        one.enqueue().await;
+        other.release().await;
+        last = one.wait_for_grant().await.fencing;
         assert!(last > next);
     }
 }
@@ -85,26 +85,26 @@ pub(super) async fn a_claim_for_several_keys_is_overtaken_while_another_key_is_h
     // Retry if this machine took longer than a claim may be overtaken.
     for n in 0..20 {
         let (a, b) = (format!("{n}:a"), format!("{n}:b"));
-        let (holds_a, holds_b) = (manager.wants(&a), manager.wants(&b));
+        let (holder_a, holder_b) = (manager.claim_for(&a), manager.claim_for(&b));
         let (both, single, hasty) =
-            (together(&manager, &[&a, &b]), manager.wants(&a), manager.wants(&a));
-        holds_a.gets().await;
-        holds_b.gets().await;
+            (together(&manager, &[&a, &b]), manager.claim_for(&a), manager.claim_for(&a));
+        holder_a.acquire().await;
+        holder_b.acquire().await;
         let began = Instant::now();
-        both.stands().await;
-        single.stands().await;
-        holds_a.releases().await;
+        both.enqueue().await;
+        single.enqueue().await;
+        holder_a.release().await;
         if began.elapsed() >= OVERTAKEN {
             continue;
         }
-        single.granted().await;
-        assert!(!both.holds().await);
+        single.wait_for_grant().await;
+        assert!(!both.is_holder().await);
         // But it gets both as soon as both are free.
-        holds_b.releases().await;
-        assert!(!both.holds().await);
-        single.releases().await;
-        both.granted().await;
-        assert!(!hasty.asks_once().await);
+        holder_b.release().await;
+        assert!(!both.is_holder().await);
+        single.release().await;
+        both.wait_for_grant().await;
+        assert!(!hasty.try_acquire().await);
         return;
     }
     panic!("this machine is too slow to tell");
@@ -112,39 +112,39 @@ pub(super) async fn a_claim_for_several_keys_is_overtaken_while_another_key_is_h
 
 pub(super) async fn a_claim_for_several_keys_is_not_overtaken_forever(store: AnyStore) {
     let manager = Manager::on(&store);
-    let (holds_a, holds_b) = (manager.wants("a"), manager.wants("b"));
+    let (holder_a, holder_b) = (manager.claim_for("a"), manager.claim_for("b"));
     let (both, single, hasty) =
-        (together(&manager, &["a", "b"]), manager.wants("a"), manager.wants("a"));
-    holds_a.gets().await;
-    holds_b.gets().await;
-    both.stands().await;
+        (together(&manager, &["a", "b"]), manager.claim_for("a"), manager.claim_for("a"));
+    holder_a.acquire().await;
+    holder_b.acquire().await;
+    both.enqueue().await;
     sleep(OVERTAKEN + OVERTAKEN / 10).await;
-    single.stands().await;
-    holds_a.releases().await;
-    assert!(!single.holds().await && !both.holds().await);
-    assert!(!hasty.asks_once().await);
-    assert_eq!(store.holder(&key("a")).await.unwrap(), None, "it is kept free");
-    holds_b.releases().await;
-    both.granted().await;
-    assert!(!single.holds().await);
-    both.releases().await;
-    single.granted().await;
+    single.enqueue().await;
+    holder_a.release().await;
+    assert!(!single.is_holder().await && !both.is_holder().await);
+    assert!(!hasty.try_acquire().await);
+    assert_eq!(store.holder(&key("a")).await.unwrap(), None, "it stays reserved");
+    holder_b.release().await;
+    both.wait_for_grant().await;
+    assert!(!single.is_holder().await);
+    both.release().await;
+    single.wait_for_grant().await;
 }
 
 pub(super) async fn several_keys_are_shared(store: AnyStore) {
     let manager = Manager::on(&store);
-    let one = manager.shares(&["a", "b"], Shared);
-    let other = manager.shares(&["b", "c"], Shared);
-    let (alone, all) = (manager.wants("b"), together(&manager, &["a", "b", "c"]));
-    one.gets().await;
-    other.gets().await;
-    assert!(!alone.asks_once().await && !all.asks_once().await);
-    one.releases().await;
-    assert!(!alone.asks_once().await && other.holds().await);
-    all.stands().await;
-    other.releases().await;
-    all.granted().await;
-    assert!(!alone.asks_once().await);
+    let one = manager.claim_shared(&["a", "b"], Shared);
+    let other = manager.claim_shared(&["b", "c"], Shared);
+    let (alone, all) = (manager.claim_for("b"), together(&manager, &["a", "b", "c"]));
+    one.acquire().await;
+    other.acquire().await;
+    assert!(!alone.try_acquire().await && !all.try_acquire().await);
+    one.release().await;
+    assert!(!alone.try_acquire().await && other.is_holder().await);
+    all.enqueue().await;
+    other.release().await;
+    all.wait_for_grant().await;
+    assert!(!alone.try_acquire().await);
 }
 
 pub(super) async fn batches_with_several_keys_answer_one_by_one(store: AnyStore) {
@@ -159,7 +159,7 @@ pub(super) async fn batches_with_several_keys_answer_one_by_one(store: AnyStore)
     let ours = |n: usize| !n.is_multiple_of(4);
     for (n, claim) in claims.iter().enumerate() {
         if ours(n) {
-            claim.gets().await;
+            claim.acquire().await;
         }
     }
     let renewals = claims.iter().map(|it| RenewRequest::new(it.claim.clone(), LONGER));

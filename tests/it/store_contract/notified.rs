@@ -15,59 +15,60 @@ const LATER: u64 = 2_400_000_000_000_000;
 
 pub(super) async fn a_notified_claim_acquires_the_lock(store: AnyStore) {
     let (here, there) = (Manager::on(&store), Manager::on(&store));
-    let (holder, waiter) = (here.wants("told"), there.wants("told").told());
-    holder.gets().await;
-    waiter.stands().await;
+    let (holder, waiter) = (here.claim_for("told"), there.claim_for("told").notified_only());
+    holder.acquire().await;
+    waiter.enqueue().await;
     assert_eq!(here.contended(), [key("told").name()]);
-    assert!(holder.releases().await);
-    assert!(waiter.told_when_to_ask_again().await <= Instant::now());
+    assert!(holder.release().await);
+    assert!(waiter.next_ask_again().await <= Instant::now());
     assert_eq!(store.holder(waiter.claim.key()).await.unwrap(), None, "it was not granted");
-    assert!(!waiter.gets().await.1, "nobody else waits");
-    assert!(waiter.releases().await);
+    assert!(!waiter.acquire().await.1, "no other claim waits");
+    assert!(waiter.release().await);
 }
 
 pub(super) async fn a_notified_claim_acquires_the_free_lock_past_other_waiters(store: AnyStore) {
     let manager = Manager::on(&store);
-    let holder = manager.wants("barge");
-    let (first, second) = (manager.wants("barge").told(), manager.wants("barge"));
-    holder.gets().await;
-    first.stands().await;
-    second.stands().await;
-    holder.releases().await;
-    first.told_when_to_ask_again().await;
-    assert!(!second.holds().await, "it is the first one's turn");
-    assert!(first.gets().await.1, "the second stands in line");
-    first.releases().await;
-    second.granted().await;
-    second.releases().await;
+    let holder = manager.claim_for("barge");
+    let (first, second) = (manager.claim_for("barge").notified_only(), manager.claim_for("barge"));
+    holder.acquire().await;
+    first.enqueue().await;
+    second.enqueue().await;
+    holder.release().await;
+    first.next_ask_again().await;
+    assert!(!second.is_holder().await, "it is the turn of the first");
+    assert!(first.acquire().await.1, "the second is queued");
+    first.release().await;
+    second.wait_for_grant().await;
+    second.release().await;
 }
 
 pub(super) async fn a_later_claim_does_not_overtake_a_notified_one(store: AnyStore) {
     let manager = Manager::on(&store);
-    let [holder, first, second, later] = [(); 4].map(|()| manager.wants("later").told());
-    holder.gets().await;
-    first.stands().await;
-    second.stands().await;
-    holder.releases().await;
-    first.told_when_to_ask_again().await;
+    let [holder, first, second, later] =
+        [(); 4].map(|()| manager.claim_for("later").notified_only());
+    holder.acquire().await;
+    first.enqueue().await;
+    second.enqueue().await;
+    holder.release().await;
+    first.next_ask_again().await;
     // It is the first waiter's turn, and the second one stays queued.
-    later.stands().await;
-    first.gets().await;
-    first.releases().await;
-    second.granted().await;
-    second.releases().await;
-    later.granted().await;
-    later.releases().await;
+    later.enqueue().await;
+    first.acquire().await;
+    first.release().await;
+    second.wait_for_grant().await;
+    second.release().await;
+    later.wait_for_grant().await;
+    later.release().await;
 }
 
 pub(super) async fn a_queued_claim_is_granted_the_lock_without_a_request(store: AnyStore) {
     let manager = Manager::on(&store);
-    let (holder, waiter) = (manager.wants("unasked"), manager.wants("unasked"));
-    let (first, _) = holder.gets().await;
-    waiter.stands().await;
-    holder.releases().await;
-    assert!(waiter.is_granted().await.fencing > first);
-    assert!(waiter.releases().await);
+    let (holder, waiter) = (manager.claim_for("unasked"), manager.claim_for("unasked"));
+    let (first, _) = holder.acquire().await;
+    waiter.enqueue().await;
+    holder.release().await;
+    assert!(waiter.next_grant().await.fencing > first);
+    assert!(waiter.release().await);
 }
 
 /// A claim that acquired the lock must not leave its queue entry behind.
@@ -75,61 +76,65 @@ pub(super) async fn a_claim_that_acquires_before_its_notification_has_left_the_q
     store: AnyStore,
 ) {
     let manager = Manager::on(&store);
-    let (holder, waiter) = (manager.wants("early").for_so_long(MEANWHILE), manager.wants("early"));
-    let waiter = waiter.told();
-    holder.gets().await;
-    waiter.stands().await;
+    let (holder, waiter) =
+        (manager.claim_for("early").with_ttl(MEANWHILE), manager.claim_for("early"));
+    let waiter = waiter.notified_only();
+    holder.acquire().await;
+    waiter.enqueue().await;
     tokio::time::sleep(2 * MEANWHILE).await;
-    assert!(!waiter.gets().await.1, "nobody else waits");
-    waiter.releases().await;
-    assert!(!manager.wants("early").gets().await.1, "its place stayed behind");
+    assert!(!waiter.acquire().await.1, "no other claim waits");
+    waiter.release().await;
+    assert!(!manager.claim_for("early").acquire().await.1, "its queue entry was left behind");
 }
 
 pub(super) async fn one_claim_at_a_time_is_notified(store: AnyStore) {
     let manager = Manager::on(&store);
-    let (holder, first, second) =
-        (manager.wants("one"), manager.wants("one").told(), manager.wants("one").told());
-    holder.gets().await;
-    first.stands().await;
-    second.stands().await;
-    holder.releases().await;
-    first.told_when_to_ask_again().await;
-    let second_is_told = second.told_when_to_ask_again();
-    assert!(timeout(SHORT, second_is_told).await.is_err(), "both were told");
+    let (holder, first, second) = (
+        manager.claim_for("one"),
+        manager.claim_for("one").notified_only(),
+        manager.claim_for("one").notified_only(),
+    );
+    holder.acquire().await;
+    first.enqueue().await;
+    second.enqueue().await;
+    holder.release().await;
+    first.next_ask_again().await;
+    let second_notified = second.next_ask_again();
+    assert!(timeout(SHORT, second_notified).await.is_err(), "both were notified");
     // When the first waiter gives up, the next one is notified.
-    first.releases().await;
-    second.told_when_to_ask_again().await;
-    second.gets().await;
-    second.releases().await;
+    first.release().await;
+    second.next_ask_again().await;
+    second.acquire().await;
+    second.release().await;
 }
 
 pub(super) async fn a_quiet_release_notifies_no_claim_and_keeps_the_place(store: AnyStore) {
     let manager = Manager::on(&store);
-    let (holder, waiter) = (manager.wants("quiet"), manager.wants("quiet").told());
-    holder.gets().await;
-    waiter.stands().await;
+    let (holder, waiter) = (manager.claim_for("quiet"), manager.claim_for("quiet").notified_only());
+    holder.acquire().await;
+    waiter.enqueue().await;
     let quietly = [ReleaseRequest::new(holder.claim.clone()).without_notification()];
     store.release(&quietly).await.remove(0).unwrap();
-    let is_told = waiter.told_when_to_ask_again();
-    assert!(timeout(SHORT, is_told).await.is_err(), "it was told");
+    let notified = waiter.next_ask_again();
+    assert!(timeout(SHORT, notified).await.is_err(), "it was notified");
     assert_eq!(store.holder(holder.claim.key()).await.unwrap(), None);
 
     // The next caller finds the lock free, but the queued waiter comes first.
-    let other = manager.wants("quiet");
-    assert!(!other.asks_once().await, "it overtook the line");
-    waiter.told_when_to_ask_again().await;
+    let other = manager.claim_for("quiet");
+    assert!(!other.try_acquire().await, "it overtook the queue");
+    waiter.next_ask_again().await;
 
     // A queued waiter that releases without notification stays queued.
-    other.gets().await;
-    waiter.stands().await;
+    other.acquire().await;
+    waiter.enqueue().await;
     store
         .release(&[ReleaseRequest::new(waiter.claim.clone()).without_notification()])
         .await
         .remove(0)
         .unwrap();
-    other.releases().await;
-    waiter.told_when_to_ask_again().await;
-    waiter.releases().await;
+    other.release().await;
+    waiter.next_ask_again().await;
+    waiter.release().await;
 }
 
 pub(super) async fn a_hint_counts_instead_of_the_clock(store: AnyStore) {
@@ -137,8 +142,8 @@ pub(super) async fn a_hint_counts_instead_of_the_clock(store: AnyStore) {
     let early = acquired(&store, &first, TTL).await;
     release(&store, &first).await;
     let number = async |claim, hint| {
-        let asked = AcquireRequest::new(claim, TTL).hint(hint);
-        match store.acquire(&asked).await.unwrap() {
+        let request = AcquireRequest::new(claim, TTL).hint(hint);
+        match store.acquire(&request).await.unwrap() {
             AcquireOutcome::Acquired { fencing, .. } => fencing,
             AcquireOutcome::Held { .. } => panic!("it is free"),
         }
@@ -164,10 +169,10 @@ pub(super) async fn a_renewal_writes_a_token_back_where_the_lock_is_held(store: 
         RenewRequest::new(held.clone(), TTL).fenced(much),
         RenewRequest::new(gone, TTL).fenced(more),
     ];
-    let answers: Vec<_> = store.renew(&renewals).await.into_iter().map(Result::unwrap).collect();
-    assert_eq!(answers, [RenewOutcome::Renewed, RenewOutcome::NotHeld]);
+    let outcomes: Vec<_> = store.renew(&renewals).await.into_iter().map(Result::unwrap).collect();
+    assert_eq!(outcomes, [RenewOutcome::Renewed, RenewOutcome::NotHeld]);
     release(&store, &held).await;
     let next = acquired(&store, &claim("back"), TTL).await;
-    assert!(next > much, "the number was not written back");
-    assert!(next < more, "a number was written back by one who does not hold the lock");
+    assert!(next > much, "the token was not written back");
+    assert!(next < more, "a claim that does not hold the lock wrote a token back");
 }

@@ -21,15 +21,15 @@ fn keys(held: &[HeldLock]) -> Vec<&str> {
 pub(super) async fn held_locks_are_listed_and_nothing_else(store: AnyStore) {
     assert_eq!(listed(&store).await, []);
     let (here, there) = (Manager::on(&store), Manager::on(&store));
-    let (holder, first, second) = (here.wants("a"), here.wants("a"), there.wants("a"));
-    let all = here.shares(&["all/b", "all%2Fb", "all*?[c]"], Exclusive);
-    let (gone, ended) = (here.wants("gone"), claim("ended"));
-    let (fencing, _) = holder.gets().await;
-    first.stands().await;
-    second.stands().await;
-    all.gets().await;
-    gone.gets().await;
-    gone.releases().await;
+    let (holder, first, second) = (here.claim_for("a"), here.claim_for("a"), there.claim_for("a"));
+    let all = here.claim_shared(&["all/b", "all%2Fb", "all*?[c]"], Exclusive);
+    let (gone, ended) = (here.claim_for("gone"), claim("ended"));
+    let (fencing, _) = holder.acquire().await;
+    first.enqueue().await;
+    second.enqueue().await;
+    all.acquire().await;
+    gone.acquire().await;
+    gone.release().await;
     acquired(&store, &ended, SHORT).await;
     let is_over = async || store.holder(ended.key()).await.unwrap().is_none();
     eventually(TTL, "its lease ends", is_over).await;
@@ -42,7 +42,7 @@ pub(super) async fn held_locks_are_listed_and_nothing_else(store: AnyStore) {
     assert_eq!(a.holder.function.as_deref(), Some("suite::test"));
     assert!(a.holder.since.is_some());
     assert!(a.holder.remaining.is_some_and(|left| left <= TTL && left > TTL / 2));
-    assert!(a.fencing_token.is_none_or(|token| token == fencing), "another's number");
+    assert!(a.fencing_token.is_none_or(|token| token == fencing), "another token");
     assert!(held[1..].iter().all(|held| held.waiting == 0 && held.holders == 1));
 
     // A prefix is matched literally, and the rest of the name is the key.
@@ -55,68 +55,68 @@ pub(super) async fn held_locks_are_listed_and_nothing_else(store: AnyStore) {
     assert_eq!(store.held_locks(&with("a")).await.unwrap().len(), 3, "a lock has a key");
 
     for waiter in [&first, &second] {
-        waiter.releases().await;
+        waiter.release().await;
     }
-    holder.releases().await;
-    all.releases().await;
+    holder.release().await;
+    all.release().await;
     assert_eq!(listed(&store).await, []);
 }
 
 pub(super) async fn sharers_of_a_lock_are_counted(store: AnyStore) {
     let manager = Manager::on(&store);
-    let share = |key| manager.shares(&[key], Shared);
+    let share = |key| manager.claim_shared(&[key], Shared);
     let [one, two, three] = ["shared"; 3].map(share);
-    let alone = manager.wants("shared");
+    let alone = manager.claim_for("shared");
     for sharer in [&one, &two, &three] {
-        sharer.gets().await;
+        sharer.acquire().await;
     }
-    alone.stands().await;
+    alone.enqueue().await;
     let held = listed(&store).await;
     assert_eq!(keys(&held), ["shared"]);
     assert_eq!((held[0].holders, held[0].shared, held[0].waiting), (3, true, 1));
     assert_eq!(held[0].holder.service.as_deref(), Some("a contract"));
-    one.releases().await;
+    one.release().await;
     assert_eq!(listed(&store).await[0].holders, 2);
     for sharer in [two, three] {
-        sharer.releases().await;
+        sharer.release().await;
     }
-    alone.granted().await;
+    alone.wait_for_grant().await;
     let held = listed(&store).await;
     assert_eq!((held[0].holders, held[0].shared, held[0].waiting), (1, false, 0));
-    alone.releases().await;
+    alone.release().await;
     assert_eq!(listed(&store).await, []);
 }
 
 pub(super) async fn holders_of_permits_are_counted(store: AnyStore) {
     let manager = Manager::on(&store);
-    let [one, two, waits] = ["permits"; 3].map(|key| manager.shares(&[key], Permits(2)));
-    one.gets().await;
-    two.gets().await;
-    waits.stands().await;
+    let [one, two, waits] = ["permits"; 3].map(|key| manager.claim_shared(&[key], Permits(2)));
+    one.acquire().await;
+    two.acquire().await;
+    waits.enqueue().await;
     let held = listed(&store).await;
     assert_eq!((held[0].holders, held[0].shared, held[0].waiting), (2, true, 1));
     assert!(store.force_release(&key("permits")).await.unwrap());
-    waits.granted().await;
-    assert!(!one.holds().await && !two.holds().await);
-    waits.releases().await;
+    waits.wait_for_grant().await;
+    assert!(!one.is_holder().await && !two.is_holder().await);
+    waits.release().await;
     assert_eq!(listed(&store).await, []);
 }
 
 pub(super) async fn a_force_released_lock_goes_to_the_next_in_the_queue(store: AnyStore) {
     let manager = Manager::on(&store);
-    let [holder, first, second] = [(); 3].map(|()| manager.wants("evicted"));
-    let (fencing, _) = holder.gets().await;
-    first.stands().await;
-    second.stands().await;
+    let [holder, first, second] = [(); 3].map(|()| manager.claim_for("evicted"));
+    let (fencing, _) = holder.acquire().await;
+    first.enqueue().await;
+    second.enqueue().await;
     assert!(store.force_release(&key("evicted")).await.unwrap());
-    let grant = first.granted().await;
-    assert!(grant.fencing > fencing, "the next one has a greater number");
-    assert!(!holder.holds().await, "it is told so");
-    assert!(!holder.releases().await, "what it had is not its own to give back");
-    assert!(first.holds().await && !second.holds().await);
-    assert!(first.releases().await);
-    second.granted().await;
-    assert!(second.releases().await);
+    let grant = first.wait_for_grant().await;
+    assert!(grant.fencing > fencing, "the next holder has a greater token");
+    assert!(!holder.is_holder().await, "it is notified");
+    assert!(!holder.release().await, "it cannot release what it lost");
+    assert!(first.is_holder().await && !second.is_holder().await);
+    assert!(first.release().await);
+    second.wait_for_grant().await;
+    assert!(second.release().await);
     assert_eq!(store.holder(&key("evicted")).await.unwrap(), None);
 }
 
@@ -136,51 +136,52 @@ pub(super) async fn force_release_of_a_free_lock_does_nothing(store: AnyStore) {
 
 pub(super) async fn force_release_of_a_shared_lock_ends_all_sharers(store: AnyStore) {
     let manager = Manager::on(&store);
-    let [one, two] = ["all"; 2].map(|key| manager.shares(&[key], Shared));
-    let alone = manager.wants("all");
-    let (fencing, _) = one.gets().await;
-    two.gets().await;
-    alone.stands().await;
+    let [one, two] = ["all"; 2].map(|key| manager.claim_shared(&[key], Shared));
+    let alone = manager.claim_for("all");
+    let (fencing, _) = one.acquire().await;
+    two.acquire().await;
+    alone.enqueue().await;
     assert!(store.force_release(&key("all")).await.unwrap());
-    assert!(alone.granted().await.fencing > fencing);
-    assert!(!one.holds().await && !two.holds().await);
-    assert!(!one.releases().await && !two.releases().await);
-    assert!(alone.holds().await);
-    assert!(alone.releases().await);
+    assert!(alone.wait_for_grant().await.fencing > fencing);
+    assert!(!one.is_holder().await && !two.is_holder().await);
+    assert!(!one.release().await && !two.release().await);
+    assert!(alone.is_holder().await);
+    assert!(alone.release().await);
 }
 
 pub(super) async fn a_claim_for_several_keys_loses_all_with_one(store: AnyStore) {
     let manager = Manager::on(&store);
-    let both = manager.shares(&["x", "y"], Exclusive);
-    let (x, y) = (manager.wants("x"), manager.wants("y"));
-    both.gets().await;
-    x.stands().await;
+    let both = manager.claim_shared(&["x", "y"], Exclusive);
+    let (x, y) = (manager.claim_for("x"), manager.claim_for("y"));
+    both.acquire().await;
+    x.enqueue().await;
     assert!(store.force_release(&key("x")).await.unwrap());
-    x.granted().await;
-    assert!(!both.holds().await, "it is told so");
-    both.releases().await;
-    assert!(x.holds().await, "what went to another is that one's");
-    let is_free = async || y.asks_once().await;
+    x.wait_for_grant().await;
+    assert!(!both.is_holder().await, "it is notified");
+    both.release().await;
+    assert!(x.is_holder().await, "what went to another stays with it");
+    let is_free = async || y.try_acquire().await;
     eventually(TTL, "the other is free too", is_free).await;
-    x.releases().await;
-    y.releases().await;
+    x.release().await;
+    y.release().await;
 }
 
 /// The claim is at the head of one queue. It holds nothing until its turn comes in the other queue.
 pub(super) async fn a_claim_that_waits_for_several_keys_holds_none(store: AnyStore) {
     let manager = Manager::on(&store);
-    let (holder, both) = (manager.wants("taken"), manager.shares(&["first", "taken"], Exclusive));
-    holder.gets().await;
-    both.stands().await;
+    let (holder, both) =
+        (manager.claim_for("taken"), manager.claim_shared(&["first", "taken"], Exclusive));
+    holder.acquire().await;
+    both.enqueue().await;
     let held = listed(&store).await;
     assert_eq!(keys(&held), ["taken"]);
     assert_eq!(held[0].waiting, 1);
-    assert!(!store.force_release(&key("first")).await.unwrap(), "nobody has it");
+    assert!(!store.force_release(&key("first")).await.unwrap(), "the lock is free");
     assert!(store.force_release(&key("taken")).await.unwrap());
-    both.granted().await;
+    both.wait_for_grant().await;
     assert_eq!(keys(&listed(&store).await), ["first", "taken"]);
-    assert!(both.releases().await);
-    assert!(!holder.releases().await);
+    assert!(both.release().await);
+    assert!(!holder.release().await);
     assert_eq!(listed(&store).await, []);
 }
 

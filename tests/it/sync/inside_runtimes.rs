@@ -188,13 +188,13 @@ fn a_task_hands_its_lock_to_a_thread_that_waits() {
     let long = || LockOptions::new().ttl(10 * LIMIT).wait(LIMIT);
     let guard = runtime.block_on(manager.acquire("stock", long())).unwrap();
     let first = guard.fencing_token();
-    let (tells, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let waits = manager.clone();
     let thread = std::thread::spawn(move || {
-        tells.send(()).unwrap();
+        sender.send(()).unwrap();
         waits.with_lock_blocking("stock", long(), Lease::fencing_token)
     });
-    told.recv().unwrap();
+    receiver.recv().unwrap();
     runtime.block_on(guard.release()).unwrap();
     assert!(thread.join().unwrap().unwrap() > first);
 }

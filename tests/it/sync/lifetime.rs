@@ -20,7 +20,7 @@ fn long() -> LockOptions {
 fn assert_ends(store: &Arc<Scripted>) {
     let started = Instant::now();
     while Arc::strong_count(store) > 1 {
-        assert!(started.elapsed() < 30 * SECOND, "the thread is still there");
+        assert!(started.elapsed() < 30 * SECOND, "the thread still runs");
         thread::yield_now();
     }
 }
@@ -90,7 +90,7 @@ fn a_lock_that_lingers_is_released_with_its_manager() {
     let store = Scripted::new();
     let manager = LockManager::builder().store(store.clone()).linger(600 * SECOND).build().unwrap();
     manager.acquire_blocking("a", long()).unwrap().release_blocking().unwrap();
-    assert!(!is_free(&store, "a"), "it was not kept");
+    assert!(!is_free(&store, "a"), "it was not cached");
     drop(manager);
     assert!(is_free(&store, "a"));
 }
@@ -110,7 +110,7 @@ fn a_store_that_is_gone_does_not_delay_drops_on_a_plain_thread_for_long() {
     // The thread continues, and the next drop waits again.
     store.releases(&[Fate::Answered]);
     while !is_free(&store, "k99") {
-        assert!(started.elapsed() < 60 * SECOND, "not given back");
+        assert!(started.elapsed() < 60 * SECOND, "not released");
         thread::yield_now();
     }
     drop(manager);

@@ -120,19 +120,19 @@ async fn any_hold_of_any_manager_will_do() {
 #[tokio::test(start_paused = true)]
 async fn a_task_that_outlived_the_hold_is_not_under_the_lock() {
     let locks = TestLocks::new();
-    let (tell, told) = tokio::sync::oneshot::channel::<()>();
+    let (sender, receiver) = tokio::sync::oneshot::channel::<()>();
     let mut spawned = None;
     let body = locks.manager().with_lock("stock", LockOptions::new(), async |_lease| {
         let part = async move {
             assert_held!("stock");
-            told.await.ok();
+            receiver.await.ok();
             said(|| assert_held!("stock"))
         };
         spawned = Some(tokio::spawn(lockattr::inherit(part)));
         tokio::task::yield_now().await;
     });
     body.await.unwrap();
-    tell.send(()).unwrap();
+    sender.send(()).unwrap();
     let said = spawned.unwrap().await.unwrap();
     assert!(
         said.contains(

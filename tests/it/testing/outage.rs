@@ -103,7 +103,7 @@ async fn a_lock_freed_during_an_outage_is_acquired_as_soon_as_the_outage_ends() 
         locks.cut();
         other.release();
         sleep(4 * SECOND).await;
-        assert_eq!(locks.acquisitions()[0].outcome, Outcome::Waiting, "nobody told it");
+        assert_eq!(locks.acquisitions()[0].outcome, Outcome::Waiting, "not notified");
         locks.mend();
     };
     let (guard, ()) = join!(locks.manager().acquire("stock", LockOptions::new()), outage);
@@ -135,7 +135,7 @@ async fn a_slow_store_takes_its_time_and_its_requests_are_counted() {
     let guard = locks.manager().acquire("stock", LockOptions::new()).await.unwrap();
     assert_eq!(began.elapsed(), SECOND / 4);
     let nested = guard.scope(locks.manager().acquire("stock", LockOptions::new())).await.unwrap();
-    assert_eq!(locks.requests(), 1, "to enter again asks nobody");
+    assert_eq!(locks.requests(), 1, "a reentrant call sends no request");
     nested.release().await.unwrap();
     guard.release().await.unwrap();
     assert_eq!((began.elapsed(), locks.requests()), (SECOND / 2, 2));

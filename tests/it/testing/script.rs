@@ -52,7 +52,7 @@ async fn a_lock_released_by_another_client_goes_to_the_head_of_the_queue() {
     };
     let (first, second) = join!(work, line);
     assert!(first.is_ok());
-    assert_eq!(began.elapsed(), 2 * SECOND, "nobody waited for a timer");
+    assert_eq!(began.elapsed(), 2 * SECOND, "no caller waited for a timer");
     assert_eq!(locks.holder("product:42").unwrap().service.as_deref(), Some("process-3"));
     drop(second);
     locks.assert_nothing_left().await;
@@ -157,14 +157,14 @@ async fn until_the_loss_is_detected_both_believe_to_hold_and_the_later_token_is_
     let locks = TestLocks::new();
     let paused = locks.manager().acquire("stock", LockOptions::new()).await.unwrap();
     let thief = locks.steal("stock");
-    assert!(paused.ensure_held().is_ok(), "he does not know");
+    assert!(paused.ensure_held().is_ok(), "the holder does not know");
     thief.release();
     let next = locks.another_process().acquire("stock", LockOptions::new()).await.unwrap();
     assert!(next.ensure_held().is_ok() && paused.ensure_held().is_ok());
     assert!(next.fencing_token() > paused.fencing_token());
     let stale = paused.release().await;
     assert!(matches!(stale, Err(Error::Lost { reason: LostReason::Taken, .. })));
-    assert!(next.ensure_held().is_ok(), "and his release frees nobody's lock");
+    assert!(next.ensure_held().is_ok(), "and its release frees no lock");
     next.release().await.unwrap();
     locks.assert_nothing_left().await;
 }
@@ -173,10 +173,10 @@ async fn until_the_loss_is_detected_both_believe_to_hold_and_the_later_token_is_
 async fn an_expired_lease_goes_to_the_next_in_the_queue_and_its_holder_knows() {
     let locks = TestLocks::new();
     let node = locks.another_process();
-    let (began, patient) = (Instant::now(), LockOptions::new().wait(30 * SECOND));
+    let (began, long_wait) = (Instant::now(), LockOptions::new().wait(30 * SECOND));
     let next = async {
         locks.until_held("product:42").await;
-        let next = node.acquire("product:42", patient);
+        let next = node.acquire("product:42", long_wait);
         let expiry = async {
             locks.until_waiting("product:42", 1).await;
             locks.expire("product:42");
@@ -204,7 +204,7 @@ async fn an_expired_lease_of_another_client_goes_to_the_next_at_once() {
     let (next, ()) = join!(locks.manager().acquire("stock", LockOptions::new()), expiry);
     assert_eq!(began.elapsed(), Duration::ZERO);
     drop(other);
-    assert!(locks.holder("stock").is_some(), "what he lost he does not give back");
+    assert!(locks.holder("stock").is_some(), "the holder does not release what it lost");
     next.unwrap().release().await.unwrap();
     locks.assert_nothing_left().await;
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use lockattr::{Error, Lease, LockManager, LockOptions, Release};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::{MS, SECOND, asks, got, on, patient, settle};
+use super::{MS, SECOND, acquired_by, long_wait, on, settle, spawn_acquire};
 use crate::support::{Fate, Scripted};
 
 const LEAST: Duration = Duration::from_secs(5);
@@ -21,7 +21,7 @@ async fn stays_taken_until(manager: &LockManager, until: Instant) {
     sleep_until(until - MS).await;
     assert!(manager.holder("a").await.unwrap().is_some(), "free too early");
     sleep_until(until + MS).await;
-    assert_eq!(manager.holder("a").await.unwrap(), None, "taken for too long");
+    assert_eq!(manager.holder("a").await.unwrap(), None, "locked for too long");
 }
 
 /// Red without: `ReleaseRequest::after` in `HeldLease::releasing`.
@@ -62,7 +62,7 @@ async fn it_stays_locked_after_a_short_body_however_that_ends() {
         let nobody = manager.try_acquire("a", LockOptions::new()).await.unwrap();
         assert!(nobody.is_none(), "{how}: granted");
         stays_taken_until(&manager, began + LEAST).await;
-        assert!(store.calls().renewals.is_empty(), "nobody holds it");
+        assert!(store.calls().renewals.is_empty(), "the lock is free");
     }
 }
 
@@ -83,7 +83,7 @@ async fn it_stays_locked_when_its_manager_is_gone() {
 /// Red without: counting `hold_at_least` anew each time the release is sent.
 #[tokio::test(start_paused = true)]
 async fn a_release_that_is_retried_does_not_postpone_the_end() {
-    for fate in [Fate::Refused, Fate::AnswerLost] {
+    for fate in [Fate::Refused, Fate::ReplyLost] {
         for background in [false, true] {
             let store = Scripted::new();
             let manager = store.manager();
@@ -135,8 +135,8 @@ async fn the_next_in_the_queue_gets_in_right_then() {
         let next = if elsewhere { on(&store).build().unwrap() } else { manager.clone() };
         let began = Instant::now();
         let guard = manager.acquire("a", at_least().ttl(60 * SECOND)).await.unwrap();
-        let first = asks(&next, patient().ttl(60 * SECOND)).await;
-        let second = asks(&next, patient().ttl(60 * SECOND)).await;
+        let first = spawn_acquire(&next, long_wait().ttl(60 * SECOND)).await;
+        let second = spawn_acquire(&next, long_wait().ttl(60 * SECOND)).await;
         sleep(SECOND).await;
         let token = guard.fencing_token();
         guard.release().await.unwrap();
@@ -145,7 +145,7 @@ async fn the_next_in_the_queue_gets_in_right_then() {
         assert!(first.fencing_token() > token);
         assert!(waited >= LEAST && waited <= LEAST + 2 * MS, "elsewhere: {elsewhere}: {waited:?}");
         first.release().await.unwrap();
-        got(second).await.0.release().await.unwrap();
+        acquired_by(second).await.0.release().await.unwrap();
         assert_eq!(manager.holder("a").await.unwrap(), None);
     }
 }
@@ -156,7 +156,7 @@ async fn after_a_longer_body_it_is_handed_off_at_once() {
     let store = Scripted::new();
     let manager = store.manager();
     let guard = manager.acquire("a", at_least()).await.unwrap();
-    let next = asks(&manager, patient().ttl(10 * SECOND)).await;
+    let next = spawn_acquire(&manager, long_wait().ttl(10 * SECOND)).await;
     sleep(2 * LEAST).await;
     let released = Instant::now();
     guard.release().await.unwrap();
@@ -172,7 +172,7 @@ async fn a_caller_that_is_handed_the_lock_has_its_own_hold_at_least() {
     let store = Scripted::new();
     let manager = store.manager();
     let guard = manager.acquire("a", LockOptions::new().ttl(10 * SECOND)).await.unwrap();
-    let next = asks(&manager, patient().ttl(10 * SECOND).hold_at_least(LEAST)).await;
+    let next = spawn_acquire(&manager, long_wait().ttl(10 * SECOND).hold_at_least(LEAST)).await;
     sleep(2 * SECOND).await;
     guard.release().await.unwrap();
     let (guard, at) = next.await.unwrap();
@@ -203,7 +203,7 @@ async fn a_caller_that_is_handed_the_lock_and_never_begins_ignores_hold_at_least
     let manager = store.manager();
     for by_hand in [true, false] {
         let guard = manager.acquire("a", LockOptions::new().ttl(10 * SECOND)).await.unwrap();
-        let options = patient().ttl(10 * SECOND).hold_at_least(3600 * SECOND);
+        let options = long_wait().ttl(10 * SECOND).hold_at_least(3600 * SECOND);
         let ran = Arc::<AtomicU32>::default();
         let job = {
             let (ran, manager) = (ran.clone(), manager.clone());
@@ -225,7 +225,7 @@ async fn a_caller_that_is_handed_the_lock_and_never_begins_ignores_hold_at_least
         settle().await;
         assert_eq!(ran.load(Ordering::SeqCst), 0);
         let holder = manager.holder("a").await.unwrap();
-        assert_eq!(holder, None, "taken for an hour by a job that never ran; by hand: {by_hand}");
+        assert_eq!(holder, None, "locked for an hour by a job that never ran; by hand: {by_hand}");
     }
 }
 
@@ -239,5 +239,5 @@ async fn no_hold_at_least_is_so_long_that_it_would_be_ignored() {
     }
     let year = LockOptions::new().hold_at_least(Duration::from_secs(366 * 24 * 3600));
     manager.acquire("a", year).await.unwrap().release().await.unwrap();
-    assert!(manager.holder("a").await.unwrap().is_some(), "it stays taken");
+    assert!(manager.holder("a").await.unwrap().is_some(), "it stays locked");
 }

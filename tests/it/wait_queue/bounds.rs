@@ -5,22 +5,22 @@ use std::time::Duration;
 use lockattr::LockManager;
 use tokio::time::sleep;
 
-use super::{MS, Order, SECOND, on, patient, settle};
+use super::{MS, Order, SECOND, long_wait, on, settle};
 use crate::support::Scripted;
 
 /// Six callers of `here` wait behind a local holder, then one of `there`. Returns the order in
 /// which they get in.
 async fn order(here: LockManager, there: LockManager, time: Duration) -> String {
-    let held = here.acquire("a", patient()).await.unwrap();
+    let held = here.acquire("a", long_wait()).await.unwrap();
     let order = Order::default();
     for _ in 0..6 {
-        order.works(&here, "h", time).await;
+        order.spawn_holder(&here, "h", time).await;
     }
-    order.works(&there, "t", time).await;
+    order.spawn_holder(&there, "t", time).await;
     held.release().await.unwrap();
     sleep(10 * SECOND).await;
     assert_eq!(here.holder("a").await.unwrap(), None);
-    order.seen()
+    order.names()
 }
 
 /// Red without: the count in `Head::next`.
@@ -48,14 +48,14 @@ async fn hand_offs_are_bounded_by_their_time() {
 async fn without_another_process_there_is_no_bound() {
     let store = Scripted::new();
     let here = on(&store).max_handoffs(1).max_handoff_time(MS).build().unwrap();
-    let held = here.acquire("a", patient()).await.unwrap();
+    let held = here.acquire("a", long_wait()).await.unwrap();
     let order = Order::default();
     for _ in 0..100 {
-        order.works(&here, "h", 10 * MS).await;
+        order.spawn_holder(&here, "h", 10 * MS).await;
     }
     held.release().await.unwrap();
     sleep(10 * SECOND).await;
-    assert_eq!(order.seen().len(), 100);
+    assert_eq!(order.names().len(), 100);
     assert_eq!(store.calls().acquires, 1);
 }
 
@@ -64,17 +64,17 @@ async fn without_another_process_there_is_no_bound() {
 async fn two_processes_take_turns() {
     let store = Scripted::new();
     let [here, there] = [(); 2].map(|()| on(&store).max_handoffs(2).build().unwrap());
-    let held = here.acquire("a", patient()).await.unwrap();
+    let held = here.acquire("a", long_wait()).await.unwrap();
     let order = Order::default();
     for _ in 0..7 {
-        order.works(&here, "h", MS).await;
-        order.works(&there, "t", MS).await;
+        order.spawn_holder(&here, "h", MS).await;
+        order.spawn_holder(&there, "t", MS).await;
     }
     held.release().await.unwrap();
     settle().await;
     sleep(10 * SECOND).await;
     // The holder hands the lock off twice; from then on each grant serves three holders.
-    assert_eq!(order.seen(), "hhttthhhttthht");
+    assert_eq!(order.names(), "hhttthhhttthht");
 }
 
 /// The third caller is in the store's wait queue before the second is granted the lock.
@@ -84,13 +84,13 @@ async fn two_processes_take_turns() {
 async fn a_grant_reports_that_others_wait() {
     let store = Scripted::new();
     let [first, second, third] = [(); 3].map(|()| on(&store).max_handoffs(1).build().unwrap());
-    let held = first.acquire("a", patient()).await.unwrap();
+    let held = first.acquire("a", long_wait()).await.unwrap();
     let order = Order::default();
     for _ in 0..4 {
-        order.works(&second, "2", MS).await;
+        order.spawn_holder(&second, "2", MS).await;
     }
-    order.works(&third, "3", MS).await;
+    order.spawn_holder(&third, "3", MS).await;
     held.release().await.unwrap();
     sleep(10 * SECOND).await;
-    assert_eq!(order.seen(), "22322");
+    assert_eq!(order.names(), "22322");
 }

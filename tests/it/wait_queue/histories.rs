@@ -19,7 +19,7 @@ const TASKS: u32 = 6;
 
 /// The random work of one task: permits of one key, reads and writes of another. Some calls give
 /// up, some ask only once.
-async fn works(manager: LockManager, recorder: Recorder, chain: u32, seed: u64) {
+async fn worker(manager: LockManager, recorder: Recorder, chain: u32, seed: u64) {
     let mut random = StdRng::seed_from_u64(seed);
     for _ in 0..CALLS {
         let options = match random.random_range(0..8) {
@@ -57,7 +57,7 @@ async fn history(managers: Vec<LockManager>, seed: u64) -> Vec<Event> {
         let recorder = Recorder::in_memory(process, monotonic);
         for chain in 0..TASKS {
             let seed = seed + u64::from(process * TASKS + chain);
-            tasks.spawn(works(manager.clone(), recorder.clone(), chain, seed));
+            tasks.spawn(worker(manager.clone(), recorder.clone(), chain, seed));
         }
         recorders.push(recorder);
     }

@@ -8,7 +8,7 @@ use lockattr_tests::{RedisServer, assert_nothing_left};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{MS, SECOND, on, patient, settle};
+use super::{MS, SECOND, long_wait, on, settle};
 use crate::support::Scripted;
 
 fn names(guard: &lockattr::Lease) -> Vec<&str> {
@@ -54,7 +54,7 @@ async fn a_waiter_for_several_keys_blocks_no_other_from_the_free_ones() {
     let held = there.acquire("b", LockOptions::new()).await.unwrap();
     let both = {
         let here = here.clone();
-        tokio::spawn(async move { here.acquire_all(["a", "b"], patient()).await })
+        tokio::spawn(async move { here.acquire_all(["a", "b"], long_wait()).await })
     };
     settle().await;
     assert_eq!(here.holder("a").await.unwrap(), None);
@@ -103,10 +103,11 @@ async fn the_same_keys_in_other_orders_do_not_deadlock() {
             let manager: LockManager = manager.clone();
             tasks.spawn(async move {
                 for _ in 0..20 {
-                    let all = manager.acquire_all(order, patient()).await.unwrap();
+                    let all = manager.acquire_all(order, long_wait()).await.unwrap();
                     sleep(MS).await;
                     all.release().await.unwrap();
-                    let pair = manager.acquire_all([order[2], order[0]], patient()).await.unwrap();
+                    let pair =
+                        manager.acquire_all([order[2], order[0]], long_wait()).await.unwrap();
                     sleep(MS).await;
                     drop(pair);
                 }
@@ -129,7 +130,7 @@ async fn keys_that_the_chain_holds_already_are_entered_again() {
     let store = Scripted::new();
     let manager = store.manager();
     let outer = manager.acquire("a", LockOptions::new()).await.unwrap();
-    let both = outer.scope(manager.acquire_all(["b", "a"], patient())).await.unwrap();
+    let both = outer.scope(manager.acquire_all(["b", "a"], long_wait())).await.unwrap();
     assert!(names(&both).contains(&"b"));
     // `both` has the turn inside the outer hold; inside `both`, each key is entered again.
     let once = LockOptions::new().wait(Duration::ZERO);
@@ -141,14 +142,14 @@ async fn keys_that_the_chain_holds_already_are_entered_again() {
     }
     both.release().await.unwrap();
     assert_eq!(manager.holder("b").await.unwrap(), None);
-    assert!(manager.holder("a").await.unwrap().is_some(), "the outer hold goes on");
+    assert!(manager.holder("a").await.unwrap().is_some(), "the outer hold continues");
     drop(outer.scope(manager.try_acquire("a", once)).await.unwrap().expect("the turn is free"));
     assert_eq!(store.calls().acquires, 2);
 
     // Re-entry into two outer holds: no call to the store.
     let other = manager.acquire("b", LockOptions::new()).await.unwrap();
     let again = outer
-        .scope(async { other.scope(manager.acquire_all(["a", "b"], patient())).await.unwrap() });
+        .scope(async { other.scope(manager.acquire_all(["a", "b"], long_wait())).await.unwrap() });
     let again = again.await;
     assert_eq!(again.depth(), 2);
     assert_eq!(store.calls().acquires, 3);
@@ -156,7 +157,7 @@ async fn keys_that_the_chain_holds_already_are_entered_again() {
     drop((again, outer));
     other.release().await.unwrap();
     let all = manager.acquire_all(["a", "b", "c"], LockOptions::new()).await.unwrap();
-    let some = all.scope(manager.acquire_all(["c", "a"], patient())).await.unwrap();
+    let some = all.scope(manager.acquire_all(["c", "a"], long_wait())).await.unwrap();
     assert_eq!((some.depth(), some.fencing_token()), (2, all.fencing_token()));
     assert_eq!(store.calls().acquires, 4);
 }
@@ -186,7 +187,7 @@ async fn the_loss_of_one_key_is_the_loss_of_all() {
         let options = LockOptions::new().ttl(3 * SECOND);
         let guard = manager.acquire_all(keys, options).await.unwrap();
         cli.query::<i64>(&["DEL", &format!("lock:{lost}")]).await;
-        timeout(20 * SECOND, guard.lost()).await.expect("it is told");
+        timeout(20 * SECOND, guard.lost()).await.expect("notified");
         let error = guard.release().await.unwrap_err();
         let Error::Lost { key, reason } = &error else { panic!("{error:?}") };
         assert_eq!((key.as_str(), *reason), ("a, b, c", LostReason::Taken));

@@ -7,7 +7,7 @@ use lockattr::{Error, LockManager, LockOptions, LostReason, Mode};
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep};
 
-use super::{MS, SECOND, asks, got, on, patient, settle};
+use super::{MS, SECOND, acquired_by, long_wait, on, settle, spawn_acquire};
 use crate::support::Scripted;
 
 fn lingering(store: &Arc<Scripted>, time: Duration) -> LockManager {
@@ -33,7 +33,13 @@ async fn the_next_call_sends_no_request_to_the_store() {
         let token = used(&manager).await;
         assert!(token > last);
         last = token;
-        drop(manager.try_acquire("a", LockOptions::new()).await.unwrap().expect("kept for us"));
+        drop(
+            manager
+                .try_acquire("a", LockOptions::new())
+                .await
+                .unwrap()
+                .expect("cached by this manager"),
+        );
     }
     let calls = store.calls();
     assert_eq!((calls.acquires, calls.releases.len()), (1, 0));
@@ -77,13 +83,13 @@ async fn another_process_that_waits_gets_it_at_once() {
     let store = Scripted::new();
     let (here, there) = (lingering(&store, 3600 * SECOND), store.manager());
     used(&here).await;
-    let (guard, at) = asks(&there, patient()).await.await.unwrap();
+    let (guard, at) = spawn_acquire(&there, long_wait()).await.await.unwrap();
     assert!(at + 10 * MS > Instant::now(), "not at once");
     let guard = guard.unwrap();
     // It is not cached there, and it does not come back here early.
-    let back = asks(&here, patient()).await;
+    let back = spawn_acquire(&here, long_wait()).await;
     guard.release().await.unwrap();
-    got(back).await.0.release().await.unwrap();
+    acquired_by(back).await.0.release().await.unwrap();
     assert!(here.holder("a").await.unwrap().is_some(), "it lingers here again");
 }
 
@@ -95,7 +101,7 @@ async fn a_lock_that_another_process_waits_for_is_not_cached() {
     let store = Scripted::new();
     let (here, there) = (lingering(&store, 3600 * SECOND), store.manager());
     let guard = here.acquire("a", LockOptions::new()).await.unwrap();
-    let waiter = asks(&there, patient()).await;
+    let waiter = spawn_acquire(&there, long_wait()).await;
     let began = Instant::now();
     guard.release().await.unwrap();
     let (guard, at) = waiter.await.unwrap();
@@ -109,10 +115,11 @@ async fn those_in_the_queue_here_are_served_before_it_is_kept() {
     let store = Scripted::new();
     let manager = lingering(&store, 3600 * SECOND);
     let guard = manager.acquire("a", LockOptions::new()).await.unwrap();
-    let waiters = [asks(&manager, patient()).await, asks(&manager, patient()).await];
+    let waiters =
+        [spawn_acquire(&manager, long_wait()).await, spawn_acquire(&manager, long_wait()).await];
     guard.release().await.unwrap();
     for waiter in waiters {
-        got(waiter).await.0.release().await.unwrap();
+        acquired_by(waiter).await.0.release().await.unwrap();
     }
     assert_eq!(store.calls().acquires, 1);
 }
@@ -224,13 +231,13 @@ async fn a_caller_that_needs_another_lease_is_not_blocked_by_a_lock_that_lingers
         let manager = lingering(&store, 3600 * SECOND);
         used(&manager).await;
         let guard = manager.try_acquire("a", wish.clone()).await.unwrap();
-        guard.unwrap_or_else(|| panic!("kept out: {wish:?}")).release().await.unwrap();
+        guard.unwrap_or_else(|| panic!("cannot acquire: {wish:?}")).release().await.unwrap();
     }
     let store = Scripted::new();
     let manager = lingering(&store, 3600 * SECOND);
     used(&manager).await;
     let once = LockOptions::new().retry(0);
-    manager.acquire_all(["b", "a"], once).await.expect("kept out").release().await.unwrap();
+    manager.acquire_all(["b", "a"], once).await.expect("cannot acquire").release().await.unwrap();
 }
 
 /// Red without: releasing a cached lock that does not fit, before the store is asked.
@@ -241,7 +248,7 @@ async fn thousands_of_calls_in_a_row_each_get_in_at_once() {
     let mut last = 0;
     for n in 0..2_100 {
         let guard = manager.try_acquire("a", LockOptions::new()).await.unwrap();
-        let guard = guard.unwrap_or_else(|| panic!("the {n}th is kept out"));
+        let guard = guard.unwrap_or_else(|| panic!("the {n}th cannot acquire"));
         assert!(guard.fencing_token().get() > last);
         last = guard.fencing_token().get();
         guard.release().await.unwrap();

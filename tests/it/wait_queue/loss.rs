@@ -7,7 +7,7 @@ use lockattr_tests::eventually;
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep};
 
-use super::{SECOND, asks, got, patient, settle};
+use super::{SECOND, acquired_by, long_wait, settle, spawn_acquire};
 use crate::support::{Fate, Scripted};
 
 /// Red without: the check of the lease in `HeldLease::pass_on`.
@@ -23,7 +23,8 @@ async fn waiters_behind_a_lost_lease_ask_the_store() {
         })
     };
     settle().await;
-    let waiters = [asks(&manager, patient()).await, asks(&manager, patient()).await];
+    let waiters =
+        [spawn_acquire(&manager, long_wait()).await, spawn_acquire(&manager, long_wait()).await];
     // The store loses all data; the next renewal, after a third of the lease, finds that out.
     store.restart();
     let began = Instant::now();
@@ -52,11 +53,11 @@ async fn an_expired_lease_is_not_handed_off() {
     let manager = store.manager();
     let fixed = LockOptions::new().ttl(SECOND).renew(false);
     let held = manager.acquire("a", fixed).await.unwrap();
-    let waiter = asks(&manager, patient().ttl(SECOND)).await;
+    let waiter = spawn_acquire(&manager, long_wait().ttl(SECOND)).await;
     sleep(5 * SECOND).await;
     let token = held.fencing_token();
     assert!(matches!(held.release().await, Err(Error::Lost { .. })));
-    let next = got(waiter).await.0;
+    let next = acquired_by(waiter).await.0;
     assert!(next.fencing_token() > token);
     next.ensure_held().unwrap();
     assert_eq!(store.calls().acquires, 2);
@@ -74,13 +75,13 @@ async fn a_holder_that_panics_hands_the_lock_off() {
                 sleep(SECOND).await;
                 panic!("a bug");
             };
-            manager.with_lock("a", patient(), body).await
+            manager.with_lock("a", long_wait(), body).await
         })
     };
     settle().await;
-    let waiter = asks(&manager, patient()).await;
+    let waiter = spawn_acquire(&manager, long_wait()).await;
     assert!(holder.await.unwrap_err().is_panic());
-    got(waiter).await.0.release().await.unwrap();
+    acquired_by(waiter).await.0.release().await.unwrap();
     let calls = store.calls();
     assert_eq!((calls.acquires, calls.releases), (1, vec![1]));
 }
@@ -95,7 +96,7 @@ async fn waiters_behind_a_failed_release_wait_until_it_succeeds() {
     store.releases(&[Fate::Refused, Fate::Refused, Fate::Answered]);
     let held = manager.acquire("a", LockOptions::new().ttl(600 * SECOND)).await.unwrap();
     // A TTL of another length, so that the waiter has to ask the store.
-    let waiter = asks(&manager, patient().ttl(60 * SECOND)).await;
+    let waiter = spawn_acquire(&manager, long_wait().ttl(60 * SECOND)).await;
     let began = Instant::now();
     assert!(matches!(held.release().await, Err(Error::Store { .. })));
     let (guard, at) = waiter.await.unwrap();
@@ -112,15 +113,15 @@ fn waiters_on_another_runtime_are_handed_the_lock_of_one_that_ends() {
     let store = Scripted::new();
     let manager = store.manager();
     let (ends, stays) = (runtime(), runtime());
-    let (tell, told) = mpsc::channel();
-    let long = || patient().ttl(600 * SECOND);
+    let (sender, receiver) = mpsc::channel();
+    let long = || long_wait().ttl(600 * SECOND);
     let holder = manager.clone();
     ends.spawn(async move {
         let _held = holder.acquire("a", long()).await.unwrap();
-        tell.send(()).unwrap();
+        sender.send(()).unwrap();
         std::future::pending::<()>().await;
     });
-    told.recv_timeout(20 * SECOND).unwrap();
+    receiver.recv_timeout(20 * SECOND).unwrap();
     // One waiter that ends with the holder, and one behind it that does not.
     let started = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let ask = |runtime: &tokio::runtime::Runtime| {
@@ -136,7 +137,7 @@ fn waiters_on_another_runtime_are_handed_the_lock_of_one_that_ends() {
     let standing = |count| {
         let (started, stays) = (&started, &stays);
         let all = async move || started.load(std::sync::atomic::Ordering::SeqCst) == count;
-        stays.block_on(eventually(20 * SECOND, "in line", all));
+        stays.block_on(eventually(20 * SECOND, "queued", all));
     };
     let _gone = ask(&ends);
     standing(1);
@@ -144,7 +145,7 @@ fn waiters_on_another_runtime_are_handed_the_lock_of_one_that_ends() {
     standing(2);
     drop(ends);
     stays.block_on(async {
-        let guard = tokio::time::timeout(20 * SECOND, next).await.expect("it is told");
+        let guard = tokio::time::timeout(20 * SECOND, next).await.expect("notified");
         guard.unwrap().unwrap().release().await.unwrap();
         assert_eq!(manager.holder("a").await.unwrap(), None);
     });
@@ -160,16 +161,17 @@ async fn a_lock_that_is_lost_before_its_caller_knows_is_acquired_again() {
     // The grant is read from a reply, or from a notification.
     for waits in [false, true] {
         let acquires = store.calls().acquires;
-        let before = if waits { Some(other.acquire("a", patient()).await.unwrap()) } else { None };
-        store.acquires(if waits { &[Fate::Answered] } else { &[Fate::TakenAway, Fate::Answered] });
-        let asked = asks(&manager, patient()).await;
+        let before =
+            if waits { Some(other.acquire("a", long_wait()).await.unwrap()) } else { None };
+        store.acquires(if waits { &[Fate::Answered] } else { &[Fate::Stolen, Fate::Answered] });
+        let asked = spawn_acquire(&manager, long_wait()).await;
         if let Some(before) = before {
             before.release().await.unwrap();
-            store.take_from_last().await;
+            store.steal_from_last().await;
         }
-        let guard = got(asked).await.0;
+        let guard = acquired_by(asked).await.0;
         guard.ensure_held().unwrap();
-        assert!(other.try_acquire("a", patient()).await.unwrap().is_none());
+        assert!(other.try_acquire("a", long_wait()).await.unwrap().is_none());
         assert_eq!(store.calls().acquires - acquires, if waits { 4 } else { 3 });
         guard.release().await.unwrap();
         assert!(store.holder("a").await.is_none());

@@ -11,13 +11,13 @@ use lockattr_tests::{RedisServer, assert_nothing_left};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::{Asking, MS, SECOND, asks, got, on, patient, settle};
+use super::{MS, PendingAcquire, SECOND, acquired_by, long_wait, on, settle, spawn_acquire};
 use crate::support::{Fate, Scripted};
 
 const TTL: Duration = Duration::from_secs(10);
 
 fn permits(count: u32) -> LockOptions {
-    patient().ttl(TTL).permits(count)
+    long_wait().ttl(TTL).permits(count)
 }
 
 /// A manager that limits the number of hand-offs.
@@ -27,17 +27,20 @@ fn hands(store: &Arc<Scripted>, count: u32) -> LockManagerBuilder {
 
 /// One of two permits, while another process holds the other, and a caller that waits in the
 /// store's queue for one.
-async fn one_of_two(store: &Arc<Scripted>, here: &LockManager) -> (LockGuard, LockGuard, Asking) {
+async fn one_of_two(
+    store: &Arc<Scripted>,
+    here: &LockManager,
+) -> (LockGuard, LockGuard, PendingAcquire) {
     let one = here.acquire("a", permits(2)).await.unwrap();
     let there = store.manager().acquire("a", permits(2)).await.unwrap();
-    (one, there, asks(here, permits(2)).await)
+    (one, there, spawn_acquire(here, permits(2)).await)
 }
 
 /// Both of two permits, and a caller that waits in the store's queue for one.
-async fn both(manager: &LockManager) -> ([LockGuard; 2], Asking) {
+async fn both(manager: &LockManager) -> ([LockGuard; 2], PendingAcquire) {
     let one = manager.acquire("a", permits(2)).await.unwrap();
     let two = manager.acquire("a", permits(2)).await.unwrap();
-    ([one, two], asks(manager, permits(2)).await)
+    ([one, two], spawn_acquire(manager, permits(2)).await)
 }
 
 #[tokio::test(start_paused = true)]
@@ -51,7 +54,7 @@ async fn permits_are_handed_off_with_tokens_that_grow() {
     let before = store.calls();
     let mut tokens: Vec<_> = inside.iter().map(|guard| guard.fencing_token()).collect();
     for n in 0..1_500 {
-        let next = asks(&manager, permits(2)).await;
+        let next = spawn_acquire(&manager, permits(2)).await;
         assert!(!next.is_finished(), "one too many");
         let leaves = inside.swap_remove(n * 7 % 2);
         match n % 3 {
@@ -59,7 +62,7 @@ async fn permits_are_handed_off_with_tokens_that_grow() {
             0 if n < 900 => drop(leaves),
             _ => leaves.release().await.unwrap(),
         }
-        let next = got(next).await.0;
+        let next = acquired_by(next).await.0;
         tokens.push(next.fencing_token());
         inside.push(next);
     }
@@ -70,7 +73,7 @@ async fn permits_are_handed_off_with_tokens_that_grow() {
     let calls = store.calls();
     assert_eq!(calls.releases, before.releases);
     drop(inside);
-    let head = got(head).await.0;
+    let head = acquired_by(head).await.0;
     assert!(head.fencing_token() > tokens[tokens.len() - 1]);
     drop(head);
     settle().await;
@@ -85,26 +88,27 @@ async fn with_a_permit_elsewhere_each_token_is_requested_from_the_store() {
     let (mut one, other, head) = one_of_two(&store, &here).await;
     let mut tokens = vec![one.fencing_token(), other.fencing_token()];
     for _ in 0..100 {
-        let next = asks(&here, permits(2)).await;
+        let next = spawn_acquire(&here, permits(2)).await;
         one.release().await.unwrap();
-        one = got(next).await.0;
+        one = acquired_by(next).await.0;
         tokens.push(one.fencing_token());
     }
     // Between two numbers of this process, the other process is given one.
     other.release().await.unwrap();
-    let head = got(head).await.0;
+    let head = acquired_by(head).await.0;
     tokens.push(head.fencing_token());
-    let waits = asks(&there, permits(2)).await;
+    let waits = spawn_acquire(&there, permits(2)).await;
     drop(one);
-    let other = got(waits).await.0;
+    let other = acquired_by(waits).await.0;
     tokens.push(other.fencing_token());
-    let (behind, next) = (asks(&here, permits(2)).await, asks(&here, permits(2)).await);
+    let (behind, next) =
+        (spawn_acquire(&here, permits(2)).await, spawn_acquire(&here, permits(2)).await);
     head.release().await.unwrap();
-    let next = got(next).await.0;
+    let next = acquired_by(next).await.0;
     tokens.push(next.fencing_token());
     assert!(tokens.is_sorted_by(|one, next| one < next), "{tokens:?}");
     drop((next, other));
-    drop(got(behind).await);
+    drop(acquired_by(behind).await);
     settle().await;
     assert_eq!(here.holder("a").await.unwrap(), None);
 }
@@ -115,17 +119,18 @@ async fn a_limited_number_passes_the_head_and_then_one_lease_goes_to_the_store()
         let store = Scripted::new();
         let (here, there) = (hands(&store, limit).build().unwrap(), store.manager());
         let held = here.acquire("a", permits(1)).await.unwrap();
-        let mut waiters = vec![asks(&here, permits(1)).await];
-        let other = asks(&there, permits(1)).await;
+        let mut waiters = vec![spawn_acquire(&here, permits(1)).await];
+        let other = spawn_acquire(&there, permits(1)).await;
         for _ in 0..10 {
-            waiters.push(asks(&here, permits(1)).await);
+            waiters.push(spawn_acquire(&here, permits(1)).await);
         }
         held.release().await.unwrap();
         let mut past_the_head = Vec::new();
         settle().await;
         while !other.is_finished() {
-            let at = waiters.iter().position(Asking::is_finished).expect("somebody is next");
-            got(waiters.remove(at)).await.0.release().await.unwrap();
+            let at =
+                waiters.iter().position(PendingAcquire::is_finished).expect("one of them is next");
+            acquired_by(waiters.remove(at)).await.0.release().await.unwrap();
             past_the_head.push(at > 0);
             settle().await;
         }
@@ -133,11 +138,12 @@ async fn a_limited_number_passes_the_head_and_then_one_lease_goes_to_the_store()
         // comes the other process.
         let past = vec![true; limit as usize];
         assert_eq!(past_the_head, [&past[..], &[false], &past].concat(), "of {limit}");
-        got(other).await.0.release().await.unwrap();
+        acquired_by(other).await.0.release().await.unwrap();
         while !waiters.is_empty() {
             settle().await;
-            let at = waiters.iter().position(Asking::is_finished).expect("somebody is next");
-            drop(got(waiters.remove(at)).await);
+            let at =
+                waiters.iter().position(PendingAcquire::is_finished).expect("one of them is next");
+            drop(acquired_by(waiters.remove(at)).await);
         }
         settle().await;
         assert_eq!(here.holder("a").await.unwrap(), None);
@@ -146,22 +152,22 @@ async fn a_limited_number_passes_the_head_and_then_one_lease_goes_to_the_store()
 
 #[tokio::test(start_paused = true)]
 async fn a_permit_without_a_token_goes_back_to_the_store() {
-    for fate in [Fate::Refused, Fate::AnswerLost, Fate::Hangs] {
+    for fate in [Fate::Refused, Fate::ReplyLost, Fate::Hangs] {
         let store = Scripted::new();
         let manager = hands(&store, 1_000).build().unwrap();
         let (one, there, head) = one_of_two(&store, &manager).await;
-        let next = asks(&manager, permits(2)).await;
+        let next = spawn_acquire(&manager, permits(2)).await;
         store.numbers(&[fate]);
         match fate {
             // The caller that waits for the release gives up.
             Fate::Hangs => assert!(timeout(SECOND, one.release()).await.is_err()),
             _ => one.release().await.unwrap(),
         }
-        let head = got(head).await.0;
+        let head = acquired_by(head).await.0;
         settle().await;
         assert!(!next.is_finished(), "{fate:?}");
         drop(there);
-        drop((got(next).await, head));
+        drop((acquired_by(next).await, head));
         settle().await;
         assert_eq!(manager.holder("a").await.unwrap(), None, "{fate:?}");
     }
@@ -173,18 +179,18 @@ async fn a_caller_that_arrives_after_the_token_was_requested_does_not_get_it() {
     let store = Scripted::new();
     let manager = hands(&store, 1_000).build().unwrap();
     let (one, there, head) = one_of_two(&store, &manager).await;
-    let gives_up = asks(&manager, permits(2)).await;
+    let gives_up = spawn_acquire(&manager, permits(2)).await;
     store.numbers(&[Fate::Late(SECOND), Fate::Answered]);
     let release = tokio::spawn(async move { one.release().await });
     settle().await;
     gives_up.abort();
-    let late = asks(&manager, permits(2)).await;
+    let late = spawn_acquire(&manager, permits(2)).await;
     release.await.unwrap().unwrap();
-    let head = got(head).await.0;
+    let head = acquired_by(head).await.0;
     settle().await;
     assert!(!late.is_finished());
     drop((there, head));
-    got(late).await.0.release().await.unwrap();
+    acquired_by(late).await.0.release().await.unwrap();
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }
 
@@ -211,7 +217,7 @@ async fn callers_that_give_up_keep_no_other_process_out() {
         });
         sleep(SECOND).await;
         let turn = timeout(2 * SECOND, there.acquire("a", permits(2))).await;
-        drop(turn.expect("its turn does not come").unwrap());
+        drop(turn.expect("it is never granted").unwrap());
         load.abort();
         settle().await;
     }
@@ -236,7 +242,7 @@ async fn a_claim_for_two_keys_is_not_handed_a_permit_of_one_key_that_looks_like_
     assert!(!both.is_finished());
     other.ensure_held().unwrap();
     drop(other);
-    drop(timeout(SECOND, both).await.expect("its turn does not come").unwrap());
+    drop(timeout(SECOND, both).await.expect("it is never granted").unwrap());
 }
 
 #[tokio::test(start_paused = true)]
@@ -246,14 +252,14 @@ async fn a_caller_with_other_options_for_a_permit_asks_the_store() {
         let store = Scripted::new();
         let manager = hands(&store, 1_000).build().unwrap();
         let ([one, two], head) = both(&manager).await;
-        let waits = asks(&manager, other.clone()).await;
+        let waits = spawn_acquire(&manager, other.clone()).await;
         one.release().await.unwrap();
-        let head = got(head).await.0;
+        let head = acquired_by(head).await.0;
         settle().await;
         // Of three permits, one is left for the other process.
         assert_eq!(waits.is_finished(), nth == 0, "{other:?}");
         drop(head);
-        drop((got(waits).await, two));
+        drop((acquired_by(waits).await, two));
         settle().await;
         assert_eq!(manager.holder("a").await.unwrap(), None);
     }
@@ -270,7 +276,7 @@ async fn waiters_that_are_gone_are_passed_over() {
         let ([one, two], head) = both(&manager).await;
         let mut waiters = Vec::new();
         for _ in 0..3 {
-            waiters.push(asks(&manager, permits(2)).await);
+            waiters.push(spawn_acquire(&manager, permits(2)).await);
         }
         one.release().await.unwrap();
         two.release().await.unwrap();
@@ -281,11 +287,11 @@ async fn waiters_that_are_gone_are_passed_over() {
         }
         for (n, waiter) in waiters.into_iter().enumerate() {
             match gone & (1 << n) == 0 {
-                true => drop(got(waiter).await),
+                true => drop(acquired_by(waiter).await),
                 false => assert!(waiter.await.is_err()),
             }
         }
-        drop(got(head).await);
+        drop(acquired_by(head).await);
         settle().await;
         assert_eq!(manager.holder("a").await.unwrap(), None, "{gone:b}");
     }
@@ -302,7 +308,10 @@ async fn a_permit_that_is_not_picked_up_goes_to_the_next_waiter() {
     assert!(poll!(&mut frozen).is_pending());
     one.release().await.unwrap();
     assert!(!head.is_finished());
-    let head = timeout(TTL, got(head)).await.expect("it is kept for one that nobody polls").0;
+    let head = timeout(TTL, acquired_by(head))
+        .await
+        .expect("it is held for a future that is not polled")
+        .0;
     drop((head, two));
     drop(frozen.await.unwrap());
     settle().await;
@@ -321,11 +330,12 @@ async fn a_permit_under_hold_at_least_is_not_handed_off() {
     };
     settle().await;
     first.await.unwrap().unwrap();
-    let (head, next) = (asks(&manager, permits(1)).await, asks(&manager, permits(1)).await);
+    let (head, next) =
+        (spawn_acquire(&manager, permits(1)).await, spawn_acquire(&manager, permits(1)).await);
     sleep(4 * SECOND).await;
     assert!(!head.is_finished() && !next.is_finished());
-    drop(got(head).await);
-    drop(got(next).await);
+    drop(acquired_by(head).await);
+    drop(acquired_by(next).await);
     settle().await;
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }
@@ -337,15 +347,16 @@ async fn a_permit_that_is_lost_or_shut_down_is_not_handed_off() {
     let store = Scripted::new();
     let manager = hands(&store, 1_000).build().unwrap();
     let ([one, two], head) = both(&manager).await;
-    let next = asks(&manager, permits(2)).await;
+    let next = spawn_acquire(&manager, permits(2)).await;
     store.restart();
-    timeout(TTL, two.lost()).await.expect("told by the next renewal");
-    timeout(TTL, one.lost()).await.expect("told by the next renewal");
+    timeout(TTL, two.lost()).await.expect("notified by the next renewal");
+    timeout(TTL, one.lost()).await.expect("notified by the next renewal");
     assert!(matches!(two.release().await, Err(Error::Lost { .. })));
-    let head = got(head).await.0;
-    let next = got(next).await.0;
+    let head = acquired_by(head).await.0;
+    let next = acquired_by(next).await.0;
     assert!(next.fencing_token() > one.fencing_token());
-    let waits = [asks(&manager, permits(2)).await, asks(&manager, permits(2)).await];
+    let waits =
+        [spawn_acquire(&manager, permits(2)).await, spawn_acquire(&manager, permits(2)).await];
     let down = {
         let manager = manager.clone();
         tokio::spawn(async move { manager.shutdown().await })
@@ -382,7 +393,7 @@ async fn over_redis_most_permits_cost_one_plain_command() {
     }
     sleep(20 * MS).await;
     let turn = timeout(5 * SECOND, there.acquire("a", LockOptions::new().permits(4)));
-    turn.await.expect("its turn comes").unwrap().release().await.unwrap();
+    turn.await.expect("granted").unwrap().release().await.unwrap();
     tasks.join_all().await;
     let scripts = cli.commandstats().await["evalsha"];
     // Without the hand-off, each permit costs two scripts.

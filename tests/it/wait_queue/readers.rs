@@ -11,7 +11,7 @@ use lockattr_tests::{RedisServer, assert_nothing_left};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Asking, MS, Order, SECOND, asks, got, on, patient, settle};
+use super::{MS, Order, PendingAcquire, SECOND, acquired_by, long_wait, on, settle, spawn_acquire};
 use crate::support::{Fate, Scripted};
 
 const TTL: Duration = Duration::from_secs(10);
@@ -24,13 +24,13 @@ fn reads() -> LockOptions {
 }
 
 fn writes() -> LockOptions {
-    patient().ttl(TTL)
+    long_wait().ttl(TTL)
 }
 
-async fn all<const N: usize>(readers: [Asking; N]) -> [LockGuard; N] {
+async fn all<const N: usize>(readers: [PendingAcquire; N]) -> [LockGuard; N] {
     let mut guards = Vec::new();
     for reader in readers {
-        guards.push(got(reader).await.0);
+        guards.push(acquired_by(reader).await.0);
     }
     guards.try_into().unwrap()
 }
@@ -40,7 +40,7 @@ async fn inside<const N: usize>(manager: &LockManager) -> [LockGuard; N] {
     let writer = manager.acquire("a", writes()).await.unwrap();
     let mut readers = Vec::new();
     for _ in 0..N {
-        readers.push(asks(manager, reads()).await);
+        readers.push(spawn_acquire(manager, reads()).await);
     }
     writer.release().await.unwrap();
     all(readers.try_into().unwrap()).await
@@ -52,11 +52,11 @@ async fn readers_behind_a_writer_get_in_together_and_the_next_writer_after_them(
     let manager = store.manager();
     let first = manager.acquire("a", writes()).await.unwrap();
     let mut tokens = vec![first.fencing_token()];
-    let readers = [(); 3].map(|()| asks(&manager, reads()));
+    let readers = [(); 3].map(|()| spawn_acquire(&manager, reads()));
     let [one, two, three] = readers;
     let readers = [one.await, two.await, three.await];
-    let writer = asks(&manager, writes()).await;
-    let late = asks(&manager, reads()).await;
+    let writer = spawn_acquire(&manager, writes()).await;
+    let late = spawn_acquire(&manager, reads()).await;
     let released = Instant::now();
     first.release().await.unwrap();
     let readers = all(readers).await;
@@ -68,12 +68,12 @@ async fn readers_behind_a_writer_get_in_together_and_the_next_writer_after_them(
         reader.ensure_held().unwrap();
         reader.release().await.unwrap();
     }
-    let writer = got(writer).await.0;
+    let writer = acquired_by(writer).await.0;
     tokens.push(writer.fencing_token());
     settle().await;
     assert!(!late.is_finished());
     writer.release().await.unwrap();
-    let late = got(late).await.0;
+    let late = acquired_by(late).await.0;
     tokens.push(late.fencing_token());
     late.release().await.unwrap();
     assert!(tokens.is_sorted_by(|one, next| one < next), "{tokens:?}");
@@ -88,23 +88,23 @@ async fn behind_a_writer_no_other_gets_in() {
     let store = Scripted::new();
     let (here, there) = (store.manager(), on(&store).build().unwrap());
     let first = here.acquire("a", writes()).await.unwrap();
-    let reader = asks(&here, reads()).await;
-    let writer = asks(&here, writes()).await;
+    let reader = spawn_acquire(&here, reads()).await;
+    let writer = spawn_acquire(&here, writes()).await;
     first.release().await.unwrap();
-    let reader = got(reader).await.0;
-    let late = asks(&here, reads()).await;
+    let reader = acquired_by(reader).await.0;
+    let late = spawn_acquire(&here, reads()).await;
     sleep(SHORT).await;
     for manager in [&here, &there] {
         assert!(manager.try_acquire("a", reads()).await.unwrap().is_none());
     }
     assert!(!late.is_finished() && !writer.is_finished());
     drop(reader);
-    let writer = got(writer).await.0;
+    let writer = acquired_by(writer).await.0;
     settle().await;
     assert!(!late.is_finished());
     drop(writer);
-    got(late).await.0.release().await.unwrap();
-    assert_eq!(store.calls().acquires, 3, "the first, and those that asked once");
+    acquired_by(late).await.0.release().await.unwrap();
+    assert_eq!(store.calls().acquires, 3, "the first, and the calls without a wait");
     assert_eq!(here.holder("a").await.unwrap(), None);
 }
 
@@ -116,12 +116,12 @@ async fn readers_behind_a_writer_that_gives_up_get_in() {
         let store = Scripted::new();
         let (here, there) = (store.manager(), on(&store).build().unwrap());
         let first = here.acquire("a", writes()).await.unwrap();
-        let stays = asks(&here, reads()).await;
-        let writer = asks(&here, writes().wait(2 * SHORT)).await;
+        let stays = spawn_acquire(&here, reads()).await;
+        let writer = spawn_acquire(&here, writes().wait(2 * SHORT)).await;
         first.release().await.unwrap();
-        let stays = got(stays).await.0;
-        let readers = [asks(&here, reads()).await, asks(&here, reads()).await];
-        let other = asks(&there, reads()).await;
+        let stays = acquired_by(stays).await.0;
+        let readers = [spawn_acquire(&here, reads()).await, spawn_acquire(&here, reads()).await];
+        let other = spawn_acquire(&there, reads()).await;
         sleep(SHORT).await;
         assert!(!other.is_finished() && readers.iter().all(|reader| !reader.is_finished()));
         let began = Instant::now();
@@ -130,7 +130,7 @@ async fn readers_behind_a_writer_that_gives_up_get_in() {
             false => assert!(writer.await.unwrap().0.is_err()),
         }
         let readers = all(readers).await;
-        let other = got(other).await.0;
+        let other = acquired_by(other).await.0;
         assert!(began.elapsed() < 2 * SHORT, "{:?}", began.elapsed());
         sleep(3 * TTL).await;
         stays.ensure_held().unwrap();
@@ -153,26 +153,26 @@ async fn another_process_waits_for_those_before_it_and_for_no_others() {
         let limited = on(&store).max_handoffs(1).max_handoff_time(600 * SECOND);
         let (here, there) = (limited.build().unwrap(), on(&store).build().unwrap());
         let first = here.acquire("a", writes()).await.unwrap();
-        let readers = [asks(&here, reads()).await, asks(&here, reads()).await];
-        let writer = asks(&here, writes()).await;
+        let readers = [spawn_acquire(&here, reads()).await, spawn_acquire(&here, reads()).await];
+        let writer = spawn_acquire(&here, writes()).await;
         first.release().await.unwrap();
         let readers = all(readers).await;
-        let other = asks(&there, writes().mode(mode)).await;
-        let late = asks(&here, reads()).await;
+        let other = spawn_acquire(&there, writes().mode(mode)).await;
+        let late = spawn_acquire(&here, reads()).await;
         sleep(SHORT).await;
         assert!(!other.is_finished() && !late.is_finished() && !writer.is_finished(), "{mode:?}");
         drop(readers);
-        let writer = got(writer).await.0;
+        let writer = acquired_by(writer).await.0;
         sleep(SECOND).await;
         assert!(!other.is_finished() && !late.is_finished(), "{mode:?}");
         let last = writer.fencing_token();
         writer.release().await.unwrap();
-        let other = got(other).await.0;
+        let other = acquired_by(other).await.0;
         assert!(other.fencing_token() > last);
         settle().await;
         assert_eq!(late.is_finished(), mode == Mode::Shared);
         other.release().await.unwrap();
-        let late = got(late).await.0;
+        let late = acquired_by(late).await.0;
         assert!(late.fencing_token() > last);
         late.release().await.unwrap();
         assert_eq!(here.holder("a").await.unwrap(), None);
@@ -184,16 +184,16 @@ async fn a_lost_lease_ends_all_its_holders() {
     let store = Scripted::new();
     let manager = store.manager();
     let readers: [_; 3] = inside(&manager).await;
-    let next = asks(&manager, writes()).await;
+    let next = spawn_acquire(&manager, writes()).await;
     store.restart();
-    timeout(TTL, readers[0].lost()).await.expect("told by the next renewal");
+    timeout(TTL, readers[0].lost()).await.expect("notified by the next renewal");
     // Also for readers that did not wait for the loss.
     assert!(readers.iter().all(|reader| reader.ensure_held().is_err()));
     let lost = futures_util::future::join_all(readers.iter().map(|reader| reader.lost()));
-    timeout(TTL, lost).await.expect("told by the next renewal");
+    timeout(TTL, lost).await.expect("notified by the next renewal");
     let began = Instant::now();
     // The next waiter does not wait until the readers have released.
-    let next = got(next).await.0;
+    let next = acquired_by(next).await.0;
     assert!(began.elapsed() < SECOND);
     for reader in readers {
         assert!(next.fencing_token() > reader.fencing_token());
@@ -214,7 +214,7 @@ async fn a_lease_that_no_process_can_renew_ends_for_all_at_its_deadline() {
     store.renewals(&[Fate::Refused]);
     let began = Instant::now();
     for reader in &readers {
-        timeout(TTL, reader.lost()).await.expect("it goes on");
+        timeout(TTL, reader.lost()).await.expect("it continues");
         assert!(reader.remaining().is_zero() && reader.ensure_held().is_err());
     }
     assert!(began.elapsed() < TTL);
@@ -248,10 +248,10 @@ async fn readers_that_are_gone_delay_no_other() {
     let manager = store.manager();
     for gone in 0..8 {
         let writer = manager.acquire("a", writes()).await.unwrap();
-        let readers = [(); 3].map(|()| asks(&manager, reads()));
+        let readers = [(); 3].map(|()| spawn_acquire(&manager, reads()));
         let [one, two, three] = readers;
         let readers = [one.await, two.await, three.await];
-        let next = asks(&manager, writes()).await;
+        let next = spawn_acquire(&manager, writes()).await;
         // Handed off, and never polled again.
         drop(writer);
         for (n, reader) in readers.iter().enumerate() {
@@ -261,11 +261,11 @@ async fn readers_that_are_gone_delay_no_other() {
         }
         for (n, reader) in readers.into_iter().enumerate() {
             match gone & (1 << n) == 0 {
-                true => drop(got(reader).await),
+                true => drop(acquired_by(reader).await),
                 false => assert!(reader.await.is_err()),
             }
         }
-        got(next).await.0.release().await.unwrap();
+        acquired_by(next).await.0.release().await.unwrap();
     }
     settle().await;
     assert_eq!(manager.holder("a").await.unwrap(), None);
@@ -278,7 +278,7 @@ async fn a_shutdown_ends_all_and_waits_for_the_last() {
     let other = store.manager();
     let manager = on(&store).shutdown_timeout(100 * SECOND).build().unwrap();
     let [one, two] = inside(&manager).await;
-    let waits = asks(&manager, writes()).await;
+    let waits = spawn_acquire(&manager, writes()).await;
     let down = {
         let manager = manager.clone();
         tokio::spawn(async move { manager.shutdown().await })
@@ -290,7 +290,7 @@ async fn a_shutdown_ends_all_and_waits_for_the_last() {
     drop(one);
     sleep(50 * SECOND).await;
     assert!(!down.is_finished());
-    assert!(other.holder("a").await.unwrap().is_some(), "kept for the one that is still inside");
+    assert!(other.holder("a").await.unwrap().is_some(), "held for the one that is still inside");
     drop(two);
     timeout(SECOND, down).await.unwrap().unwrap();
     assert_eq!(other.holder("a").await.unwrap(), None);
@@ -324,18 +324,18 @@ async fn a_reader_with_other_options_asks_the_store() {
         let store = Scripted::new();
         let manager = store.manager();
         let first = manager.acquire("a", writes()).await.unwrap();
-        let reader = asks(&manager, reads()).await;
-        let waits = asks(&manager, own.clone()).await;
-        let behind = asks(&manager, reads()).await;
-        let writer = asks(&manager, writes()).await;
+        let reader = spawn_acquire(&manager, reads()).await;
+        let waits = spawn_acquire(&manager, own.clone()).await;
+        let behind = spawn_acquire(&manager, reads()).await;
+        let writer = spawn_acquire(&manager, writes()).await;
         drop(first);
-        let reader = got(reader).await.0;
+        let reader = acquired_by(reader).await.0;
         sleep(SHORT).await;
         assert!(!waits.is_finished() && !behind.is_finished(), "{own:?}");
         drop(reader);
-        drop((got(waits).await, got(behind).await));
+        drop((acquired_by(waits).await, acquired_by(behind).await));
         assert!(store.calls().acquires > 1, "{own:?}");
-        drop(got(writer).await);
+        drop(acquired_by(writer).await);
         sleep(SECOND).await;
         assert_eq!(manager.holder("a").await.unwrap(), None);
     }
@@ -362,7 +362,7 @@ async fn thousands_of_readers_and_writers_and_the_tokens_still_grow() {
     settle().await;
     drop(held);
     tasks.join_all().await;
-    let seen = order.seen();
+    let seen = order.names();
     let tokens: Vec<_> = seen.split_whitespace().collect();
     assert_eq!(tokens.iter().collect::<BTreeSet<_>>().len(), 3_000, "one for two holds");
     assert!(tokens.is_sorted(), "not in the order of the holds");
@@ -402,7 +402,7 @@ async fn over_redis_readers_cost_few_commands_and_another_process_gets_its_turn(
     sleep(400 * MS).await;
     let after = seen().await;
     let turn = timeout(5 * SECOND, there.acquire("a", LockOptions::new().mode(Mode::Shared)));
-    turn.await.expect("its turn comes").unwrap().release().await.unwrap();
+    turn.await.expect("granted").unwrap().release().await.unwrap();
     tasks.join_all().await;
     let (commands, done) = (after.0 - before.0, after.1 - before.1);
     // If the store were asked, each acquisition would cost ten commands or more, with those inside

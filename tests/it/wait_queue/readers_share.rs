@@ -10,20 +10,20 @@ use lockattr::{LockGuard, LockManager, LockOptions, Mode};
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{MS, SECOND, asks, got, on, patient, settle};
+use super::{MS, SECOND, acquired_by, long_wait, on, settle, spawn_acquire};
 use crate::support::{Fate, Scripted};
 
 /// A writer with two readers behind it, which get the lock when the writer releases it.
 async fn two_readers(manager: &LockManager) -> [LockGuard; 2] {
-    let writer = manager.acquire("a", patient()).await.unwrap();
-    let readers = [asks(manager, reads()).await, asks(manager, reads()).await];
+    let writer = manager.acquire("a", long_wait()).await.unwrap();
+    let readers = [spawn_acquire(manager, reads()).await, spawn_acquire(manager, reads()).await];
     writer.release().await.unwrap();
     let [one, two] = readers;
-    [got(one).await.0, got(two).await.0]
+    [acquired_by(one).await.0, acquired_by(two).await.0]
 }
 
 fn reads() -> LockOptions {
-    patient().mode(Mode::Shared)
+    long_wait().mode(Mode::Shared)
 }
 
 #[tokio::test(start_paused = true)]
@@ -39,8 +39,8 @@ async fn readers_that_no_writer_waits_behind_share_the_lock_with_other_processes
     let held = here.held_locks().await.unwrap();
     assert_eq!((held.len(), held[0].shared, held[0].holders), (1, true, 3));
 
-    let writer = asks(&there, patient()).await;
-    let behind = asks(&here, reads()).await;
+    let writer = spawn_acquire(&there, long_wait()).await;
+    let behind = spawn_acquire(&here, reads()).await;
     sleep(60 * SECOND).await;
     assert!(!writer.is_finished() && !behind.is_finished());
     drop((other, late));
@@ -50,11 +50,11 @@ async fn readers_that_no_writer_waits_behind_share_the_lock_with_other_processes
     assert!(!writer.is_finished());
     two.ensure_held().unwrap();
     two.release().await.unwrap();
-    let writer = got(writer).await.0;
+    let writer = acquired_by(writer).await.0;
     settle().await;
     assert!(!behind.is_finished());
     writer.release().await.unwrap();
-    drop(got(behind).await);
+    drop(acquired_by(behind).await);
     settle().await;
     assert_eq!(here.holder("a").await.unwrap(), None);
 }
@@ -65,7 +65,7 @@ async fn readers_that_no_writer_waits_behind_share_the_lock_with_other_processes
 async fn a_renewal_that_fails_makes_the_lock_a_shared_one_later() {
     for fates in [
         [Fate::Refused, Fate::Refused, Fate::Answered],
-        [Fate::AnswerLost, Fate::AnswerLost, Fate::Answered],
+        [Fate::ReplyLost, Fate::ReplyLost, Fate::Answered],
         [Fate::Hangs, Fate::Refused, Fate::Answered],
         [Fate::Late(2 * SECOND), Fate::Refused, Fate::Answered],
     ] {
@@ -74,7 +74,7 @@ async fn a_renewal_that_fails_makes_the_lock_a_shared_one_later() {
         store.renewals(&fates);
         let inside = two_readers(&here).await;
         let began = Instant::now();
-        let other = got(asks(&there, reads()).await).await.0;
+        let other = acquired_by(spawn_acquire(&there, reads()).await).await.0;
         assert!(began.elapsed() < 10 * SECOND, "{fates:?}: {:?}", began.elapsed());
         sleep(60 * SECOND).await;
         inside.iter().for_each(|reader| reader.ensure_held().unwrap());
@@ -94,10 +94,10 @@ async fn readers_that_leave_at_once_leave_nothing() {
         let (here, there) = (store.manager(), on(&store).build().unwrap());
         store.renewals(&[fate]);
         let inside = two_readers(&here).await;
-        let writer = asks(&there, patient()).await;
+        let writer = spawn_acquire(&there, long_wait()).await;
         drop(inside);
         settle().await;
-        let writer = got(writer).await.0;
+        let writer = acquired_by(writer).await.0;
         sleep(2 * SECOND).await;
         writer.ensure_held().unwrap();
         writer.release().await.unwrap();
@@ -110,24 +110,24 @@ async fn readers_that_leave_at_once_leave_nothing() {
 async fn readers_that_stay_share_the_lock_although_a_writer_waits() {
     let store = Scripted::new();
     let (here, there) = (store.manager(), on(&store).build().unwrap());
-    let first = here.acquire("a", patient()).await.unwrap();
-    let stays = asks(&here, reads()).await;
-    let writer = asks(&here, patient()).await;
+    let first = here.acquire("a", long_wait()).await.unwrap();
+    let stays = spawn_acquire(&here, reads()).await;
+    let writer = spawn_acquire(&here, long_wait()).await;
     first.release().await.unwrap();
-    let stays = got(stays).await.0;
-    let other = asks(&there, reads()).await;
-    let other = timeout(100 * MS, got(other)).await.expect("it is kept out").0;
-    let behind = asks(&there, reads()).await;
+    let stays = acquired_by(stays).await.0;
+    let other = spawn_acquire(&there, reads()).await;
+    let other = timeout(100 * MS, acquired_by(other)).await.expect("it cannot acquire").0;
+    let behind = spawn_acquire(&there, reads()).await;
     sleep(60 * SECOND).await;
     assert!(!writer.is_finished() && !behind.is_finished());
     stays.ensure_held().unwrap();
     assert!(there.try_acquire("a", reads()).await.unwrap().is_none(), "it overtakes the writer");
     drop((stays, other));
-    let writer = got(writer).await.0;
+    let writer = acquired_by(writer).await.0;
     settle().await;
     assert!(!behind.is_finished());
     drop(writer);
-    drop(got(behind).await);
+    drop(acquired_by(behind).await);
     settle().await;
     assert_eq!(here.holder("a").await.unwrap(), None);
 }
@@ -138,17 +138,17 @@ async fn readers_share_the_lock_although_a_writer_is_not_polled_any_more() {
     for is_forgotten in [false, true] {
         let store = Scripted::new();
         let (here, there) = (store.manager(), on(&store).build().unwrap());
-        let first = here.acquire("a", patient()).await.unwrap();
-        let stays = asks(&here, reads()).await;
-        let mut frozen = Box::pin(here.acquire("a", patient()));
+        let first = here.acquire("a", long_wait()).await.unwrap();
+        let stays = spawn_acquire(&here, reads()).await;
+        let mut frozen = Box::pin(here.acquire("a", long_wait()));
         assert!(poll!(&mut frozen).is_pending());
         first.release().await.unwrap();
-        let stays = got(stays).await.0;
+        let stays = acquired_by(stays).await.0;
         if is_forgotten {
             forget(frozen);
         }
-        let other = asks(&there, reads()).await;
-        let other = timeout(100 * MS, got(other)).await.expect("it is kept out").0;
+        let other = spawn_acquire(&there, reads()).await;
+        let other = timeout(100 * MS, acquired_by(other)).await.expect("it cannot acquire").0;
         stays.ensure_held().unwrap();
         drop((stays, other));
         settle().await;
@@ -165,21 +165,21 @@ fn readers_share_the_lock_although_the_writer_before_them_computes() {
         let (here, there) = (manager(), manager());
         let _stays = (!is_gone).then(|| here.clone());
         let own = Builder::new_current_thread().enable_all().build().unwrap();
-        let writer = own.block_on(here.acquire("a", patient())).unwrap();
+        let writer = own.block_on(here.acquire("a", long_wait())).unwrap();
         let others = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let reader = others.spawn(async move {
-            let reader = asks(&here, reads()).await;
+            let reader = spawn_acquire(&here, reads()).await;
             drop(here);
-            tell.send(()).unwrap();
-            got(reader).await.0
+            sender.send(()).unwrap();
+            acquired_by(reader).await.0
         });
-        told.recv().unwrap();
+        receiver.recv().unwrap();
         own.block_on(writer.release()).unwrap();
         // From here on, the runtime `own` is not driven.
         others.block_on(async {
             let other = timeout(5 * SECOND, there.acquire("a", reads()));
-            let other = other.await.expect("it is kept out").unwrap();
+            let other = other.await.expect("it cannot acquire").unwrap();
             let reader = reader.await.unwrap();
             reader.ensure_held().unwrap();
             drop((reader, other));

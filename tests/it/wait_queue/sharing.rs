@@ -5,15 +5,15 @@ use std::time::Duration;
 use lockattr::{Error, LockManager, LockOptions, Mode};
 use tokio::time::{Instant, sleep};
 
-use super::{Order, SECOND, asks, got, on, patient};
+use super::{Order, SECOND, acquired_by, long_wait, on, spawn_acquire};
 use crate::support::Scripted;
 
 fn shared() -> LockOptions {
-    patient().mode(Mode::Shared)
+    long_wait().mode(Mode::Shared)
 }
 
 fn permits(count: u32) -> LockOptions {
-    patient().permits(count)
+    long_wait().permits(count)
 }
 
 /// Red without: `Sharing` in `Locks::admits`.
@@ -24,19 +24,19 @@ async fn shared_holds_overlap_and_an_exclusive_hold_excludes_all() {
     let one = here.acquire("a", shared()).await.unwrap();
     let two = here.acquire("a", shared()).await.unwrap();
     let three = there.acquire("a", shared()).await.unwrap();
-    let alone = asks(&there, patient()).await;
-    let behind = asks(&here, shared()).await;
+    let alone = spawn_acquire(&there, long_wait()).await;
+    let behind = spawn_acquire(&here, shared()).await;
     for guard in [one, two, three] {
         sleep(SECOND).await;
         assert!(!alone.is_finished() && !behind.is_finished());
         guard.release().await.unwrap();
     }
-    let alone = got(alone).await.0;
+    let alone = acquired_by(alone).await.0;
     assert!(!behind.is_finished());
     sleep(60 * SECOND).await;
     alone.ensure_held().unwrap();
     alone.release().await.unwrap();
-    got(behind).await.0.release().await.unwrap();
+    acquired_by(behind).await.0.release().await.unwrap();
     assert_eq!(here.holder("a").await.unwrap(), None);
 }
 
@@ -48,18 +48,18 @@ async fn permits_admit_their_number_of_callers() {
     let mut inside = Vec::new();
     let mut waiting = Vec::new();
     for n in 0..6 {
-        let asking = asks(&managers[n % 2], permits(3)).await;
+        let pending = spawn_acquire(&managers[n % 2], permits(3)).await;
         if n < 3 {
-            inside.push(got(asking).await.0);
+            inside.push(acquired_by(pending).await.0);
         } else {
-            assert!(!asking.is_finished());
-            waiting.push(asking);
+            assert!(!pending.is_finished());
+            waiting.push(pending);
         }
     }
     let mut tokens: Vec<_> = inside.iter().map(|guard| guard.fencing_token()).collect();
     for (guard, next) in inside.into_iter().zip(waiting) {
         guard.release().await.unwrap();
-        let next = got(next).await.0;
+        let next = acquired_by(next).await.0;
         tokens.push(next.fencing_token());
         std::mem::forget(next);
     }
@@ -71,7 +71,7 @@ async fn permits_admit_their_number_of_callers() {
 async fn inside_an_exclusive_hold_every_mode_enters() {
     let manager = Scripted::new().manager();
     let outer = manager.acquire("a", LockOptions::new()).await.unwrap();
-    for options in [patient(), shared(), permits(2)] {
+    for options in [long_wait(), shared(), permits(2)] {
         let inner = outer.scope(manager.acquire("a", options)).await.unwrap();
         assert_eq!((inner.depth(), inner.fencing_token()), (2, outer.fencing_token()));
     }
@@ -81,7 +81,7 @@ async fn inside_an_exclusive_hold_every_mode_enters() {
 async fn refusal(manager: &LockManager, outer: LockOptions, inner: LockOptions) -> Option<String> {
     let outer = manager.acquire("a", outer).await.unwrap();
     let began = Instant::now();
-    let answer = match outer.scope(manager.acquire("a", inner)).await {
+    let outcome = match outer.scope(manager.acquire("a", inner)).await {
         Ok(guard) => {
             assert_eq!(guard.depth(), 2);
             None
@@ -91,7 +91,7 @@ async fn refusal(manager: &LockManager, outer: LockOptions, inner: LockOptions) 
     };
     assert_eq!(began.elapsed(), Duration::ZERO);
     outer.release().await.unwrap();
-    answer
+    outcome
 }
 
 /// The inner lock could never be granted: it would wait for its own chain.
@@ -101,12 +101,12 @@ async fn refusal(manager: &LockManager, outer: LockOptions, inner: LockOptions) 
 async fn inside_a_shared_hold_only_the_same_way_of_sharing_enters() {
     let manager = Scripted::new().manager();
     let words = |options: &LockOptions| {
-        ["`mode = exclusive`", "`mode = shared`", "`permits`"][[patient(), shared(), permits(2)]
+        ["`mode = exclusive`", "`mode = shared`", "`permits`"][[long_wait(), shared(), permits(2)]
             .iter()
             .position(|other| format!("{other:?}") == format!("{options:?}"))
             .expect("one of the three")]
     };
-    let [x, s, p] = [patient(), shared(), permits(2)];
+    let [x, s, p] = [long_wait(), shared(), permits(2)];
     let refused = [(&s, &x), (&s, &p), (&p, &x), (&p, &s)];
     for (outer, inner) in refused {
         let (with_outer, with_inner) = (words(outer), words(inner));
@@ -120,9 +120,9 @@ async fn inside_a_shared_hold_only_the_same_way_of_sharing_enters() {
         assert_eq!(refusal(&manager, same.clone(), same.clone()).await, None);
     }
     // A shared entry into an exclusive hold is only shared.
-    let outer = manager.acquire("a", patient()).await.unwrap();
+    let outer = manager.acquire("a", long_wait()).await.unwrap();
     let entry = outer.scope(manager.acquire("a", shared())).await.unwrap();
-    let inner = entry.scope(manager.acquire("a", patient())).await;
+    let inner = entry.scope(manager.acquire("a", long_wait())).await;
     assert!(matches!(inner, Err(Error::InvalidOptions(_))), "{inner:?}");
 }
 
@@ -144,7 +144,7 @@ async fn inside_an_exclusive_hold_shared_calls_overlap() {
             tokio::join!(
                 branch(shared(), 3),
                 branch(shared(), 2),
-                branch(patient(), 1),
+                branch(long_wait(), 1),
                 branch(shared(), 1),
             )
         })
@@ -159,20 +159,20 @@ async fn inside_an_exclusive_hold_shared_calls_overlap() {
 async fn exclusive_and_shared_callers_of_one_process_acquire_in_arrival_order() {
     let store = Scripted::new();
     let manager = store.manager();
-    let held = manager.acquire("a", patient()).await.unwrap();
+    let held = manager.acquire("a", long_wait()).await.unwrap();
     let order = Order::default();
-    let reader = asks(&manager, shared()).await;
-    order.works(&manager, "x", SECOND).await;
-    order.works(&manager, "x", SECOND).await;
+    let reader = spawn_acquire(&manager, shared()).await;
+    order.spawn_holder(&manager, "x", SECOND).await;
+    order.spawn_holder(&manager, "x", SECOND).await;
     sleep(SECOND).await;
     let released = Instant::now();
     held.release().await.unwrap();
-    let (reader, at) = got(reader).await;
+    let (reader, at) = acquired_by(reader).await;
     assert_eq!(at, released);
-    assert_eq!(order.seen(), "");
+    assert_eq!(order.names(), "");
     reader.release().await.unwrap();
     sleep(10 * SECOND).await;
-    assert_eq!(order.seen(), "xx");
+    assert_eq!(order.names(), "xx");
     assert_eq!(store.calls().acquires, 1);
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }

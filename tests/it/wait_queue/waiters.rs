@@ -8,7 +8,7 @@ use lockattr::{Error, LockOptions, Mode};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep};
 
-use super::{MS, SECOND, asks, got, on, patient, settle};
+use super::{MS, SECOND, acquired_by, long_wait, on, settle, spawn_acquire};
 use crate::support::{Fate, Scripted};
 
 /// A caller behind a holder of its own process knows that the lock is taken, and does not ask the
@@ -21,8 +21,8 @@ async fn a_waiter_whose_time_is_over_is_contended_and_the_next_gets_in() {
     let manager = store.manager();
     let began = Instant::now();
     let held = manager.acquire("a", LockOptions::new().function("first")).await.unwrap();
-    let hasty = asks(&manager, LockOptions::new().wait(SECOND)).await;
-    let next = asks(&manager, patient()).await;
+    let hasty = spawn_acquire(&manager, LockOptions::new().wait(SECOND)).await;
+    let next = spawn_acquire(&manager, long_wait()).await;
     let (error, at) = hasty.await.unwrap();
     let error = error.unwrap_err();
     let Error::Contended { key, attempts, waited, holder: Some(holder) } = error else {
@@ -32,7 +32,7 @@ async fn a_waiter_whose_time_is_over_is_contended_and_the_next_gets_in() {
     assert_eq!(holder.function.as_deref(), Some("first"));
     assert_eq!(at - began, SECOND);
     held.release().await.unwrap();
-    let next = got(next).await.0;
+    let next = acquired_by(next).await.0;
     assert_eq!(store.calls().acquires, 1, "the holder's");
     next.release().await.unwrap();
     assert_eq!(manager.holder("a").await.unwrap(), None);
@@ -58,7 +58,7 @@ async fn a_waiter_with_retries_waits_for_as_long_as_they_would_take() {
 async fn a_caller_without_a_wait_does_not_wait_behind_others() {
     let manager = Scripted::new().manager();
     let held = manager.acquire("a", LockOptions::new()).await.unwrap();
-    let waiter = asks(&manager, patient()).await;
+    let waiter = spawn_acquire(&manager, long_wait()).await;
     let began = Instant::now();
     assert!(manager.try_acquire("a", LockOptions::new()).await.unwrap().is_none());
     for once in [LockOptions::new().wait(Duration::ZERO), LockOptions::new().retry(0)] {
@@ -67,7 +67,7 @@ async fn a_caller_without_a_wait_does_not_wait_behind_others() {
     }
     assert_eq!(began.elapsed(), Duration::ZERO);
     held.release().await.unwrap();
-    got(waiter).await.0.release().await.unwrap();
+    acquired_by(waiter).await.0.release().await.unwrap();
 }
 
 /// Red without: the hand-off in `HeldLease::pass_on`.
@@ -75,13 +75,14 @@ async fn a_caller_without_a_wait_does_not_wait_behind_others() {
 async fn a_waiter_that_is_dropped_leaves_nothing_and_the_next_gets_in() {
     let store = Scripted::new();
     let manager = store.manager();
-    let held = manager.acquire("a", patient()).await.unwrap();
-    let waiters = [asks(&manager, patient()).await, asks(&manager, patient()).await];
-    let next = asks(&manager, patient()).await;
+    let held = manager.acquire("a", long_wait()).await.unwrap();
+    let waiters =
+        [spawn_acquire(&manager, long_wait()).await, spawn_acquire(&manager, long_wait()).await];
+    let next = spawn_acquire(&manager, long_wait()).await;
     waiters.iter().for_each(JoinHandle::abort);
     settle().await;
     held.release().await.unwrap();
-    got(next).await.0.release().await.unwrap();
+    acquired_by(next).await.0.release().await.unwrap();
     assert_eq!(manager.holder("a").await.unwrap(), None);
     let calls = store.calls();
     assert_eq!((calls.acquires, calls.releases), (1, vec![1]));
@@ -94,27 +95,27 @@ async fn a_waiter_that_is_dropped_leaves_nothing_and_the_next_gets_in() {
 async fn a_waiter_that_is_dropped_after_its_hand_off_passes_the_lock_on() {
     let store = Scripted::new();
     let manager = store.manager();
-    let held = manager.acquire("a", patient()).await.unwrap();
+    let held = manager.acquire("a", long_wait()).await.unwrap();
     {
-        let mut first = pin!(manager.acquire("a", patient()));
-        let mut second = pin!(manager.acquire("a", patient()));
+        let mut first = pin!(manager.acquire("a", long_wait()));
+        let mut second = pin!(manager.acquire("a", long_wait()));
         assert!(poll_immediate(first.as_mut()).await.is_none());
         assert!(poll_immediate(second.as_mut()).await.is_none());
         held.release().await.unwrap();
-        assert!(manager.holder("a").await.unwrap().is_some(), "it is in somebody's hand");
+        assert!(manager.holder("a").await.unwrap().is_some(), "it was handed to a waiter");
     }
     settle().await;
     assert_eq!(manager.holder("a").await.unwrap(), None);
     // The right to ask the store is passed on in the same way.
-    let held = manager.acquire("a", patient()).await.unwrap();
+    let held = manager.acquire("a", long_wait()).await.unwrap();
     let next = {
-        let mut first = pin!(manager.acquire("a", patient().renew(false)));
+        let mut first = pin!(manager.acquire("a", long_wait().renew(false)));
         assert!(poll_immediate(first.as_mut()).await.is_none());
-        let next = asks(&manager, patient()).await;
+        let next = spawn_acquire(&manager, long_wait()).await;
         held.release().await.unwrap();
         next
     };
-    got(next).await.0.release().await.unwrap();
+    acquired_by(next).await.0.release().await.unwrap();
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }
 
@@ -125,8 +126,8 @@ async fn a_waiter_that_is_dropped_after_its_hand_off_passes_the_lock_on() {
 async fn a_lock_that_expired_after_its_hand_off_is_acquired_again() {
     let store = Scripted::new();
     let manager = store.manager();
-    let held = manager.acquire("a", patient()).await.unwrap();
-    let mut slow = pin!(manager.acquire("a", patient()));
+    let held = manager.acquire("a", long_wait()).await.unwrap();
+    let mut slow = pin!(manager.acquire("a", long_wait()));
     assert!(poll_immediate(slow.as_mut()).await.is_none());
     held.release().await.unwrap();
     store.restart();
@@ -149,8 +150,8 @@ async fn a_waiter_behind_its_own_process_is_contended_whatever_the_store_does() 
     let held = manager.acquire("a", LockOptions::new().ttl(60 * SECOND)).await.unwrap();
     store.acquires(&[Fate::Refused]);
     let waiters = [
-        asks(&manager, LockOptions::new().wait(SECOND)).await,
-        asks(&manager, LockOptions::new().retry(1).retry_delay(SECOND)).await,
+        spawn_acquire(&manager, LockOptions::new().wait(SECOND)).await,
+        spawn_acquire(&manager, LockOptions::new().retry(1).retry_delay(SECOND)).await,
     ];
     for waiter in waiters {
         let (error, _) = waiter.await.unwrap();
@@ -158,9 +159,9 @@ async fn a_waiter_behind_its_own_process_is_contended_whatever_the_store_does() 
         assert!(matches!(error, Error::Contended { ref key, .. } if key == "a"), "{error:?}");
     }
     // Inside the process the lock is handed off all the same.
-    let next = asks(&manager, patient().ttl(60 * SECOND)).await;
+    let next = spawn_acquire(&manager, long_wait().ttl(60 * SECOND)).await;
     held.release().await.unwrap();
-    got(next).await.0.ensure_held().unwrap();
+    acquired_by(next).await.0.ensure_held().unwrap();
     assert_eq!(store.calls().acquires, 1);
 }
 
@@ -172,11 +173,11 @@ async fn a_head_that_is_no_longer_polled_delays_its_process_by_seconds_only() {
     let store = Scripted::new();
     let (here, there) = (store.manager(), on(&store).build().unwrap());
     let held = there.acquire("a", LockOptions::new().ttl(SECOND)).await.unwrap();
-    let mut stuck = pin!(here.acquire("a", patient().ttl(SECOND)));
+    let mut stuck = pin!(here.acquire("a", long_wait().ttl(SECOND)));
     assert!(poll_immediate(stuck.as_mut()).await.is_none());
-    let next = asks(&here, LockOptions::new().wait(30 * SECOND)).await;
+    let next = spawn_acquire(&here, LockOptions::new().wait(30 * SECOND)).await;
     held.release().await.unwrap();
-    let guard = got(next).await.0;
+    let guard = acquired_by(next).await.0;
     guard.ensure_held().unwrap();
     guard.release().await.unwrap();
     stuck.await.unwrap().release().await.unwrap();
@@ -191,13 +192,13 @@ async fn a_head_that_is_no_longer_polled_delays_its_process_by_seconds_only() {
 async fn callers_behind_a_silent_head_share_the_answer_that_one_of_them_gets() {
     let store = Scripted::new();
     let (here, there) = (store.manager(), on(&store).build().unwrap());
-    let held = there.acquire("a", patient()).await.unwrap();
-    let mut stuck = pin!(here.acquire("a", patient()));
+    let held = there.acquire("a", long_wait()).await.unwrap();
+    let mut stuck = pin!(here.acquire("a", long_wait()));
     store.acquires(&[Fate::Hangs, Fate::Answered]);
     assert!(poll_immediate(stuck.as_mut()).await.is_none());
     let mut waiters = Vec::new();
     for _ in 0..6 {
-        waiters.push(asks(&here, LockOptions::new().wait(300 * MS)).await);
+        waiters.push(spawn_acquire(&here, LockOptions::new().wait(300 * MS)).await);
     }
     for waiter in waiters {
         let (error, _) = waiter.await.unwrap();
@@ -214,7 +215,7 @@ async fn callers_behind_a_silent_head_learn_that_one_of_them_got_in() {
     let store = Scripted::new();
     let manager = store.manager();
     let keys = ["a", "b"];
-    let mut stuck = pin!(manager.acquire_all(keys, patient()));
+    let mut stuck = pin!(manager.acquire_all(keys, long_wait()));
     store.acquires(&[Fate::Hangs, Fate::Answered]);
     assert!(poll_immediate(stuck.as_mut()).await.is_none());
     let mut waiters = JoinSet::new();
@@ -224,8 +225,8 @@ async fn callers_behind_a_silent_head_learn_that_one_of_them_got_in() {
         waiters.spawn(async move { manager.acquire_all(keys, options).await });
     }
     let (mut got_in, mut contended) = (Vec::new(), 0);
-    while let Some(answer) = waiters.join_next().await {
-        match answer.unwrap() {
+    while let Some(outcome) = waiters.join_next().await {
+        match outcome.unwrap() {
             Ok(guard) => got_in.push(guard),
             Err(Error::Contended { .. }) => contended += 1,
             Err(error) => panic!("{error:?}"),
@@ -240,17 +241,17 @@ async fn callers_behind_a_silent_head_learn_that_one_of_them_got_in() {
 async fn callers_behind_a_silent_head_ask_again_if_their_replacement_is_dropped() {
     let store = Scripted::new();
     let (here, there) = (store.manager(), on(&store).build().unwrap());
-    let held = there.acquire("a", patient()).await.unwrap();
-    let mut stuck = pin!(here.acquire("a", patient()));
+    let held = there.acquire("a", long_wait()).await.unwrap();
+    let mut stuck = pin!(here.acquire("a", long_wait()));
     store.acquires(&[Fate::Hangs, Fate::Hangs, Fate::Answered]);
     assert!(poll_immediate(stuck.as_mut()).await.is_none());
-    let first = asks(&here, LockOptions::new().wait(280 * MS)).await;
+    let first = spawn_acquire(&here, LockOptions::new().wait(280 * MS)).await;
     let mut waiters = Vec::new();
     for _ in 0..5 {
-        waiters.push(asks(&here, LockOptions::new().wait(300 * MS)).await);
+        waiters.push(spawn_acquire(&here, LockOptions::new().wait(300 * MS)).await);
     }
     sleep(600 * MS).await;
-    assert_eq!(store.calls().acquires, 3, "the first asks for all");
+    assert_eq!(store.calls().acquires, 3, "the first sends the request for all");
     first.abort();
     for waiter in waiters {
         let (error, _) = waiter.await.unwrap();
@@ -268,26 +269,26 @@ async fn readers_of_a_process_do_not_pass_a_writer_by_following_one_another() {
     let store = Scripted::new();
     let other = || on(&store).build().unwrap();
     let (here, there, writes) = (store.manager(), other(), other());
-    let reads = || patient().mode(Mode::Shared);
-    let held = there.acquire("a", patient()).await.unwrap();
-    let first = asks(&here, reads()).await;
-    let second = asks(&here, reads()).await;
-    let writer = asks(&writes, patient()).await;
+    let reads = || long_wait().mode(Mode::Shared);
+    let held = there.acquire("a", long_wait()).await.unwrap();
+    let first = spawn_acquire(&here, reads()).await;
+    let second = spawn_acquire(&here, reads()).await;
+    let writer = spawn_acquire(&writes, long_wait()).await;
     store.acquires(&[Fate::Late(SECOND), Fate::Answered]);
     held.release().await.unwrap();
-    let first = got(first).await.0;
+    let first = acquired_by(first).await.0;
     settle().await;
     first.release().await.unwrap();
     // One asks the store, and the other waits behind it.
-    let late = [asks(&here, reads()).await, asks(&here, reads()).await];
-    let second = got(second).await.0;
+    let late = [spawn_acquire(&here, reads()).await, spawn_acquire(&here, reads()).await];
+    let second = acquired_by(second).await.0;
     sleep(5 * SECOND).await;
     assert!(!late.iter().any(JoinHandle::is_finished), "the writer was there before");
     second.release().await.unwrap();
-    let writer = got(writer).await.0;
+    let writer = acquired_by(writer).await.0;
     writer.release().await.unwrap();
     for late in late {
-        got(late).await.0.release().await.unwrap();
+        acquired_by(late).await.0.release().await.unwrap();
     }
 }
 
@@ -304,9 +305,9 @@ async fn each_waiter_waits_for_an_unavailable_store_for_its_own_time() {
     let waits = [5, 2, 9].map(|wait| (wait * SECOND, LockOptions::new().wait(wait * SECOND)));
     let mut waiters = Vec::new();
     for (wait, options) in waits {
-        waiters.push((wait, asks(&manager, options).await));
+        waiters.push((wait, spawn_acquire(&manager, options).await));
     }
-    let last = asks(&manager, patient()).await;
+    let last = spawn_acquire(&manager, long_wait()).await;
     for (wait, waiter) in waiters {
         let (error, at) = waiter.await.unwrap();
         assert!(matches!(error, Err(Error::Store { .. })), "{error:?}");
@@ -314,7 +315,7 @@ async fn each_waiter_waits_for_an_unavailable_store_for_its_own_time() {
         assert!(waited >= wait && waited < wait + 100 * MS, "{waited:?}, not {wait:?}");
     }
     store.acquires(&[Fate::Answered]);
-    got(last).await.0.release().await.unwrap();
+    acquired_by(last).await.0.release().await.unwrap();
 }
 
 /// The other manager is not shut down.
@@ -324,12 +325,12 @@ async fn each_waiter_waits_for_an_unavailable_store_for_its_own_time() {
 async fn a_shutdown_notifies_all_waiters_at_once() {
     let store = Scripted::new();
     let (here, there) = (store.manager(), on(&store).build().unwrap());
-    let held = there.acquire("a", patient()).await.unwrap();
+    let held = there.acquire("a", long_wait()).await.unwrap();
     let mut waiters = Vec::new();
     for _ in 0..10 {
-        waiters.push(asks(&here, patient()).await);
+        waiters.push(spawn_acquire(&here, long_wait()).await);
     }
-    let other = asks(&there, patient()).await;
+    let other = spawn_acquire(&there, long_wait()).await;
     let began = Instant::now();
     here.shutdown().await;
     for waiter in waiters {
@@ -338,6 +339,6 @@ async fn a_shutdown_notifies_all_waiters_at_once() {
         assert_eq!(at, began);
     }
     held.release().await.unwrap();
-    got(other).await.0.release().await.unwrap();
+    acquired_by(other).await.0.release().await.unwrap();
     assert_eq!(there.holder("a").await.unwrap(), None);
 }

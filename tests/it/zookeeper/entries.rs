@@ -21,14 +21,15 @@ async fn a_lost_create_reply_is_found_again() {
 
     let lost = claim(&subscriber, "a");
     wires.swallow_replies();
-    let asked = AcquireRequest::new(lost.clone(), TTL);
-    assert!(store.acquire(&asked).await.is_err(), "no answer came");
+    let request = AcquireRequest::new(lost.clone(), TTL);
+    assert!(store.acquire(&request).await.is_err(), "no reply arrived");
     let url = ensemble.url();
     let made = async || line(&ensemble, &url, "a").await.len() == 1;
     eventually(LIMIT, "it was made", made).await;
     wires.cut().await;
     wires.pass().await;
-    let again = async || matches!(store.acquire(&asked).await, Ok(AcquireOutcome::Acquired { .. }));
+    let again =
+        async || matches!(store.acquire(&request).await, Ok(AcquireOutcome::Acquired { .. }));
     eventually(LIMIT, "it is found", again).await;
     assert_eq!(line(&ensemble, &url, "a").await.len(), 1, "made twice");
     assert!(releases(&store, &lost).await);
@@ -60,15 +61,15 @@ async fn a_part_of_an_unknown_outcome_is_not_taken_for_the_whole() {
             entries.into_iter().filter(|entry| entry.contains(token)).collect::<Vec<_>>()
         };
         wires.swallow_replies();
-        let asked = AcquireRequest::new(lost.clone(), TTL);
-        assert!(store.acquire(&asked).await.is_err(), "no answer came");
+        let request = AcquireRequest::new(lost.clone(), TTL);
+        assert!(store.acquire(&request).await.is_err(), "no reply arrived");
         eventually(LIMIT, "it was made", async || made(removed).await.len() == 1).await;
         ensemble.delete(&made(removed).await[0]).await;
         wires.cut().await;
         wires.pass().await;
         let again =
-            async || matches!(store.acquire(&asked).await, Ok(AcquireOutcome::Acquired { .. }));
-        eventually(LIMIT, "it is asked anew", again).await;
+            async || matches!(store.acquire(&request).await, Ok(AcquireOutcome::Acquired { .. }));
+        eventually(LIMIT, "it is requested again", again).await;
         for key in ["a", "b"] {
             assert_eq!(made(key).await.len(), 1, "without {removed}: {key}");
         }
@@ -92,7 +93,7 @@ async fn a_lost_create_reply_is_undone_by_a_release() {
     wires.swallow_replies();
     assert!(
         store.acquire(&AcquireRequest::new(lost.clone(), TTL)).await.is_err(),
-        "no answer came"
+        "no reply arrived"
     );
     wires.cut().await;
     wires.pass().await;
@@ -121,20 +122,23 @@ async fn an_entry_of_an_earlier_session_is_not_taken_for_ours() {
     let store = ZookeeperStore::open(&url).unwrap();
     store.subscribe(&subscriber);
     {
-        let asked = AcquireRequest::new(same.clone(), TTL).waiting(Waiting::Queued);
-        let mut asking = pin!(store.acquire(&asked));
+        let request = AcquireRequest::new(same.clone(), TTL).waiting(Waiting::Queued);
+        let mut call = pin!(store.acquire(&request));
         let polled = std::future::poll_fn(|context| {
-            std::task::Poll::Ready(asking.as_mut().poll(context).is_pending())
+            std::task::Poll::Ready(call.as_mut().poll(context).is_pending())
         });
         assert!(polled.await);
     }
-    let asked = AcquireRequest::new(same.clone(), TTL).waiting(Waiting::Queued);
-    let answer = store.acquire(&asked).await.unwrap();
-    assert!(matches!(answer, AcquireOutcome::Held { queued: Some(_), .. }), "adopted: {answer:?}");
+    let request = AcquireRequest::new(same.clone(), TTL).waiting(Waiting::Queued);
+    let outcome = store.acquire(&request).await.unwrap();
+    assert!(
+        matches!(outcome, AcquireOutcome::Held { queued: Some(_), .. }),
+        "adopted: {outcome:?}"
+    );
     assert_eq!(line(ensemble, &url, "a").await.len(), 2);
     let expected = subscriber.subscribe(same.token());
     drop(earlier);
-    tokio::time::timeout(LIMIT, expected.next()).await.expect("its turn");
+    tokio::time::timeout(LIMIT, expected.next()).await.expect("granted");
     assert!(holds(&store, &same).await);
     drop(store);
     nothing_is_left(ensemble, &url).await;
@@ -155,10 +159,10 @@ async fn an_acquisition_dropped_at_any_point_leaves_nothing() {
                     true => Some(manager.acquire(&names[0], LockOptions::new()).await.unwrap()),
                     false => None,
                 };
-                let patience = LockOptions::new().wait(Duration::from_millis(300));
-                let mut asking = Box::pin(manager.acquire_all(&names, patience));
+                let max_wait = LockOptions::new().wait(Duration::from_millis(300));
+                let mut call = Box::pin(manager.acquire_all(&names, max_wait));
                 let mut pending = 0;
-                let through = std::future::poll_fn(|context| match asking.as_mut().poll(context) {
+                let through = std::future::poll_fn(|context| match call.as_mut().poll(context) {
                     std::task::Poll::Ready(_) => std::task::Poll::Ready(true),
                     std::task::Poll::Pending => {
                         pending += 1;
@@ -169,7 +173,7 @@ async fn an_acquisition_dropped_at_any_point_leaves_nothing() {
                     }
                 });
                 let through = through.await;
-                drop(asking);
+                drop(call);
                 drop(held);
                 for name in &names {
                     let nothing = async || line(ensemble, &url, name).await.is_empty();

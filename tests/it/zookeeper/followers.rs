@@ -18,9 +18,9 @@ async fn freezing_the_leader_loses_no_lock() {
     let began = Instant::now();
     let leader = ensemble.leader().await;
     ensemble.freeze_one(leader);
-    let patience = LockOptions::new().wait(LIMIT);
+    let max_wait = LockOptions::new().wait(LIMIT);
     let waits = tokio::spawn(async move {
-        let guard = there.acquire("a", patience).await;
+        let guard = there.acquire("a", max_wait).await;
         (Instant::now(), guard)
     });
     let lost = tokio::spawn(async move {
@@ -67,7 +67,7 @@ async fn a_server_without_a_quorum_proves_no_lock() {
     let frozen = Instant::now();
     held.lost().await;
     let lost_after = frozen.elapsed();
-    assert!(lost_after <= Duration::from_millis(3_500), "believed for {lost_after:?}");
+    assert!(lost_after <= Duration::from_millis(3_500), "considered held for {lost_after:?}");
     let once = LockOptions::new().wait(Duration::from_millis(200));
     let refused = manager.acquire("b", once).await;
     assert!(matches!(refused, Err(Error::Store { .. })), "an outage is no contention: {refused:?}");

@@ -25,7 +25,7 @@ async fn a_session_closed_by_the_servers_is_lost_at_once_and_the_next_gets_in() 
     end_session_of(ensemble, &entry).await;
     for lost in [&held, &other] {
         timeout(LIMIT, lost.lost()).await.expect("at once, not at the next renewal");
-        let Err(Error::Lost { reason, .. }) = lost.ensure_held() else { panic!("held still") };
+        let Err(Error::Lost { reason, .. }) = lost.ensure_held() else { panic!("still held") };
         assert_eq!(reason, LostReason::Taken);
     }
     let next = waits.await.unwrap().unwrap();
@@ -73,8 +73,8 @@ async fn an_entry_that_is_removed_by_hand_is_lost_at_the_next_renewal() {
     let held = manager.acquire("a", LockOptions::new()).await.unwrap();
     let entry = line(ensemble, &url, "a").await.remove(0);
     ensemble.delete(&entry).await;
-    timeout(LIMIT, held.lost()).await.expect("it is told");
-    let Err(Error::Lost { reason, .. }) = held.ensure_held() else { panic!("held still") };
+    timeout(LIMIT, held.lost()).await.expect("notified");
+    let Err(Error::Lost { reason, .. }) = held.ensure_held() else { panic!("still held") };
     assert_eq!(reason, LostReason::Taken);
     drop((held, manager));
     nothing_is_left(ensemble, &url).await;
@@ -112,11 +112,11 @@ async fn a_manager_created_in_a_forked_process_is_refused() {
     let mut said = Vec::new();
     while said.last().is_none_or(|line: &String| !line.starts_with("parent holds: ")) {
         let line = node.line_within(LIMIT).await;
-        said.push(line.unwrap_or_else(|| panic!("it ended or hangs after {said:#?}")));
+        said.push(line.unwrap_or_else(|| panic!("it exited or hangs after {said:#?}")));
     }
     assert_eq!(said.last().map(String::as_str), Some("parent holds: Ok(())"));
     let refused = said.iter().find(|line| line.starts_with("copy ended: "));
-    let refused = refused.unwrap_or_else(|| panic!("the copy hangs: {said:#?}"));
+    let refused = refused.unwrap_or_else(|| panic!("the fork hangs: {said:#?}"));
     assert!(
         refused.contains("InvalidOptions") && refused.contains("was connected to ZooKeeper"),
         "{refused}"

@@ -60,8 +60,8 @@ async fn the_nodes_of_a_login_are_closed_to_others() {
         let connected = LockManager::connect(other).await.unwrap_err();
         let other = LockManager::builder().url(other).build().unwrap();
         let options = LockOptions::new().wait(Duration::from_secs(1));
-        let asked = other.acquire("a", options).await.unwrap_err();
-        for error in [connected, asked] {
+        let outcome = other.acquire("a", options).await.unwrap_err();
+        for error in [connected, outcome] {
             assert!(matches!(error, Error::Store { .. }), "{error}");
             assert!(!error.to_string().contains("s3cret") && !error.to_string().contains("wrong"));
         }

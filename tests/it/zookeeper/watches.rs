@@ -31,18 +31,18 @@ async fn a_release_wakes_one_of_a_hundred() {
     let fired = async || ensemble.sum("zk_sum_node_deleted_watch_count").await;
     let before = fired().await;
     assert!(releases(&store, &holder).await);
-    let first = timeout(LIMIT, waiters[0].1.next()).await.expect("the first is told");
+    let first = timeout(LIMIT, waiters[0].1.next()).await.expect("the first is notified");
     assert!(matches!(first, Notification::Granted(_)));
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(fired().await - before, 1, "watches fired");
     assert_eq!(watches().await, 99, "watches left");
     for (_, expected) in &waiters[1..] {
-        assert!(timeout(Duration::ZERO, expected.next()).await.is_err(), "another was told");
+        assert!(timeout(Duration::ZERO, expected.next()).await.is_err(), "another was notified");
     }
     for (waiter, _) in waiters.iter().rev() {
         releases(&store, waiter).await;
     }
-    eventually(LIMIT, "all watches are taken back", async || watches().await == 0).await;
+    eventually(LIMIT, "all watches are removed", async || watches().await == 0).await;
     drop(store);
     nothing_is_left(&ensemble, &url).await;
 }
@@ -55,8 +55,8 @@ async fn an_entry_that_may_not_be_read_is_waited_for_too() {
     let url = ensemble.url_apart();
     let store = ZookeeperStore::open(&url).unwrap();
     let contended = Arc::new(AtomicBool::new(false));
-    let told = contended.clone();
-    let subscriber = Arc::new(Subscriber::new(move |_| told.store(true, Ordering::Release)));
+    let notified = contended.clone();
+    let subscriber = Arc::new(Subscriber::new(move |_| notified.store(true, Ordering::Release)));
     store.subscribe(&subscriber);
     let (holder, waiter) = (claim(&subscriber, "hidden"), claim(&subscriber, "hidden"));
     assert!(asks(&store, &holder).await);
@@ -64,8 +64,8 @@ async fn an_entry_that_may_not_be_read_is_waited_for_too() {
     ensemble.hide(&entries[0]).await;
     assert!(!asks(&store, &waiter).await);
     // The holder's own watch, which would be counted too, must fire first.
-    let told = async || contended.load(Ordering::Acquire);
-    eventually(LIMIT, "the holder is told", told).await;
+    let notified = async || contended.load(Ordering::Acquire);
+    eventually(LIMIT, "the holder is notified", notified).await;
     let watches = async || ensemble.sum("zk_watch_count").await;
     eventually(LIMIT, "it is watched", async || watches().await == 1).await;
     assert!(releases(&store, &holder).await);
@@ -83,8 +83,8 @@ async fn a_waiter_that_gives_up_removes_its_watch() {
     let there = LockManager::connect(&url).await.unwrap();
     let held = here.acquire("watched", LockOptions::new()).await.unwrap();
     for _ in 0..5 {
-        let patience = LockOptions::new().wait(Duration::from_millis(100));
-        assert!(there.acquire("watched", patience).await.is_err());
+        let max_wait = LockOptions::new().wait(Duration::from_millis(100));
+        assert!(there.acquire("watched", max_wait).await.is_err());
     }
     let watches = async || ensemble.sum("zk_watch_count").await;
     eventually(LIMIT, "no watch is left", async || watches().await == 0).await;

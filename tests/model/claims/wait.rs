@@ -11,13 +11,13 @@ pub(crate) trait Waits: Model {
     fn waiters(&self) -> usize;
 
     /// Ends all faults: connections come back, and late messages never arrive.
-    fn calm(&self, state: &mut Self::State);
+    fn end_faults(&self, state: &mut Self::State);
 
     /// Makes the next step of a claim that can make one without a tick. Holders release at once.
-    fn goes_on(&self, state: &mut Self::State, claim: usize) -> bool;
+    fn advance(&self, state: &mut Self::State, claim: usize) -> bool;
 
     /// Returns whether the claim waits, and its process lives and can ask.
-    fn still_waits(&self, state: &Self::State, claim: usize) -> bool;
+    fn is_waiting(&self, state: &Self::State, claim: usize) -> bool;
 
     /// Returns the state a tick later, unless a process has to act first.
     fn later(&self, state: &Self::State) -> Option<Self::State>;
@@ -47,10 +47,10 @@ impl<M: Waits> Explored<'_, M> {
 /// Returns the number of ticks until each living waiter of `state` has had its locks. The other
 /// processes stay stopped or dead.
 fn wait_from<M: Waits>(model: &M, mut state: M::State) -> u8 {
-    model.calm(&mut state);
+    model.end_faults(&mut state);
     for ticks in 0..ENDLESS {
-        while (0..model.waiters()).any(|claim| model.goes_on(&mut state, claim)) {}
-        if !(0..model.waiters()).any(|claim| model.still_waits(&state, claim)) {
+        while (0..model.waiters()).any(|claim| model.advance(&mut state, claim)) {}
+        if !(0..model.waiters()).any(|claim| model.is_waiting(&state, claim)) {
             return ticks;
         }
         state = model.later(&state).unwrap_or(state);

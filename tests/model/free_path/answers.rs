@@ -7,7 +7,7 @@ use crate::claims::{KEYS, Phase, RETRY};
 
 impl Setting {
     /// Returns whether the reply has come, with as many replicas as it needs.
-    pub(crate) fn is_answered(&self, world: &World, claim: usize) -> bool {
+    pub(crate) fn has_reply(&self, world: &World, claim: usize) -> bool {
         match world.claims[claim].message {
             Message::Void { .. } | Message::Refused => true,
             Message::Granted(grant) => self.counts_as_granted(grant),
@@ -19,7 +19,7 @@ impl Setting {
         grant.replicated || !self.waits_for_replica || self.makes(Mistake::DoesNotWait)
     }
 
-    pub(crate) fn hear(&self, world: &mut World, claim: usize) {
+    pub(crate) fn receive_reply(&self, world: &mut World, claim: usize) {
         let link = self.link(claim);
         let it = &mut world.claims[claim];
         let message = std::mem::take(&mut it.message);
@@ -30,7 +30,7 @@ impl Setting {
             Message::Granted(grant) => {
                 let valid = if self.makes(Mistake::IgnoresTheLease) { self.ttl } else { it.valid };
                 (it.phase, it.timer) = (Phase::Waiting, 0);
-                self.learn(world, claim, grant);
+                self.record_grant(world, claim, grant);
                 if valid > 0 {
                     self.hold(world, claim, grant.stale, valid);
                 }
@@ -39,11 +39,11 @@ impl Setting {
                 if error {
                     world.links[link].raised = [false; KEYS];
                 }
-                self.ask(world, claim);
+                self.send_request(world, claim);
             }
             Message::Refused => {
                 it.notice = it.notice.filter(|notice| !notice.old);
-                (it.phase, it.timer) = (Phase::Waiting, self.look);
+                (it.phase, it.timer) = (Phase::Waiting, self.recheck);
                 world.links[link].raised[self.counter(claim)] |=
                     self.makes(Mistake::QueuedSetsFlag);
             }
@@ -51,10 +51,10 @@ impl Setting {
         }
     }
 
-    /// Notes the number of a grant, and that this connection's counter was raised.
-    fn learn(&self, world: &mut World, claim: usize, grant: Grant) {
+    /// Notes the token of a grant, and that this connection's counter was raised.
+    fn record_grant(&self, world: &mut World, claim: usize, grant: Grant) {
         let (link, of) = (&mut world.links[self.link(claim)], self.counter(claim));
-        link.seen[of] = link.seen[of].max(grant.number);
+        link.seen[of] = link.seen[of].max(grant.token);
         let of_this = !grant.old || self.makes(Mistake::LateAnswerSetsFlag);
         let raises = !grant.bare && of_this;
         link.raised[of] |= raises;
@@ -64,7 +64,7 @@ impl Setting {
     }
 
     /// No reply comes any more, or not in time from as many replicas as it needs.
-    pub(crate) fn hear_nothing(&self, world: &mut World, claim: usize) {
+    pub(crate) fn miss_reply(&self, world: &mut World, claim: usize) {
         let it = &mut world.claims[claim];
         let bare = matches!(it.message, Message::Granted(Grant { bare: true, .. }));
         it.unsure |= !bare;
@@ -72,13 +72,13 @@ impl Setting {
         (it.phase, it.timer) = (Phase::Waiting, RETRY);
     }
 
-    pub(crate) fn hear_grant(&self, world: &mut World, claim: usize, notice: Notice) {
+    pub(crate) fn receive_grant(&self, world: &mut World, claim: usize, notice: Notice) {
         world.claims[claim].notice = None;
         let in_time = 2 * notice.left > self.ttl;
         // A grant that may be on no replica is requested again.
         if in_time && !self.waits_for_replica {
             let (link, of) = (&mut world.links[self.link(claim)], self.counter(claim));
-            link.seen[of] = link.seen[of].max(notice.number);
+            link.seen[of] = link.seen[of].max(notice.token);
             self.hold(world, claim, notice.stale, notice.left);
         } else {
             world.claims[claim].timer = 0;
@@ -88,7 +88,7 @@ impl Setting {
     fn hold(&self, world: &mut World, claim: usize, stale: bool, valid: u8) {
         let it = &mut world.claims[claim];
         (it.phase, it.valid) = (Phase::Holding, valid);
-        (it.renewals, it.hand_overs) = (self.renewals, self.hand_overs);
+        (it.renewals, it.hand_offs) = (self.renewals, self.hand_offs);
         it.entered = it.unsure;
         self.check_token(world, stale);
     }

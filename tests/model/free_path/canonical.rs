@@ -1,5 +1,5 @@
 //! Decides which states are the same: claims that want the same could exchange names, and of
-//! numbers only the order counts, as far as a number can still be given a second time.
+//! tokens only the order counts, as far as a token can still be given a second time.
 
 use super::server::{Key, Server};
 use super::setting::Setting;
@@ -11,7 +11,7 @@ impl Setting {
     /// Returns the representative of all states that differ from this one in names only.
     pub(crate) fn one_of_alike(&self, mut world: World) -> World {
         self.tidy(&mut world);
-        self.lower_numbers(&mut world);
+        self.lower_tokens(&mut world);
         // Claims of one process are distinguished by their process.
         let apart = (0..self.claims.len()).all(|claim| self.process[claim] == claim);
         if !apart {
@@ -47,22 +47,22 @@ impl Setting {
         }
         for it in &mut world.claims {
             if it.phase != Phase::Waiting {
-                (it.timer, it.notice) = (0, it.notice.filter(|_| it.phase == Phase::Asking));
+                (it.timer, it.notice) = (0, it.notice.filter(|_| it.phase == Phase::Requested));
             }
-            if it.phase != Phase::Asking {
+            if it.phase != Phase::Requested {
                 it.message = Message::None;
             }
             if !matches!(it.message, Message::Pair | Message::Half(_)) {
                 it.seen = 0;
             }
-            if !matches!(it.phase, Phase::Asking | Phase::Holding) {
+            if !matches!(it.phase, Phase::Requested | Phase::Holding) {
                 it.valid = 0;
             }
             if it.phase != Phase::Holding {
                 (it.renewal, it.renewed) = (RenewRequest::None, 0);
-                (it.renewals, it.hand_overs) = (0, 0);
+                (it.renewals, it.hand_offs) = (0, 0);
             }
-            it.passed &= it.hand_overs > 0 || matches!(it.message, Message::Again(_));
+            it.passed &= it.hand_offs > 0 || matches!(it.message, Message::Again(_));
             it.lean &= it.phase == Phase::Leaving;
             if matches!(it.phase, Phase::Holding | Phase::Leaving | Phase::Over) {
                 it.unsure = false;
@@ -74,7 +74,7 @@ impl Setting {
         for process in 0..CLAIMS {
             let may_ask = |claim: usize| {
                 let it = &world.claims[claim];
-                let first = matches!(it.phase, Phase::NotAsked | Phase::Asking | Phase::Waiting);
+                let first = matches!(it.phase, Phase::New | Phase::Requested | Phase::Waiting);
                 self.is_plain(claim) && first && !it.entered
             };
             let may_ask = self.of_process(process).any(may_ask);
@@ -86,27 +86,27 @@ impl Setting {
         }
     }
 
-    /// Makes all numbers equal that their counter cannot reach again. Without a replica it reaches
+    /// Makes all tokens equal that their counter cannot reach again. Without a replica it reaches
     /// none again: the counter is lost whole, or ahead of all.
-    fn lower_numbers(&self, world: &mut World) {
-        let real = |number: u8| number >= FLOOR;
+    fn lower_tokens(&self, world: &mut World) {
+        let real = |token: u8| token >= FLOOR;
         for counter in 0..=usize::from(self.slots) {
             let counters = [world.server.counters[counter], world.replica.counters[counter]];
             let least = counters.into_iter().filter(|&at| real(at)).min();
             let least = least.filter(|_| self.replica).unwrap_or(world.clocks[counter]);
-            self.each_number(world, counter, |number| {
-                *number = if real(*number) { FLOOR + number.saturating_sub(least) } else { 0 };
+            self.each_token(world, counter, |token| {
+                *token = if real(*token) { FLOOR + token.saturating_sub(least) } else { 0 };
             });
         }
-        // A seen number that the counter has already reached decides nothing.
+        // A seen token that the counter has already reached decides nothing.
         let of_links = world.links.iter_mut().flat_map(|link| &mut link.seen);
         for seen in of_links.chain(world.claims.iter_mut().map(|it| &mut it.seen)) {
             *seen = if *seen > FLOOR { *seen } else { 0 };
         }
     }
 
-    /// Visits every number that a counter has given.
-    fn each_number(&self, world: &mut World, counter: usize, mut see: impl FnMut(&mut u8)) {
+    /// Visits every token that a counter has given.
+    fn each_token(&self, world: &mut World, counter: usize, mut see: impl FnMut(&mut u8)) {
         see(&mut world.server.counters[counter]);
         see(&mut world.replica.counters[counter]);
         see(&mut world.clocks[counter]);
@@ -120,13 +120,13 @@ impl Setting {
             let it = &mut world.claims[claim];
             see(&mut it.seen);
             match &mut it.message {
-                Message::Granted(Grant { number, .. }) | Message::Again(Grant { number, .. }) => {
-                    see(number);
+                Message::Granted(Grant { token, .. }) | Message::Again(Grant { token, .. }) => {
+                    see(token);
                 }
                 _ => {}
             }
             if let Some(notice) = &mut it.notice {
-                see(&mut notice.number);
+                see(&mut notice.token);
             }
         }
     }

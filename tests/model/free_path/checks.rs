@@ -19,7 +19,7 @@ impl Setting {
                 lasts && self.talks(world, other) && !it.queue.is_fresh(other)
             });
             if living.next().is_some() && !it.disturbed {
-                world.blame(Wrong::Overtaken);
+                world.record_wrong(Wrong::Overtaken);
                 return;
             }
         }
@@ -29,12 +29,12 @@ impl Setting {
     /// entry's life.
     pub(crate) fn check_refusal(&self, world: &mut World, claim: usize) {
         if has_all(world, self.keys(claim), claim) {
-            world.blame(Wrong::RefusedBySelf);
+            world.record_wrong(Wrong::RefusedBySelf);
         }
         let before = |&key: &usize| world.server.keys[key].queue.before(claim);
         let mut before = self.keys(claim).iter().flat_map(before);
         if self.is_free(world, claim) && !before.any(|other| world.claims[other].alive > 0) {
-            world.blame(Wrong::RefusedByDead);
+            world.record_wrong(Wrong::RefusedByDead);
         }
     }
 
@@ -56,14 +56,14 @@ impl Setting {
             lasts && self.admits_all(world, claim) && self.comes_next(world, claim)
         };
         if queued.any(can_be_served) {
-            world.blame(Wrong::NotServed);
+            world.record_wrong(Wrong::NotServed);
         }
     }
 
-    /// Checks that the number of a new holder is above all those before it.
+    /// Checks that the token of a new holder is above all those before it.
     pub(crate) fn check_token(&self, world: &mut World, stale: bool) {
         if stale {
-            world.blame(Wrong::TokenNotAbove);
+            world.record_wrong(Wrong::TokenNotAbove);
         }
     }
 

@@ -55,18 +55,18 @@ impl Setting {
             if !self.keys(claim).iter().all(has) {
                 let lost = self.waits_for_replica && believes && !world.claims[claim].robbed;
                 if lost && world.claims[claim].valid > 0 {
-                    world.blame(Wrong::Conflict);
+                    world.record_wrong(Wrong::Conflict);
                 }
                 world.claims[claim].robbed = true;
             }
             let record = world.server.records[claim];
             let it = &mut world.claims[claim];
             it.alive = it.alive.min(record);
-            (it.late_pair, it.late_question) = (0, false);
+            (it.late_pair, it.late_script) = (0, false);
             (it.notice, it.renewal, it.renewed) = (None, RenewRequest::None, 0);
             match &mut it.message {
                 Message::Granted(grant) => grant.old = true,
-                message if it.phase == Phase::Asking => {
+                message if it.phase == Phase::Requested => {
                     *message = Message::None;
                     it.unsure |= it.entered;
                     (it.phase, it.timer) = (Phase::Waiting, RETRY);

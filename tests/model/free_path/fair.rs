@@ -11,7 +11,7 @@ impl Waits for Setting {
         self.claims.len()
     }
 
-    fn calm(&self, world: &mut World) {
+    fn end_faults(&self, world: &mut World) {
         for process in 0..self.claims.len() {
             if world.links[process].cut && world.links[process].process == Process::Runs {
                 self.reconnect(world, process);
@@ -21,15 +21,15 @@ impl Waits for Setting {
             world.server.keys[0].vanish();
         }
         for it in &mut world.claims {
-            (it.late_pair, it.late_question) = (0, false);
+            (it.late_pair, it.late_script) = (0, false);
         }
     }
 
-    fn goes_on(&self, world: &mut World, claim: usize) -> bool {
+    fn advance(&self, world: &mut World, claim: usize) -> bool {
         let it = world.claims[claim];
         let sent = matches!(
             it.message,
-            Message::Pair | Message::Half(_) | Message::Again(_) | Message::Question
+            Message::Pair | Message::Half(_) | Message::Again(_) | Message::Script
         );
         if sent {
             self.arrive(world, claim);
@@ -39,29 +39,29 @@ impl Waits for Setting {
             return false;
         }
         match (it.phase, it.notice) {
-            (Phase::Asking, _) if it.message == Message::None => {
+            (Phase::Requested, _) if it.message == Message::None => {
                 // The reply was lost: its process waits no longer.
                 (world.claims[claim].phase, world.claims[claim].timer) = (Phase::Waiting, 0);
             }
-            (Phase::Asking, _) => {
+            (Phase::Requested, _) => {
                 *world = self.replicate(world).unwrap_or(*world);
-                if self.is_answered(world, claim) {
-                    self.hear(world, claim);
+                if self.has_reply(world, claim) {
+                    self.receive_reply(world, claim);
                 } else {
-                    self.hear_nothing(world, claim);
+                    self.miss_reply(world, claim);
                 }
             }
-            (Phase::Waiting, Some(notice)) => self.hear_grant(world, claim, notice),
-            (Phase::Waiting, None) if it.timer == 0 => self.ask(world, claim),
+            (Phase::Waiting, Some(notice)) => self.receive_grant(world, claim, notice),
+            (Phase::Waiting, None) if it.timer == 0 => self.send_request(world, claim),
             (Phase::Holding, _) => self.start_leaving(world, claim),
-            (Phase::Leaving, _) if it.lean => self.give_back(world, claim),
+            (Phase::Leaving, _) if it.lean => self.release_lean(world, claim),
             (Phase::Leaving, _) => self.undo(world, claim, false),
             _ => return false,
         }
         true
     }
 
-    fn still_waits(&self, world: &World, claim: usize) -> bool {
+    fn is_waiting(&self, world: &World, claim: usize) -> bool {
         world.waits(claim) && self.talks(world, claim)
     }
 

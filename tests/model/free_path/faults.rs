@@ -33,15 +33,14 @@ impl Setting {
 
     fn can_fail(&self, world: &World, fault: Fault, at: usize) -> bool {
         let has_any = |key: &Key| key.form != Form::Absent;
-        let busy =
-            |claim: usize| !matches!(world.claims[claim].phase, Phase::NotAsked | Phase::Over);
+        let busy = |claim: usize| !matches!(world.claims[claim].phase, Phase::New | Phase::Over);
         // A process without a claim has nothing to lose.
         let counts = || self.of_process(at).any(busy);
         match fault {
             Fault::Evict | Fault::Delete => has_any(&world.server.keys[at]),
             Fault::Flush | Fault::Failover | Fault::RoleChange => true,
             // The claims of one process for a lock ask one after another.
-            Fault::Swap => world.claims.iter().all(|it| it.phase != Phase::Asking),
+            Fault::Swap => world.claims.iter().all(|it| it.phase != Phase::Requested),
             Fault::Intrude | Fault::IntrudeForever => !has_any(&world.server.keys[0]),
             Fault::Kill => world.links[at].process != Process::Dead && counts(),
             Fault::Stop => world.links[at].process == Process::Runs && counts(),
@@ -51,7 +50,7 @@ impl Setting {
             Fault::Timeout => {
                 let runs = world.links[self.link(at)].process == Process::Runs;
                 let it = world.claims[at];
-                runs && (it.phase == Phase::Asking || it.renewal != RenewRequest::None)
+                runs && (it.phase == Phase::Requested || it.renewal != RenewRequest::None)
             }
             Fault::LoseGrant => world.claims[at].notice.is_some(),
             Fault::LoseUndone => self.talks(world, at) && world.claims[at].phase == Phase::Leaving,
@@ -106,7 +105,7 @@ impl Setting {
         let it = &mut world.claims[claim];
         it.renewal = RenewRequest::None;
         it.renewed = 0;
-        if it.phase == Phase::Asking {
+        if it.phase == Phase::Requested {
             // A pair leaves no entry.
             it.unsure |= it.entered;
             (it.phase, it.timer) = (Phase::Waiting, RETRY);

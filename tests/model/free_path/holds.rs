@@ -21,7 +21,7 @@ fn exclusive_locks_under_two_faults() {
 }
 
 /// Two of the three claims belong to one process, with one connection, one flag and one record of
-/// the numbers it has seen.
+/// the tokens it has seen.
 #[test]
 fn two_claims_of_one_process() {
     let shares = Setting { claims: &[W, W, W], process: [0, 0, 1], faults: 0, ..PLAIN };
@@ -94,8 +94,8 @@ fn locks_that_are_kept_after_their_release() {
 
 /// A holder hands its lease to another caller of its process.
 #[test]
-fn hand_overs() {
-    let hands = Setting { hand_overs: 1, ..PLAIN };
+fn hand_offs() {
+    let hands = Setting { hand_offs: 1, ..PLAIN };
     holds(&Setting { claims: &[W, W, W], kinds: &[Fault::Stop], ..hands }, 819_351, 2);
     holds(
         &Setting { claims: &[W, W], faults: 2, renewals: 1, kinds: OF_PROCESSES, ..hands },

@@ -45,7 +45,7 @@ fn shared_locks_that_are_kept_after_their_release() {
     holds(&Setting { claims: &[KEEPS_SHARED, R, W], kinds, ..PLAIN }, 2_804_982, 3);
 }
 
-/// Some locks are gone; the numbers grow all the same.
+/// Some locks are gone; the tokens grow all the same.
 #[test]
 #[ignore = "millions of states"]
 fn a_flush() {

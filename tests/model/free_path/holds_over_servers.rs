@@ -5,7 +5,7 @@ use super::setting::Setting;
 use super::settings::{FAILS, LAGS, PLAIN, R, SECOND, W};
 use crate::claims::wait::holds;
 
-/// Some locks are gone; the numbers grow all the same.
+/// Some locks are gone; the tokens grow all the same.
 #[test]
 fn a_flush() {
     holds(&Setting { claims: &[W, W], kinds: &[Fault::Flush], faults: 3, ..PLAIN }, 41_327, 1);
@@ -19,7 +19,7 @@ fn a_slot_that_moves() {
     holds(&Setting { claims: &[W, W], kinds, faults: 3, ..PLAIN }, 119_257, 1);
 }
 
-/// The last grants of the old server are lost with it, but no number is given twice.
+/// The last grants of the old server are lost with it, but no token is given twice.
 #[test]
 fn a_failover() {
     let fails = Setting { kinds: FAILS, ..LAGS };
@@ -33,7 +33,7 @@ fn a_failover_and_another_fault() {
     holds(&Setting { kinds, faults: 2, ..LAGS }, 785_280, 3);
 }
 
-/// A proxy hides the failover from one process, which knows its own numbers.
+/// A proxy hides the failover from one process, which knows its own tokens.
 #[test]
 fn a_failover_that_a_proxy_hides() {
     let hides = Setting { kinds: &[Fault::Swap], ..LAGS };

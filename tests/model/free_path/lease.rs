@@ -30,9 +30,9 @@ impl Setting {
         }
         add(Step::Releases(claim), &|then| self.start_leaving(then, claim));
         if it.renewal == RenewRequest::None && it.renewals > 0 && self.talks(world, claim) {
-            add(Step::AsksRenewal(claim), &|then| self.send_renewal(then, claim, self.ttl));
+            add(Step::SendsRenewal(claim), &|then| self.send_renewal(then, claim, self.ttl));
             if self.extended > 0 {
-                add(Step::AsksExtension(claim), &|then| {
+                add(Step::SendsExtension(claim), &|then| {
                     self.send_renewal(then, claim, self.extended);
                 });
             }
@@ -43,10 +43,10 @@ impl Setting {
             _ => false,
         };
         if replicated {
-            add(Step::HearsRenewal(claim), &|then| self.hear_renewal(then, claim));
+            add(Step::ReceivesRenewal(claim), &|then| self.receive_renewal(then, claim));
         }
-        if it.hand_overs > 0 && self.is_plain(claim) && self.may_pass_on(world, claim) {
-            add(Step::PassesOn(claim), &|then| self.pass_on(then, claim));
+        if it.hand_offs > 0 && self.is_plain(claim) && self.may_hand_off(world, claim) {
+            add(Step::HandsOff(claim), &|then| self.pass_on(then, claim));
         }
     }
 
@@ -56,7 +56,7 @@ impl Setting {
         (it.renewal, it.renewed) = (RenewRequest::Sent(ticks), ticks);
     }
 
-    fn hear_renewal(&self, world: &mut World, claim: usize) {
+    fn receive_renewal(&self, world: &mut World, claim: usize) {
         let renewal = std::mem::take(&mut world.claims[claim].renewal);
         if renewal == RenewRequest::Lost {
             self.start_leaving(world, claim);
@@ -67,17 +67,17 @@ impl Setting {
     }
 
     /// Returns whether the lease may be handed off: it is valid by the process's own clock.
-    fn may_pass_on(&self, world: &World, claim: usize) -> bool {
-        world.claims[claim].valid > 0 || self.makes(Mistake::PassesOnTooLate)
+    fn may_hand_off(&self, world: &World, claim: usize) -> bool {
+        world.claims[claim].valid > 0 || self.makes(Mistake::HandsOffTooLate)
     }
 
-    /// Hands the lease to another caller of the process, under the next part of the same number. No
-    /// claim of another process may have been given a number in between.
+    /// Hands the lease to another caller of the process, under the next part of the same token. No
+    /// claim of another process may have been given a token in between.
     fn pass_on(&self, world: &mut World, claim: usize) {
         let it = &mut world.claims[claim];
-        it.hand_overs -= 1;
+        it.hand_offs -= 1;
         if it.passed && !it.robbed {
-            world.blame(Wrong::TokenNotAbove);
+            world.record_wrong(Wrong::TokenNotAbove);
         }
     }
 }

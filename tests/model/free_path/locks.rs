@@ -22,7 +22,7 @@ impl Setting {
     }
 
     /// Returns whether a connection receives what is published to the claim's process.
-    pub(crate) fn hears(&self, world: &World, claim: usize) -> bool {
+    pub(crate) fn receives(&self, world: &World, claim: usize) -> bool {
         let link = world.links[self.link(claim)];
         link.process != Process::Dead && !link.cut
     }

@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mistake {
     // A pair counts only as a whole, and within its own lease.
-    /// A redirected `SET` is sent again, and counts with the number that was given before it.
+    /// A redirected `SET` is sent again, and counts with the token that was given before it.
     RetriesHalf,
     /// A pair counts whatever the reply to its `SET` is.
     IgnoresTheSet,
@@ -26,7 +26,7 @@ pub(crate) enum Mistake {
     /// A shared lock ends with its last lease.
     SetForgetsQueue,
     /// Asking again prolongs neither lock nor queue.
-    LookProlongsNothing,
+    RecheckProlongsNothing,
     /// A claim for several keys does not reserve the free ones.
     ReservesNothing,
     /// Any claim that leaves a queue removes the mark, even if others wait.
@@ -50,7 +50,7 @@ pub(crate) enum Mistake {
     /// A read removes expired leases, and the key with the last one.
     ReadPrunes,
 
-    // The flag belongs to a connection and a counter, and only a number by the clock sets it.
+    // The flag belongs to a connection and a counter, and only a token by the clock sets it.
     /// A new connection keeps the flag of the old one.
     NewConnectionKeepsFlag,
     /// A process that keeps its connection over a change of role keeps its flag.
@@ -62,13 +62,13 @@ pub(crate) enum Mistake {
     /// A script that counted in one slot sets the flag for all slots.
     OneFlagForAllCounters,
 
-    // A number that is below the floor, or not above one that was seen, is discarded: the script
+    // A token that is below the floor, or not above one that was seen, is discarded: the script
     // raises the counter.
-    /// Any number of an `INCR` counts.
-    NumbersUnchecked,
-    /// A number counts even if this process has seen one as great.
+    /// Any token of an `INCR` counts.
+    TokensUnchecked,
+    /// A token counts even if this process has seen one as great.
     SeenUnchecked,
-    /// Scripts add one to the last number, whatever the clock shows.
+    /// Scripts add one to the last token, whatever the clock shows.
     IgnoresTheClock,
 
     // The time left is in the mark. A reservation has no holder, and a lock without an end has one.
@@ -80,12 +80,12 @@ pub(crate) enum Mistake {
     ReservationIsHeld,
 
     // Adoption, hand-off, `extend` and `WAIT`.
-    /// A claim that already has the lock, and asks the script, is refused.
+    /// A claim that already has the lock, and sends its request to the script, is refused.
     AdoptsNothing,
-    /// A claim that already has the lock, and asks the script, has it for no longer than its TTL.
+    /// A claim that already has the lock, and sends its request to the script, has it for no longer than its TTL.
     AdoptionShortens,
     /// A holder hands its lease off after it has ended.
-    PassesOnTooLate,
+    HandsOffTooLate,
     /// A renewal shortens a lease that `extend` has made longer.
     RenewalShortens,
     /// A lease counts before the replica has it.

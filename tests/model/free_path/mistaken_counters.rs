@@ -1,4 +1,4 @@
-//! Mistakes in counting: the search finds two holders, or a number that is not above those before.
+//! Mistakes in counting: the search finds two holders, or a token that is not above those before.
 
 use super::fault::Fault;
 use super::mistake::Mistake;
@@ -14,7 +14,7 @@ const fn lagging(mistake: Mistake) -> Setting {
 const CONFLICT: &str = "two hold that must not";
 const TOKEN: &str = "a token is not above an earlier one";
 
-/// Its number was counted before another claim acquired and released the lock.
+/// Its token was counted before another claim acquired and released the lock.
 #[test]
 fn half_of_a_pair_that_is_sent_again() {
     let moves =
@@ -34,11 +34,11 @@ fn a_pair_that_is_answered_after_its_lease() {
 
 #[test]
 fn a_lease_that_is_passed_on_too_late() {
-    let late = Setting { faults: 0, hand_overs: 1, ..with(Mistake::PassesOnTooLate) };
+    let late = Setting { faults: 0, hand_offs: 1, ..with(Mistake::HandsOffTooLate) };
     is_wrong(&late, TOKEN, 10);
 }
 
-/// The replica has fewer numbers, and the process that had counted over the old connection
+/// The replica has fewer tokens, and the process that had counted over the old connection
 /// continues over the new one.
 #[test]
 fn a_new_connection_over_which_no_process_has_counted() {
@@ -86,7 +86,7 @@ fn a_token_that_its_process_has_seen_already() {
 }
 
 /// Not a mistake of the protocol, but its limit: behind such a proxy a process does not know which
-/// numbers others have seen.
+/// tokens others have seen.
 #[test]
 fn a_proxy_that_hides_a_failover_from_two_processes() {
     is_wrong(&Setting { kinds: &[Fault::Swap], ..LAGS }, TOKEN, 8);
@@ -94,7 +94,7 @@ fn a_proxy_that_hides_a_failover_from_two_processes() {
 
 #[test]
 fn a_token_of_a_lost_counter() {
-    let forgets = Setting { kinds: &[Fault::Flush], ..with(Mistake::NumbersUnchecked) };
+    let forgets = Setting { kinds: &[Fault::Flush], ..with(Mistake::TokensUnchecked) };
     is_wrong(&forgets, TOKEN, 5);
 }
 

@@ -50,7 +50,7 @@ fn a_shared_lock_that_forgets_the_queue() {
 
 #[test]
 fn a_recheck_that_does_not_prolong_the_queue() {
-    let looks = Setting { faults: 0, ttl: 4, renewals: 1, ..with(Mistake::LookProlongsNothing) };
+    let looks = Setting { faults: 0, ttl: 4, renewals: 1, ..with(Mistake::RecheckProlongsNothing) };
     is_wrong(&looks, PLACE, 11);
 }
 
@@ -88,7 +88,7 @@ fn a_lean_release_that_mistakes_a_mark_for_a_loss() {
 #[test]
 fn a_renewal_that_mistakes_a_mark_for_a_loss() {
     let renews = Setting { faults: 0, renewals: 1, ..with(Mistake::MarkedIsLost) };
-    is_wrong(&renews, "a holder is told that it lost what it has", 9);
+    is_wrong(&renews, "a holder is notified of the loss of a lock that it has", 9);
 }
 
 #[test]

@@ -26,18 +26,18 @@ impl Setting {
 
     /// `INCR` after the `SET`. Returns what the replies of both mean to the process.
     pub(crate) fn increment(&self, world: &mut World, claim: usize, set: Set) -> Message {
-        let number = increment(world, self.counter(claim));
+        let token = increment(world, self.counter(claim));
         let least = match self.makes(Mistake::SeenUnchecked) {
             true => FLOOR - 1,
             false => world.claims[claim].seen.max(FLOOR - 1),
         };
-        let counts = number > least || self.makes(Mistake::NumbersUnchecked);
+        let counts = token > least || self.makes(Mistake::TokensUnchecked);
         let taken = match set {
             Set::Done => true,
             Set::Refused => self.makes(Mistake::IgnoresTheSet),
             Set::Redirected => false,
         };
-        let mut grant = Grant { number, bare: true, ..Grant::default() };
+        let mut grant = Grant { token, bare: true, ..Grant::default() };
         if set == Set::Redirected && counts && self.makes(Mistake::RetriesHalf) {
             world.claims[claim].passed = false;
             return Message::Again(grant);
@@ -45,10 +45,10 @@ impl Setting {
         if !taken || !counts {
             return Message::Void { error: set == Set::Redirected };
         }
-        grant.stale = self.is_stale(world, claim, number);
+        grant.stale = self.is_stale(world, claim, token);
         // A claim that has lost the lock by now does not affect those that acquired it.
         if has_all(world, self.keys(claim), claim) {
-            self.note_taken(world, claim, number);
+            self.note_acquired(world, claim, token);
         }
         Message::Granted(grant)
     }
@@ -58,9 +58,9 @@ impl Setting {
         if !self.set(world, claim) {
             return Message::Void { error: false };
         }
-        // The number is older than all that were given since.
+        // The token is older than all that were given since.
         let stale = world.claims[claim].passed;
-        self.note_taken(world, claim, grant.number);
+        self.note_acquired(world, claim, grant.token);
         Message::Granted(Grant { stale, ..grant })
     }
 

@@ -20,10 +20,10 @@ impl Setting {
             Message::Pair => add(Step::Sets(claim), &|then| self.arrive(then, claim)),
             Message::Half(_) => add(Step::Increments(claim), &|then| self.arrive(then, claim)),
             Message::Again(_) => add(Step::SetsAgain(claim), &|then| self.arrive(then, claim)),
-            Message::Question => add(Step::Arrives(claim), &|then| self.arrive(then, claim)),
+            Message::Script => add(Step::Arrives(claim), &|then| self.arrive(then, claim)),
             _ => {}
         }
-        if it.late_pair > 0 || it.late_question {
+        if it.late_pair > 0 || it.late_script {
             add(Step::ArrivesLate(claim), &|then| self.arrive_late(then, claim));
         }
         let link = world.links[self.link(claim)];
@@ -34,23 +34,23 @@ impl Setting {
             add(Step::GivesUp(claim), &|then| self.give_up(then, claim));
         }
         match it.phase {
-            Phase::NotAsked | Phase::Waiting if !link.cut && it.timer == 0 => {
-                if self.may_be_bare(world, claim) {
-                    add(Step::AsksBare(claim), &|then| self.ask_bare(then, claim));
+            Phase::New | Phase::Waiting if !link.cut && it.timer == 0 => {
+                if self.may_send_pair(world, claim) {
+                    add(Step::SendsPair(claim), &|then| self.send_pair(then, claim));
                 }
-                // A process that saw others wait asks the script at once.
+                // A process that saw others wait sends its request to the script at once.
                 if it.phase == Phase::Waiting
                     || !link.raised[self.counter(claim)]
                     || !self.is_plain(claim)
                 {
-                    add(Step::Asks(claim), &|then| self.ask(then, claim));
+                    add(Step::SendsRequest(claim), &|then| self.send_request(then, claim));
                 }
             }
-            Phase::Asking if self.is_answered(world, claim) => {
-                add(Step::Hears(claim), &|then| self.hear(then, claim));
+            Phase::Requested if self.has_reply(world, claim) => {
+                add(Step::ReceivesReply(claim), &|then| self.receive_reply(then, claim));
             }
             Phase::Leaving if !link.cut && it.lean => {
-                add(Step::Deletes(claim), &|then| self.give_back(then, claim));
+                add(Step::Deletes(claim), &|then| self.release_lean(then, claim));
             }
             Phase::Leaving if !link.cut => {
                 add(Step::IsUndone(claim), &|then| self.undo(then, claim, false));
@@ -60,31 +60,32 @@ impl Setting {
             }
             _ => {}
         }
-        if let (Phase::Asking, Message::Granted(grant)) = (it.phase, it.message)
+        if let (Phase::Requested, Message::Granted(grant)) = (it.phase, it.message)
             && (grant.old || !self.counts_as_granted(grant))
         {
-            add(Step::HearsNothing(claim), &|then| self.hear_nothing(then, claim));
+            add(Step::MissesReply(claim), &|then| self.miss_reply(then, claim));
         }
         if let (Phase::Waiting, Some(notice)) = (it.phase, it.notice) {
-            add(Step::HearsGrant(claim), &|then| self.hear_grant(then, claim, notice));
+            add(Step::ReceivesGrant(claim), &|then| self.receive_grant(then, claim, notice));
         }
     }
 
     /// Returns whether two bare commands may ask: the flag is set, and the claim is in no queue.
-    pub(crate) fn may_be_bare(&self, world: &World, claim: usize) -> bool {
+    pub(crate) fn may_send_pair(&self, world: &World, claim: usize) -> bool {
         let raised = world.links[self.link(claim)].raised[self.counter(claim)];
         self.is_plain(claim) && raised && !world.claims[claim].entered
     }
 
-    pub(crate) fn ask_bare(&self, world: &mut World, claim: usize) {
+    pub(crate) fn send_pair(&self, world: &mut World, claim: usize) {
         let seen = world.links[self.link(claim)].seen[self.counter(claim)];
         let it = &mut world.claims[claim];
-        (it.phase, it.message, it.valid, it.seen) = (Phase::Asking, Message::Pair, self.ttl, seen);
+        (it.phase, it.message, it.valid, it.seen) =
+            (Phase::Requested, Message::Pair, self.ttl, seen);
     }
 
-    pub(crate) fn ask(&self, world: &mut World, claim: usize) {
+    pub(crate) fn send_request(&self, world: &mut World, claim: usize) {
         let it = &mut world.claims[claim];
-        (it.phase, it.message, it.valid) = (Phase::Asking, Message::Question, self.ttl);
+        (it.phase, it.message, it.valid) = (Phase::Requested, Message::Script, self.ttl);
         it.entered = true;
     }
 
@@ -98,7 +99,7 @@ impl Setting {
             }
             Message::Half(set) => self.increment(world, claim, set),
             Message::Again(grant) => self.set_again(world, claim, grant),
-            Message::Question => self.acquire(world, claim),
+            Message::Script => self.acquire(world, claim),
             other => other,
         };
     }
@@ -109,7 +110,7 @@ impl Setting {
         let pair = world.claims[claim].late_pair;
         match pair {
             0 => {
-                world.claims[claim].late_question = false;
+                world.claims[claim].late_script = false;
                 self.acquire(world, claim);
             }
             1 => {
@@ -126,7 +127,7 @@ impl Setting {
     /// Drops earlier commands that have not arrived, once a later one has.
     pub(crate) fn drop_late(&self, world: &mut World, claim: usize) {
         if self.in_order {
-            (world.claims[claim].late_pair, world.claims[claim].late_question) = (0, false);
+            (world.claims[claim].late_pair, world.claims[claim].late_script) = (0, false);
         }
     }
 
@@ -141,7 +142,7 @@ impl Setting {
         match std::mem::take(&mut it.message) {
             Message::Pair => it.late_pair = 2,
             Message::Half(_) => it.late_pair = 1,
-            Message::Question => it.late_question = true,
+            Message::Script => it.late_script = true,
             _ => {}
         }
     }
@@ -154,7 +155,7 @@ impl Setting {
     }
 
     /// The server executes the lean release, and the process reads the reply.
-    pub(crate) fn give_back(&self, world: &mut World, claim: usize) {
+    pub(crate) fn release_lean(&self, world: &mut World, claim: usize) {
         self.drop_late(world, claim);
         if self.delete(world, claim) || self.makes(Mistake::NotEqualIsLost) {
             world.claims[claim].phase = Phase::Over;

@@ -100,7 +100,7 @@ impl Setting {
         let has = has_all(world, keys, claim);
         if !has || misread {
             if has && !world.claims[claim].robbed {
-                world.blame(Wrong::ToldLost);
+                world.record_wrong(Wrong::ReportedLost);
             }
             if self.makes(Mistake::RenewalPrunes) {
                 keys.iter().for_each(|&key| prune(world, key));
@@ -146,9 +146,9 @@ impl Setting {
         }
     }
 
-    /// Grants the locks for `ttl` ticks, under the next number.
+    /// Grants the locks for `ttl` ticks, under the next token.
     pub(crate) fn take(&self, world: &mut World, claim: usize, ttl: u8) -> Grant {
-        let number = self.count(world, self.counter(claim));
+        let token = self.count(world, self.counter(claim));
         for &key in self.keys(claim) {
             let it = &mut world.server.keys[key];
             // A lease that it already has may have been extended.
@@ -166,9 +166,9 @@ impl Setting {
             }
         }
         self.note_regained(world, claim);
-        let stale = self.is_stale(world, claim, number);
-        self.note_taken(world, claim, number);
-        Grant { number, stale, ..Grant::default() }
+        let stale = self.is_stale(world, claim, token);
+        self.note_acquired(world, claim, token);
+        Grant { token, stale, ..Grant::default() }
     }
 }
 

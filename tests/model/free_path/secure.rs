@@ -14,7 +14,7 @@ impl Setting {
             unmark(world, key);
             return;
         }
-        let prolongs = !self.makes(Mistake::LookProlongsNothing) || it.queue_ends == 0;
+        let prolongs = !self.makes(Mistake::RecheckProlongsNothing) || it.queue_ends == 0;
         if prolongs {
             it.queue_ends = self.kept;
         }

@@ -27,7 +27,7 @@ impl Setting {
                 }
                 if admitted && self.comes_next(world, claim) {
                     touched.extend(self.keys(claim));
-                    let unheard = asking != Some(claim) && !self.hears(world, claim);
+                    let unheard = asking != Some(claim) && !self.receives(world, claim);
                     if !unheard {
                         self.check_overtaking(world, claim);
                     }
@@ -38,8 +38,8 @@ impl Setting {
                     } else if unheard {
                         self.count(world, self.counter(claim));
                     } else {
-                        let Grant { number, stale, .. } = self.take(world, claim, lease);
-                        let notice = Notice { number, stale, left: lease, old: false };
+                        let Grant { token, stale, .. } = self.take(world, claim, lease);
+                        let notice = Notice { token, stale, left: lease, old: false };
                         world.claims[claim].notice = Some(notice);
                     }
                     // It has also left other queues.
@@ -83,7 +83,7 @@ impl Setting {
                 return Some(claim);
             }
             if world.claims[claim].alive > 0 {
-                world.blame(Wrong::Forgotten);
+                world.record_wrong(Wrong::Forgotten);
             }
             world.server.keys[key].remove(claim);
         }
@@ -100,7 +100,7 @@ impl Setting {
             let it = &mut world.server.keys[key];
             if it.queue.place(claim).is_none() {
                 it.queue.append(claim, if self.several(claim) { self.passed_over } else { 0 });
-                if it.queue_ends == 0 || !self.makes(Mistake::LookProlongsNothing) {
+                if it.queue_ends == 0 || !self.makes(Mistake::RecheckProlongsNothing) {
                     it.queue_ends = self.kept;
                 }
             }

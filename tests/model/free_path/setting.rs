@@ -32,7 +32,7 @@ pub(crate) struct Setting {
     /// The ticks that a queue lasts after a request: at least as long as an entry.
     pub(crate) kept: u8,
     /// The ticks until a waiter asks again.
-    pub(crate) look: u8,
+    pub(crate) recheck: u8,
     /// The ticks for which a claim for several keys can be passed over.
     pub(crate) passed_over: u8,
     /// How many times a holder may renew its lease.
@@ -40,7 +40,7 @@ pub(crate) struct Setting {
     /// The ticks of a lease that `extend` renews; 0 if no process extends.
     pub(crate) extended: u8,
     /// How many times a holder may hand its lease to another caller of its process.
-    pub(crate) hand_overs: u8,
+    pub(crate) hand_offs: u8,
     /// A claim that gave up may release its locks without serving the queue.
     pub(crate) quiet: bool,
     /// Each key is in a slot of its own, with its own counter.
@@ -76,7 +76,7 @@ impl Setting {
         self.claims[claim].mode
     }
 
-    /// The counter that numbers the claim.
+    /// The counter of the claim.
     pub(crate) fn counter(&self, claim: usize) -> usize {
         if self.slots { self.keys(claim)[0] } else { 0 }
     }

@@ -31,9 +31,9 @@ impl Model for Setting {
         if !self.replica {
             return vec![start];
         }
-        // The replica may lag from the start. A process that has just started has seen no number. A
-        // proxy that hides a failover can repeat numbers of other processes, so there each process
-        // has seen all numbers so far.
+        // The replica may lag from the start. A process that has just started has seen no token. A
+        // proxy that hides a failover can repeat tokens of other processes, so there each process
+        // has seen all tokens so far.
         let all_seen = self.kinds.contains(&Fault::Swap);
         let mut starts = Vec::new();
         for lag in 0..2 {
@@ -84,7 +84,7 @@ impl Model for Setting {
     }
 
     fn wrong(&self, world: &World) -> Option<&'static str> {
-        world.wrong.or_else(|| self.wrong_in(world)).map(Wrong::sentence)
+        world.wrong.or_else(|| self.wrong_in(world)).map(Wrong::text)
     }
 }
 

@@ -40,7 +40,7 @@ impl Setting {
                 pass(&mut notice.left);
             }
             let ends = it.phase == Phase::Holding && it.valid == 0 && runs;
-            if ends && !self.makes(Mistake::PassesOnTooLate) {
+            if ends && !self.makes(Mistake::HandsOffTooLate) {
                 it.renewal = RenewRequest::None;
                 self.start_leaving(&mut then, claim);
             }
@@ -56,7 +56,7 @@ impl Setting {
             was && then.server.keys[key].queue.place(claim).is_none()
         };
         if then.claims[claim].alive > 0 && self.keys(claim).iter().any(lost) {
-            then.blame(Wrong::PlaceLost);
+            then.record_wrong(Wrong::PlaceLost);
         }
     }
 }

@@ -15,7 +15,7 @@ impl Hash for World {
             hash_server(&self.replica, state);
         }
         for (it, link) in self.claims.iter().zip(&self.links) {
-            let flags = [it.entered, it.unsure, it.lean, it.late_question, it.robbed, it.passed];
+            let flags = [it.entered, it.unsure, it.lean, it.late_script, it.robbed, it.passed];
             let [raised, also_raised] = link.raised;
             let of_link = [link.cut, raised];
             let flags =
@@ -24,7 +24,7 @@ impl Hash for World {
                 + 8 * (link.process as u8)
                 + 32 * it.late_pair
                 + 128 * u8::from(also_raised);
-            let (message, number) = words_of(it);
+            let (message, token) = words_of(it);
             let notice = it.notice.map_or(0, |notice| 1 + 2 * notice.left + u8::from(notice.old));
             let renewal = match it.renewal {
                 RenewRequest::None => 0,
@@ -35,12 +35,12 @@ impl Hash for World {
             let ends = it.timer + 16 * it.valid;
             let left = it.alive + 16 * it.renewed;
             state.write_u64(u64::from_le_bytes([
-                phase, flags, message, number, notice, renewal, ends, left,
+                phase, flags, message, token, notice, renewal, ends, left,
             ]));
-            let counts = it.renewals + 16 * it.hand_overs;
-            let number = it.notice.map_or(0, |notice| notice.number);
+            let counts = it.renewals + 16 * it.hand_offs;
+            let token = it.notice.map_or(0, |notice| notice.token);
             let [seen, also_seen] = link.seen;
-            let words = [it.seen, seen, also_seen, counts, number, 0, 0, 0];
+            let words = [it.seen, seen, also_seen, counts, token, 0, 0, 0];
             state.write_u64(u64::from_le_bytes(words));
         }
         let ([a, b], [c, d], [e, f]) = (self.clocks, self.top, self.top_alone);
@@ -75,10 +75,10 @@ fn words_of(it: &Claim) -> (u8, u8) {
         Message::Half(Set::Refused) => (3, 0),
         Message::Half(Set::Redirected) => (4, 0),
         Message::Void { error } => (5 + u8::from(error), 0),
-        Message::Question => (7, 0),
+        Message::Script => (7, 0),
         Message::Refused => (8, 0),
-        Message::Again(grant) => (9, grant.number),
-        Message::Granted(grant) => (16 + of(grant), grant.number),
+        Message::Again(grant) => (9, grant.token),
+        Message::Granted(grant) => (16 + of(grant), grant.token),
     }
 }
 
@@ -90,12 +90,12 @@ impl fmt::Display for World {
             write!(f, "replica ")?;
             write_server(f, &self.replica)?;
         }
-        for (number, (claim, link)) in self.claims.iter().zip(&self.links).enumerate() {
-            if claim.phase != Phase::NotAsked {
-                write!(f, "{}={:?}", number + 1, claim.phase)?;
+        for (index, (claim, link)) in self.claims.iter().zip(&self.links).enumerate() {
+            if claim.phase != Phase::New {
+                write!(f, "{}={:?}", index + 1, claim.phase)?;
                 match claim.phase {
                     Phase::Holding => write!(f, "/{}", claim.valid)?,
-                    Phase::Asking => write!(f, " {:?}", claim.message)?,
+                    Phase::Requested => write!(f, " {:?}", claim.message)?,
                     _ => {}
                 }
                 write!(f, "  ")?;

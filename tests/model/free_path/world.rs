@@ -3,7 +3,7 @@
 use super::server::Server;
 use crate::claims::{CLAIMS, KEYS, Phase, Process, Wrong};
 
-/// The smallest number that a clock can have given. A smaller number was counted from nothing.
+/// The smallest token that a clock can have given. A smaller token was counted from nothing.
 pub(crate) const FLOOR: u8 = 16;
 
 /// Everything that decides what can happen next.
@@ -16,10 +16,10 @@ pub(crate) struct World {
     pub(crate) claims: [Claim; CLAIMS],
     /// The connection of each process.
     pub(crate) links: [Link; CLAIMS],
-    /// The greatest number of each counter that any server has given. The servers' clock is ahead
-    /// of it; here the next number by the clock is one more.
+    /// The greatest token of each counter that any server has given. The servers' clock is ahead
+    /// of it; here the next token by the clock is one more.
     pub(crate) clocks: [u8; KEYS],
-    /// For each key, the greatest number under which it was acquired: by any claim, or by an
+    /// For each key, the greatest token under which it was acquired: by any claim, or by an
     /// exclusive one.
     pub(crate) top: [u8; KEYS],
     pub(crate) top_alone: [u8; KEYS],
@@ -38,7 +38,7 @@ pub(crate) struct Link {
     pub(crate) cut: bool,
     /// Which counters a script has raised over this connection: a bare `INCR` may follow.
     pub(crate) raised: [bool; KEYS],
-    /// The greatest number of each counter that this process has seen.
+    /// The greatest token of each counter that this process has seen.
     pub(crate) seen: [u8; KEYS],
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Claim {
     pub(crate) phase: Phase,
     /// Waiting: ticks until it asks again.
     pub(crate) timer: u8,
-    /// Asking: its lease if this very request is granted. Holding: the ticks until its deadline.
+    /// Requested: its lease if this very request is granted. Holding: the ticks until its deadline.
     pub(crate) valid: u8,
     /// It may have entries in the store's queues, as far as its process knows.
     pub(crate) entered: bool,
@@ -56,26 +56,26 @@ pub(crate) struct Claim {
     pub(crate) unsure: bool,
     /// Leaving: its process tries the lean release first.
     pub(crate) lean: bool,
-    /// Asking: what is on its way, or has come.
+    /// Requested: what is on its way, or has come.
     pub(crate) message: Message,
-    /// Asking with a pair: the greatest number that its process had seen before.
+    /// Requested with a pair: the greatest token that its process had seen before.
     pub(crate) seen: u8,
     /// How many commands of a pair that its process has given up are on the way.
     pub(crate) late_pair: u8,
     /// A request to the script that its process has given up is on the way.
-    pub(crate) late_question: bool,
+    pub(crate) late_script: bool,
     pub(crate) notice: Option<Notice>,
     pub(crate) renewal: RenewRequest,
     /// How long it holds if this renewal succeeds.
     pub(crate) renewed: u8,
     /// How many renewals and hand-offs it has left.
     pub(crate) renewals: u8,
-    pub(crate) hand_overs: u8,
+    pub(crate) hand_offs: u8,
     /// How long its entries should last: a whole life after each executed request.
     pub(crate) alive: u8,
     /// Its lease was taken from it before its end.
     pub(crate) robbed: bool,
-    /// Another claim has acquired one of its keys since it was given its number.
+    /// Another claim has acquired one of its keys since it was given its token.
     pub(crate) passed: bool,
 }
 
@@ -89,14 +89,14 @@ pub(crate) enum Message {
     Pair,
     /// The `SET` is executed, and the `INCR` is on the way.
     Half(Set),
-    /// The same `SET` is on the way again: the number was counted before it.
+    /// The same `SET` is on the way again: the token was counted before it.
     Again(Grant),
     /// The pair got its reply, and does not count.
     Void {
         error: bool,
     },
     /// The script is on the way.
-    Question,
+    Script,
     Refused,
     Granted(Grant),
 }
@@ -112,8 +112,8 @@ pub(crate) enum Set {
 /// A reply that grants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Grant {
-    pub(crate) number: u8,
-    /// The number is not above all those under which the key was acquired before.
+    pub(crate) token: u8,
+    /// The token is not above all those under which the key was acquired before.
     pub(crate) stale: bool,
     /// The reply to a pair of commands, not to a script.
     pub(crate) bare: bool,
@@ -126,7 +126,7 @@ pub(crate) struct Grant {
 /// A grant's notification on its way to the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Notice {
-    pub(crate) number: u8,
+    pub(crate) token: u8,
     pub(crate) stale: bool,
     /// How long the lease lasts; the process knows it from the store's clock.
     pub(crate) left: u8,
@@ -149,7 +149,7 @@ pub(crate) enum RenewRequest {
 
 impl World {
     /// Records the first thing that is wrong.
-    pub(crate) fn blame(&mut self, wrong: Wrong) {
+    pub(crate) fn record_wrong(&mut self, wrong: Wrong) {
         self.wrong = self.wrong.or(Some(wrong));
     }
 

@@ -17,7 +17,7 @@ impl Setting {
                 it.record > 0 && it.alive > 0 && world.talks(other) && !queue.is_fresh(other)
             });
             if living.next().is_some() {
-                world.blame(Wrong::Overtaken);
+                world.record_wrong(Wrong::Overtaken);
                 return;
             }
         }
@@ -27,12 +27,12 @@ impl Setting {
     /// entry's life.
     pub(crate) fn check_refusal(&self, world: &mut World, claim: usize) {
         if has_all(world, self.keys(claim), claim) {
-            world.blame(Wrong::RefusedBySelf);
+            world.record_wrong(Wrong::RefusedBySelf);
         }
         let before = |&key: &usize| world.keys[key].queue.before(claim);
         let mut before = self.keys(claim).iter().flat_map(before);
         if self.admits_all(world, claim) && !before.any(|other| world.claims[other].alive > 0) {
-            world.blame(Wrong::RefusedByDead);
+            world.record_wrong(Wrong::RefusedByDead);
         }
     }
 
@@ -40,14 +40,14 @@ impl Setting {
     pub(crate) fn check_served(&self, world: &mut World, keys: &[usize]) {
         let mut queued = keys.iter().flat_map(|&key| world.keys[key].queue.claims());
         if queued.any(|claim| self.can_be_served(world, claim)) {
-            world.blame(Wrong::NotServed);
+            world.record_wrong(Wrong::NotServed);
         }
     }
 
-    /// Checks the same for all keys of the claims that were granted a token after this `number`.
-    pub(crate) fn check_those_behind(&self, world: &mut World, number: u8) {
+    /// Checks the same for all keys of the claims that were granted a token after this `token`.
+    pub(crate) fn check_those_behind(&self, world: &mut World, token: u8) {
         for claim in 0..self.claims.len() {
-            if world.claims[claim].notice.is_some_and(|notice| notice.token > number) {
+            if world.claims[claim].notice.is_some_and(|notice| notice.token > token) {
                 self.check_served(world, self.keys(claim));
             }
         }
@@ -74,7 +74,7 @@ impl Setting {
                 it.issued_alone = it.issued_alone.max(token);
             }
             if token <= above && !world.claims[claim].robbed {
-                world.blame(Wrong::TokenNotAbove);
+                world.record_wrong(Wrong::TokenNotAbove);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::setting::{Fault, Mistake, Setting};
 use super::step::Step;
-use super::world::{Answer, Claim, Key, World};
+use super::world::{Claim, Key, Reply, World};
 use crate::claims::{KEYS, Phase, Process, RETRY};
 
 impl Setting {
@@ -34,11 +34,11 @@ impl Setting {
             _ => {
                 let it = &world.claims[at];
                 // A process without a claim has nothing to lose.
-                let counts = !matches!(it.phase, Phase::NotAsked | Phase::Over);
+                let counts = !matches!(it.phase, Phase::New | Phase::Over);
                 match fault {
                     Fault::Kill => it.process != Process::Dead && counts,
                     Fault::Stop => it.process == Process::Runs && counts,
-                    Fault::Timeout => it.process == Process::Runs && it.phase == Phase::Asking,
+                    Fault::Timeout => it.process == Process::Runs && it.phase == Phase::Requested,
                     Fault::LoseGrant => it.notice.is_some(),
                     Fault::LoseUndone => world.talks(at) && it.phase == Phase::Leaving,
                     _ => world.talks(at) && counts,
@@ -84,9 +84,9 @@ fn lose(it: &mut Claim, fault: Fault) {
         // A timeout, or the end of the connection.
         _ => {
             it.cut = fault == Fault::Cut;
-            it.late |= std::mem::take(&mut it.question);
-            it.answer = Answer::None;
-            if it.phase == Phase::Asking {
+            it.late |= std::mem::take(&mut it.request);
+            it.reply = Reply::None;
+            if it.phase == Phase::Requested {
                 it.unsure = true;
                 (it.phase, it.timer) = (Phase::Waiting, RETRY);
             }
@@ -97,7 +97,7 @@ fn lose(it: &mut Claim, fault: Fault) {
         }
     }
     if it.process == Process::Dead {
-        it.late |= std::mem::take(&mut it.question);
+        it.late |= std::mem::take(&mut it.request);
         it.cut = false;
     }
 }

@@ -1,4 +1,4 @@
-//! The protocol holds: the longest wait is one lease of a dead process, and one look.
+//! The protocol holds: the longest wait is one lease of a dead process, and one recheck.
 //!
 //! `LOCKATTR_MODELS_FAULTS=1` allows that many faults more in each test, and takes minutes and some
 //! gigabytes.
@@ -50,7 +50,7 @@ fn a_store_that_is_monitored() {
 }
 
 /// Two claims stop at once, as those of one process do: one has the lock, or may get it, and the
-/// other waits. Together they cost one lease and one look.
+/// other waits. Together they cost one lease and one recheck.
 #[test]
 fn claims_of_a_process_that_stops() {
     let stopped = Setting { faults: 2, kinds: &[Fault::Stop], ttl: 2, life: 2, ..PLAIN };

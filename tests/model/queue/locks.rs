@@ -7,7 +7,7 @@ use crate::claims::{Mode, Process};
 
 impl Setting {
     /// Returns whether a connection receives what is published to the claim's process.
-    pub(crate) fn hears(&self, world: &World, claim: usize) -> bool {
+    pub(crate) fn receives(&self, world: &World, claim: usize) -> bool {
         let it = &world.claims[claim];
         self.monitored || (it.process != Process::Dead && !it.cut)
     }

@@ -28,13 +28,13 @@ fn a_request_that_does_not_adopt_an_earlier_grant() {
 
 #[test]
 fn a_recheck_that_does_not_renew_the_entry() {
-    let looks = Setting { faults: 0, ttl: 3, life: 2, ..with(Mistake::LookRenewsNothing) };
+    let looks = Setting { faults: 0, ttl: 3, life: 2, ..with(Mistake::RecheckRenewsNothing) };
     is_wrong(&looks, "a living claim is dropped", 11);
 }
 
 #[test]
 fn a_recheck_that_moves_the_entry_to_the_end() {
-    let looks = Setting { faults: 0, ..with(Mistake::LookMovesToTheEnd) };
+    let looks = Setting { faults: 0, ..with(Mistake::RecheckMovesToTheEnd) };
     is_wrong(&looks, "a claim loses its place", 10);
 }
 
@@ -67,7 +67,7 @@ fn a_lapsed_entry_that_keeps_its_place_in_one_queue() {
 
 #[test]
 fn a_lease_that_is_counted_from_the_receipt_of_its_grant() {
-    let late = Setting { faults: 0, claims: &[W, W], ..with(Mistake::CountsFromHearing) };
+    let late = Setting { faults: 0, claims: &[W, W], ..with(Mistake::CountsFromReceipt) };
     is_wrong(&late, "two hold that must not", 8);
 }
 
@@ -105,7 +105,7 @@ fn a_request_that_arrives_after_its_release() {
 /// share the lock. They acquire it when they ask again.
 #[test]
 fn a_request_that_is_granted_and_serves_no_other() {
-    let strict = Setting { faults: 0, each_question_serves: true, ..PLAIN };
+    let strict = Setting { faults: 0, each_request_serves: true, ..PLAIN };
     for claims in [&[W, R, R], &[P, P, P]] {
         let not_served = "a claim is not served though it could be";
         is_wrong(&Setting { claims, ..strict }, not_served, 11);
@@ -117,6 +117,6 @@ fn a_request_that_is_granted_and_serves_no_other() {
 #[test]
 fn a_grant_of_several_keys_that_serves_one_queue() {
     let claims = &[W, READS_BOTH, READS_SECOND];
-    let strict = Setting { claims, faults: 0, each_question_serves: true, ..PLAIN };
+    let strict = Setting { claims, faults: 0, each_request_serves: true, ..PLAIN };
     is_wrong(&strict, "a claim is not served though it could be", 10);
 }

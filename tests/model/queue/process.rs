@@ -2,7 +2,7 @@
 
 use super::setting::{Mistake, Setting};
 use super::step::Step;
-use super::world::{Answer, Notice, World};
+use super::world::{Notice, Reply, World};
 use crate::claims::{Phase, Process, pass};
 
 impl Setting {
@@ -14,11 +14,11 @@ impl Setting {
             change(&mut then);
             next.push((step, then));
         };
-        if it.question {
-            add(Step::Arrives(claim), &|then| self.question_arrives(then, claim));
+        if it.request {
+            add(Step::Arrives(claim), &|then| self.request_arrives(then, claim));
         }
         if it.late {
-            add(Step::ArrivesLate(claim), &|then| self.late_question_arrives(then, claim));
+            add(Step::ArrivesLate(claim), &|then| self.late_request_arrives(then, claim));
         }
         if it.process == Process::Stopped {
             add(Step::Resumes(claim), &|then| then.claims[claim].process = Process::Runs);
@@ -33,11 +33,11 @@ impl Setting {
             add(Step::GivesUp(claim), &|then| self.give_up(then, claim));
         }
         match it.phase {
-            Phase::NotAsked | Phase::Waiting if !it.cut && it.timer == 0 => {
-                add(Step::Asks(claim), &|then| self.ask(then, claim));
+            Phase::New | Phase::Waiting if !it.cut && it.timer == 0 => {
+                add(Step::SendsRequest(claim), &|then| self.send_request(then, claim));
             }
-            Phase::Asking if it.answer != Answer::None => {
-                add(Step::Hears(claim), &|then| self.hear(then, claim));
+            Phase::Requested if it.reply != Reply::None => {
+                add(Step::ReceivesReply(claim), &|then| self.receive_reply(then, claim));
             }
             Phase::Holding => {
                 add(Step::Releases(claim), &|then| then.claims[claim].phase = Phase::Leaving);
@@ -48,48 +48,48 @@ impl Setting {
             _ => {}
         }
         if let (Phase::Waiting, Some(notice)) = (it.phase, it.notice) {
-            add(Step::HearsGrant(claim), &|then| self.hear_grant(then, claim, notice));
+            add(Step::ReceivesGrant(claim), &|then| self.receive_grant(then, claim, notice));
         }
     }
 
-    pub(crate) fn ask(&self, world: &mut World, claim: usize) {
+    pub(crate) fn send_request(&self, world: &mut World, claim: usize) {
         let it = &mut world.claims[claim];
-        (it.phase, it.valid) = (Phase::Asking, self.ttl);
-        (it.question, it.entered) = (true, true);
+        (it.phase, it.valid) = (Phase::Requested, self.ttl);
+        (it.request, it.entered) = (true, true);
     }
 
-    pub(crate) fn question_arrives(&self, world: &mut World, claim: usize) {
-        world.claims[claim].question = false;
+    pub(crate) fn request_arrives(&self, world: &mut World, claim: usize) {
+        world.claims[claim].request = false;
         world.claims[claim].late &= !self.in_order;
-        world.claims[claim].answer = self.acquire(world, claim);
+        world.claims[claim].reply = self.acquire(world, claim);
     }
 
-    fn late_question_arrives(&self, world: &mut World, claim: usize) {
+    fn late_request_arrives(&self, world: &mut World, claim: usize) {
         world.claims[claim].late = false;
         self.acquire(world, claim);
     }
 
-    pub(crate) fn hear(&self, world: &mut World, claim: usize) {
+    pub(crate) fn receive_reply(&self, world: &mut World, claim: usize) {
         let it = &mut world.claims[claim];
         it.unsure &= !self.in_order;
-        if it.answer == Answer::Refused && !self.makes(Mistake::OldGrantCounts) {
+        if it.reply == Reply::Refused && !self.makes(Mistake::OldGrantCounts) {
             it.notice = it.notice.filter(|notice| !notice.old);
         }
-        match std::mem::take(&mut it.answer) {
-            Answer::Granted(token) if it.valid > 0 => {
+        match std::mem::take(&mut it.reply) {
+            Reply::Granted(token) if it.valid > 0 => {
                 let valid = it.valid;
                 self.hold(world, claim, token, valid);
             }
-            Answer::Refused => (it.phase, it.timer) = (Phase::Waiting, self.look),
+            Reply::Refused => (it.phase, it.timer) = (Phase::Waiting, self.recheck),
             // The lease ended before the reply came: the claim asks again.
             _ => (it.phase, it.timer) = (Phase::Waiting, 0),
         }
     }
 
-    pub(crate) fn hear_grant(&self, world: &mut World, claim: usize, notice: Notice) {
+    pub(crate) fn receive_grant(&self, world: &mut World, claim: usize, notice: Notice) {
         world.claims[claim].notice = None;
         let in_time = 2 * notice.left > self.ttl;
-        if in_time || self.makes(Mistake::CountsFromHearing) {
+        if in_time || self.makes(Mistake::CountsFromReceipt) {
             self.hold(world, claim, notice.token, notice.left);
         } else {
             world.claims[claim].timer = 0;
@@ -98,7 +98,7 @@ impl Setting {
 
     fn hold(&self, world: &mut World, claim: usize, token: u8, valid: u8) {
         let it = &mut world.claims[claim];
-        let valid = if self.makes(Mistake::CountsFromHearing) { self.ttl } else { valid };
+        let valid = if self.makes(Mistake::CountsFromReceipt) { self.ttl } else { valid };
         (it.phase, it.valid) = (Phase::Holding, valid);
         it.entered = it.unsure && !self.makes(Mistake::ReleaseLeavesEntries);
         self.check_token(world, claim, token);
@@ -106,7 +106,7 @@ impl Setting {
 
     pub(crate) fn give_up(&self, world: &mut World, claim: usize) {
         let it = &mut world.claims[claim];
-        it.late |= std::mem::take(&mut it.question);
+        it.late |= std::mem::take(&mut it.request);
         it.phase = Phase::Leaving;
     }
 

@@ -3,12 +3,12 @@
 
 use super::locks::{any_queued, has_all};
 use super::setting::{Mistake, Setting};
-use super::world::{Answer, Notice, World};
+use super::world::{Notice, Reply, World};
 use crate::claims::{CLAIMS, Mode, Wrong};
 
 impl Setting {
     /// Executes a request of `claim`.
-    pub(crate) fn acquire(&self, world: &mut World, claim: usize) -> Answer {
+    pub(crate) fn acquire(&self, world: &mut World, claim: usize) -> Reply {
         let keys = self.keys(claim);
         let adopts = !self.makes(Mistake::AdoptsNothing) && has_all(world, keys, claim);
         let queued = any_queued(world, keys);
@@ -19,28 +19,28 @@ impl Setting {
             }
             self.take(world, claim, self.ttl);
             self.leave(world, claim);
-            if self.each_question_serves {
+            if self.each_request_serves {
                 self.check_served(world, keys);
             }
-            return Answer::Granted(world.counter);
+            return Reply::Granted(world.counter);
         }
         self.enqueue(world, claim);
         let granted = queued.then(|| self.serve(world, keys, Some(claim))).flatten();
         self.check_served(world, keys);
         if let Some(token) = granted {
-            return Answer::Granted(token);
+            return Reply::Granted(token);
         }
         self.check_refusal(world, claim);
         if let Some(notice) = &mut world.claims[claim].notice {
             notice.old = true;
         }
-        Answer::Refused
+        Reply::Refused
     }
 
     /// Releases what a claim has: its locks, and its entries if its process knows that it may have
     /// some.
     pub(crate) fn release(&self, world: &mut World, claim: usize) {
-        let (keys, number) = (self.keys(claim), world.counter);
+        let (keys, token) = (self.keys(claim), world.counter);
         keys.iter().for_each(|&key| world.keys[key].leases[claim] = 0);
         if world.claims[claim].entered {
             self.leave(world, claim);
@@ -49,8 +49,8 @@ impl Setting {
             self.serve(world, keys, None);
         }
         self.check_served(world, keys);
-        if self.each_question_serves {
-            self.check_those_behind(world, number);
+        if self.each_request_serves {
+            self.check_those_behind(world, token);
         }
     }
 
@@ -83,7 +83,7 @@ impl Setting {
                 }
                 let first = self.makes(Mistake::OneQueueIsEnough) || self.comes_next(world, claim);
                 if admitted && first {
-                    let unheard = asking != Some(claim) && !self.hears(world, claim);
+                    let unheard = asking != Some(claim) && !self.receives(world, claim);
                     if !unheard {
                         self.check_overtaking(world, claim);
                     }
@@ -139,7 +139,7 @@ impl Setting {
                 return Some(claim);
             }
             if world.claims[claim].alive > 0 {
-                world.blame(Wrong::Forgotten);
+                world.record_wrong(Wrong::Forgotten);
             }
             world.keys[key].queue.remove(claim);
         }
@@ -150,21 +150,21 @@ impl Setting {
             self.leave(world, claim);
         }
         let it = &mut world.claims[claim];
-        if it.record == 0 || !self.makes(Mistake::LookRenewsNothing) {
+        if it.record == 0 || !self.makes(Mistake::RecheckRenewsNothing) {
             it.record = self.life;
         }
         it.alive = self.life;
         for &key in self.keys(claim) {
             let queue = &mut world.keys[key].queue;
             let before = queue.place(claim);
-            if before.is_some() && self.makes(Mistake::LookMovesToTheEnd) {
+            if before.is_some() && self.makes(Mistake::RecheckMovesToTheEnd) {
                 queue.remove(claim);
             }
             if queue.place(claim).is_none() {
                 queue.append(claim, if self.several(claim) { self.passed_over } else { 0 });
             }
             if before.is_some_and(|before| queue.place(claim) > Some(before)) {
-                world.blame(Wrong::PlaceLost);
+                world.record_wrong(Wrong::PlaceLost);
             }
         }
     }

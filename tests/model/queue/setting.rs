@@ -36,9 +36,9 @@ pub(crate) enum Mistake {
     /// A claim that already has the lock, and asks again, is refused.
     AdoptsNothing,
     /// Asking again does not renew the entry.
-    LookRenewsNothing,
+    RecheckRenewsNothing,
     /// Asking again moves the entry to the end of the queue.
-    LookMovesToTheEnd,
+    RecheckMovesToTheEnd,
     /// A release does not serve the queue.
     ReleaseServesNothing,
     /// A free lock is granted whatever its queue contains.
@@ -54,7 +54,7 @@ pub(crate) enum Mistake {
     /// A grant's notification counts even if a later reply contradicts it.
     OldGrantCounts,
     /// A process counts its lease from when it learns of the grant.
-    CountsFromHearing,
+    CountsFromReceipt,
     /// A lease granted by notification lasts a whole TTL, however long its process has been silent.
     GrantsLastATtl,
 }
@@ -71,7 +71,7 @@ pub(crate) struct Setting {
     /// The ticks of an entry.
     pub(crate) life: u8,
     /// The ticks until a waiter asks again.
-    pub(crate) look: u8,
+    pub(crate) recheck: u8,
     /// The ticks for which a claim for several keys can be passed over.
     pub(crate) passed_over: u8,
     /// The store executes a process's requests in the order in which they were sent, even if the
@@ -81,7 +81,7 @@ pub(crate) struct Setting {
     pub(crate) monitored: bool,
     /// A granted request must also serve the claims behind it, and a grant of several keys the
     /// claims that wait for its other keys.
-    pub(crate) each_question_serves: bool,
+    pub(crate) each_request_serves: bool,
     pub(crate) mistake: Option<Mistake>,
     /// A process may leave something behind in the store, which then expires.
     pub(crate) may_leave: bool,

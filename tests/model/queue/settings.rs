@@ -24,11 +24,11 @@ pub(crate) const PLAIN: Setting = Setting {
     kinds: ALL,
     ttl: 2,
     life: 3,
-    look: 1,
+    recheck: 1,
     passed_over: 1,
     in_order: true,
     monitored: false,
-    each_question_serves: false,
+    each_request_serves: false,
     mistake: None,
     may_leave: false,
 };

@@ -8,11 +8,11 @@ use crate::free_path::step::write_fault;
 /// What happened, and to which claim or key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
-    Asks(usize),
+    SendsRequest(usize),
     Arrives(usize),
     ArrivesLate(usize),
-    Hears(usize),
-    HearsGrant(usize),
+    ReceivesReply(usize),
+    ReceivesGrant(usize),
     Releases(usize),
     GivesUp(usize),
     IsUndone(usize),
@@ -25,11 +25,11 @@ pub(crate) enum Step {
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (claim, what) = match *self {
-            Self::Asks(claim) => (claim, "asks"),
-            Self::Arrives(claim) => (claim, "has its question executed"),
-            Self::ArrivesLate(claim) => (claim, "has a late question executed"),
-            Self::Hears(claim) => (claim, "hears the answer"),
-            Self::HearsGrant(claim) => (claim, "hears of its grant"),
+            Self::SendsRequest(claim) => (claim, "sends its request"),
+            Self::Arrives(claim) => (claim, "has its request executed"),
+            Self::ArrivesLate(claim) => (claim, "has a late request executed"),
+            Self::ReceivesReply(claim) => (claim, "receives the reply"),
+            Self::ReceivesGrant(claim) => (claim, "receives its grant"),
             Self::Releases(claim) => (claim, "is done"),
             Self::GivesUp(claim) => (claim, "gives up"),
             Self::IsUndone(claim) => (claim, "has its release answered"),

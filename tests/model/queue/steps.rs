@@ -2,7 +2,7 @@
 
 use super::setting::Setting;
 use super::step::Step;
-use super::world::{Answer, Key, World};
+use super::world::{Key, Reply, World};
 use crate::claims::names::Names;
 use crate::claims::{CLAIMS, Phase, Process, Wrong};
 use crate::search::Model;
@@ -43,7 +43,7 @@ impl Model for Setting {
     }
 
     fn wrong(&self, world: &World) -> Option<&'static str> {
-        world.wrong.or_else(|| self.wrong_in(world)).map(Wrong::sentence)
+        world.wrong.or_else(|| self.wrong_in(world)).map(Wrong::text)
     }
 }
 
@@ -52,12 +52,12 @@ impl Setting {
     fn tidy(&self, world: &mut World) {
         for it in &mut world.claims {
             if it.phase != Phase::Waiting {
-                (it.timer, it.notice) = (0, it.notice.filter(|_| it.phase == Phase::Asking));
+                (it.timer, it.notice) = (0, it.notice.filter(|_| it.phase == Phase::Requested));
             }
-            if it.phase != Phase::Asking {
-                it.answer = Answer::None;
+            if it.phase != Phase::Requested {
+                it.reply = Reply::None;
             }
-            if !matches!(it.phase, Phase::Asking | Phase::Holding) {
+            if !matches!(it.phase, Phase::Requested | Phase::Holding) {
                 it.valid = 0;
             }
             if matches!(it.phase, Phase::Holding | Phase::Leaving | Phase::Over) {
@@ -98,7 +98,7 @@ fn each_token(world: &mut World, mut see: impl FnMut(&mut u8)) {
         see(&mut key.issued_alone);
     }
     for it in &mut world.claims {
-        if let Answer::Granted(token) = &mut it.answer {
+        if let Reply::Granted(token) = &mut it.reply {
             see(token);
         }
         if let Some(notice) = &mut it.notice {

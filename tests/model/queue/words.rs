@@ -3,7 +3,7 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-use super::world::{Answer, World};
+use super::world::{Reply, World};
 use crate::claims::{CLAIMS, Phase};
 
 /// Few words, because a search hashes each state once for each path to it.
@@ -15,18 +15,18 @@ impl Hash for World {
         }
         for it in &self.claims {
             let phase = it.phase as u8 + 8 * (it.process as u8);
-            let flags = [it.cut, it.entered, it.unsure, it.question, it.late, it.robbed];
+            let flags = [it.cut, it.entered, it.unsure, it.request, it.late, it.robbed];
             let flags = flags.iter().fold(0, |bits, &flag| 2 * bits + u8::from(flag));
-            let answer = match it.answer {
-                Answer::None => 0,
-                Answer::Refused => 1,
-                Answer::Granted(token) => token + 2,
+            let reply = match it.reply {
+                Reply::None => 0,
+                Reply::Refused => 1,
+                Reply::Granted(token) => token + 2,
             };
             let notice = it.notice.map_or(0, |notice| 1 + 2 * notice.token + u8::from(notice.old));
             let left = it.notice.map_or(0, |notice| notice.left);
             let ends = it.timer + 4 * it.valid + 32 * left;
             let entry = it.record + 16 * it.alive;
-            state.write_u64(u64::from_le_bytes([phase, flags, answer, notice, ends, entry, 0, 0]));
+            state.write_u64(u64::from_le_bytes([phase, flags, reply, notice, ends, entry, 0, 0]));
         }
         let [[a, b, c], [d, e, f]] = self.keys.each_ref().map(|key| key.queue.words().1);
         state.write_u64(u64::from_le_bytes([a, b, c, d, e, f, self.counter, self.faults]));
@@ -46,9 +46,9 @@ impl fmt::Display for World {
                 write!(f, " queue {:?}  ", queue.collect::<Vec<_>>())?;
             }
         }
-        for (number, claim) in self.claims.iter().enumerate() {
-            if claim.phase != Phase::NotAsked {
-                write!(f, "{}={:?}", number + 1, claim.phase)?;
+        for (index, claim) in self.claims.iter().enumerate() {
+            if claim.phase != Phase::New {
+                write!(f, "{}={:?}", index + 1, claim.phase)?;
                 match claim.phase {
                     Phase::Holding => write!(f, "/{}", claim.valid)?,
                     _ if claim.record > 0 => write!(f, " entry/{}", claim.record)?,

@@ -38,17 +38,17 @@ pub(crate) struct Claim {
     pub(crate) phase: Phase,
     /// Waiting: ticks until it asks again.
     pub(crate) timer: u8,
-    /// Asking: its lease if this very request is granted. Holding: the ticks until its deadline.
+    /// Requested: its lease if this very request is granted. Holding: the ticks until its deadline.
     pub(crate) valid: u8,
     /// It may have entries in the store's queues, as far as its process knows.
     pub(crate) entered: bool,
     /// One of its requests got no reply, and no later one did.
     pub(crate) unsure: bool,
     /// Its request is on the way.
-    pub(crate) question: bool,
+    pub(crate) request: bool,
     /// An earlier request, which its process has given up, is on the way.
     pub(crate) late: bool,
-    pub(crate) answer: Answer,
+    pub(crate) reply: Reply,
     pub(crate) notice: Option<Notice>,
     /// The store: how long its entries last.
     pub(crate) record: u8,
@@ -60,7 +60,7 @@ pub(crate) struct Claim {
 
 /// A reply on its way to the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Answer {
+pub(crate) enum Reply {
     #[default]
     None,
     Refused,
@@ -80,7 +80,7 @@ pub(crate) struct Notice {
 
 impl World {
     /// Records the first thing that is wrong.
-    pub(crate) fn blame(&mut self, wrong: Wrong) {
+    pub(crate) fn record_wrong(&mut self, wrong: Wrong) {
         self.wrong = self.wrong.or(Some(wrong));
     }
 

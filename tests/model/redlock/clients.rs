@@ -11,7 +11,7 @@ impl Setting {
         let begun = |at: &usize| world.attempts[*at].phase != Phase::NotBegun;
         let attempt = (0..self.tokens.len()).take_while(begun).count();
         let Some(&token) = self.tokens.get(attempt) else { return };
-        let under_way = world.count(Phase::Asking) + world.count(Phase::WritingBack);
+        let under_way = world.count(Phase::Requested) + world.count(Phase::WritingBack);
         let earlier = (0..attempt).rfind(|&earlier| self.tokens[earlier] == token);
         let given_up = |at: usize| world.attempts[at].phase == Phase::GivenUp;
         if under_way >= self.together || !earlier.is_none_or(given_up) {
@@ -26,7 +26,7 @@ impl Setting {
         for hint in hints {
             let mut then = *world;
             let it = &mut then.attempts[attempt];
-            (it.phase, it.hint, it.began) = (Phase::Asking, hint, world.now);
+            (it.phase, it.hint, it.began) = (Phase::Requested, hint, world.now);
             it.floor = world.largest();
             if let Some(earlier) = earlier.filter(|_| self.mixes) {
                 for node in &mut then.nodes {
@@ -45,7 +45,7 @@ impl Setting {
     pub(crate) fn just_begun(&self, world: &World) -> Option<usize> {
         let simple = self.never_gives_up() && !matches!(self.hints, Hints::Clock { .. });
         (0..self.tokens.len()).filter(|_| simple).find(|&attempt| {
-            world.attempts[attempt].phase == Phase::Asking
+            world.attempts[attempt].phase == Phase::Requested
                 && world.nodes_where(attempt, |request| request == Request::Sent) == NODES
         })
     }
@@ -67,7 +67,7 @@ impl Setting {
             let then = self.issue(*world, attempt, it.token);
             next.push((Step::HasMajority(self.who(attempt)), then));
         }
-        if it.phase != Phase::Asking {
+        if it.phase != Phase::Requested {
             return;
         }
         for heard in 0..1_u8 << NODES {
@@ -91,7 +91,7 @@ impl Setting {
                 }
                 _ => self.issue(*world, attempt, token),
             };
-            next.push((Step::Hears(self.who(attempt), answers), then));
+            next.push((Step::ReceivesReply(self.who(attempt), answers), then));
         }
     }
 
@@ -136,7 +136,7 @@ impl Setting {
     pub(crate) fn may_issue(&self, world: &World, attempt: usize) -> bool {
         match world.attempts[attempt].phase {
             Phase::NotBegun => true,
-            Phase::Asking | Phase::WritingBack => self.in_time(world, attempt),
+            Phase::Requested | Phase::WritingBack => self.in_time(world, attempt),
             Phase::Issued | Phase::GivenUp => false,
         }
     }

@@ -35,7 +35,7 @@ impl Setting {
             node.fence = hint.max(node.fence + 1);
             node.since = if self.leases_last() { world.now } else { 0 };
             node.requests[attempt] = match (it.phase, self.scheme) {
-                (Phase::Asking, _) => Request::Answered(node.fence),
+                (Phase::Requested, _) => Request::Answered(node.fence),
                 (Phase::WritingBack, Scheme::WriteBack { counts: Counts::Any, .. }) => {
                     Request::Counted
                 }
@@ -110,14 +110,14 @@ impl Setting {
             next.push((Step::Advances(at), then));
         }
         let others = || world.nodes.iter().enumerate().filter(|(other, _)| *other != at);
-        let learnt = others().map(|(_, other)| other.fence).fold(0, u8::max);
+        let largest_of_others = others().map(|(_, other)| other.fence).fold(0, u8::max);
         if world.restarts > 0 {
             let mut then = world.with(at, |node| {
                 (node.owner, node.since) = (0, 0);
                 node.fence = match self.restart {
                     Restarts::Durable => node.fence,
                     Restarts::Empty | Restarts::LearnsAfterRest => 0,
-                    Restarts::LearnsAtOnce => learnt,
+                    Restarts::LearnsAtOnce => largest_of_others,
                 };
                 node.restarted = (clock.rest > 0).then_some(world.now);
             });
@@ -128,7 +128,7 @@ impl Setting {
             let count = |node: &mut Node| {
                 node.restarted = None;
                 if self.restart == Restarts::LearnsAfterRest {
-                    node.fence = node.fence.max(learnt);
+                    node.fence = node.fence.max(largest_of_others);
                 }
             };
             next.push((Step::Counts(at), world.with(at, count)));

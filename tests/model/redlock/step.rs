@@ -9,7 +9,7 @@ use super::world::{NODE_NAMES, NODES};
 pub(crate) enum Step {
     Begins(Who),
     Takes(Who, usize),
-    Hears(Who, [Option<u8>; NODES]),
+    ReceivesReply(Who, [Option<u8>; NODES]),
     WritesBack(Who, usize),
     HasMajority(Who),
     GivesUp(Who),
@@ -38,18 +38,18 @@ impl fmt::Display for Step {
         match self {
             Self::Begins(who) => write!(f, "{who} begins"),
             Self::Takes(who, at) => write!(f, "{who} gets {}", name(at)),
-            Self::Hears(who, answers) => {
-                write!(f, "{who} hears")?;
+            Self::ReceivesReply(who, answers) => {
+                write!(f, "{who} receives a reply")?;
                 let heard = answers.iter().zip(NODE_NAMES).filter_map(|(a, n)| Some((n, (*a)?)));
                 heard.into_iter().try_for_each(|(name, answer)| write!(f, " {name} {answer}"))
             }
             Self::WritesBack(who, at) => write!(f, "{} accepts what {who} writes back", name(at)),
             Self::HasMajority(who) => write!(f, "{who} has accepts of a majority"),
             Self::GivesUp(who) => write!(f, "{who} gives up"),
-            Self::Releases(who, at) => write!(f, "the release of {who} comes to {}", name(at)),
+            Self::Releases(who, at) => write!(f, "the release of {who} reaches {}", name(at)),
             Self::Renews(at) => write!(f, "{} is renewed", name(at)),
             Self::LeaseEnds(at) => write!(f, "the lease at {} ends", name(at)),
-            Self::Advances(at) => write!(f, "another lock is taken at {}", name(at)),
+            Self::Advances(at) => write!(f, "another lock is acquired at {}", name(at)),
             Self::Restarts(at) => write!(f, "{} restarts", name(at)),
             Self::Counts(at) => write!(f, "{} is counted again", name(at)),
             Self::TimePasses => write!(f, "time passes"),

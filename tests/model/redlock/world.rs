@@ -71,7 +71,7 @@ pub(crate) struct Attempt {
 pub(crate) enum Phase {
     #[default]
     NotBegun,
-    Asking,
+    Requested,
     WritingBack,
     Issued,
     GivenUp,
@@ -93,7 +93,7 @@ impl World {
 
     /// Returns whether the client still works on the attempt.
     pub(crate) fn under_way(&self, attempt: usize) -> bool {
-        matches!(self.attempts[attempt].phase, Phase::Asking | Phase::WritingBack)
+        matches!(self.attempts[attempt].phase, Phase::Requested | Phase::WritingBack)
     }
 
     /// Returns the largest token that was issued so far.

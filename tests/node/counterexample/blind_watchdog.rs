@@ -3,7 +3,7 @@
 use redis::RedisResult;
 use tokio::time::Instant;
 
-use super::server::{Lease, Server, Visit, told};
+use super::server::{Lease, Server, Visit, reply};
 use super::{Algorithm, Answer};
 
 pub(super) struct BlindWatchdog {
@@ -23,30 +23,30 @@ impl BlindWatchdog {
 
 impl Algorithm for BlindWatchdog {
     async fn acquire(&mut self, _: u32) -> Answer {
-        let asked = Instant::now();
+        let started = Instant::now();
         let done = self.server.set_nx_px(&self.token).await?;
         if done {
-            self.lease.from(asked);
+            self.lease.from(started);
         }
-        told(done)
+        reply(done)
     }
 
     /// One renewal by the watchdog.
     async fn renew(&mut self, _: u32) -> Answer {
         let (asked, key) = (Instant::now(), self.server.key.clone());
-        let done = self.server.ask(&["PEXPIRE", &key, &self.ttl]).await?;
+        let done = self.server.query(&["PEXPIRE", &key, &self.ttl]).await?;
         if done {
             self.lease.from(asked);
         }
-        told(done)
+        reply(done)
     }
 
     async fn release(&mut self, _: u32) -> Answer {
         self.lease.end();
-        told(self.server.compare_and_delete(&self.token).await?)
+        reply(self.server.compare_and_delete(&self.token).await?)
     }
 
     fn check(&self, _: u32) -> bool {
-        self.lease.is_good()
+        self.lease.is_valid()
     }
 }

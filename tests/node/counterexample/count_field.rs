@@ -3,7 +3,7 @@
 use redis::RedisResult;
 use tokio::time::Instant;
 
-use super::server::{Lease, Server, Visit, told};
+use super::server::{Lease, Server, Visit, reply};
 use super::{Algorithm, Answer};
 
 pub(super) struct CountField {
@@ -24,27 +24,27 @@ impl Algorithm for CountField {
     async fn acquire(&mut self, _: u32) -> Answer {
         if self.count > 0 {
             self.count += 1;
-            return told(true);
+            return reply(true);
         }
-        let asked = Instant::now();
+        let started = Instant::now();
         let done = self.server.set_nx_px(&self.token).await?;
         if done {
             self.count = 1;
-            self.lease.from(asked);
+            self.lease.from(started);
         }
-        told(done)
+        reply(done)
     }
 
     async fn release(&mut self, _: u32) -> Answer {
         self.count = self.count.saturating_sub(1);
         if self.count > 0 {
-            return told(true);
+            return reply(true);
         }
         self.lease.end();
-        told(self.server.compare_and_delete(&self.token).await?)
+        reply(self.server.compare_and_delete(&self.token).await?)
     }
 
     fn check(&self, _: u32) -> bool {
-        self.count > 0 && self.lease.is_good()
+        self.count > 0 && self.lease.is_valid()
     }
 }

@@ -3,7 +3,7 @@
 use redis::RedisResult;
 use tokio::time::Instant;
 
-use super::server::{Lease, Server, Visit, told};
+use super::server::{Lease, Server, Visit, reply};
 use super::{Algorithm, Answer};
 
 pub(super) struct DelUnchecked {
@@ -19,21 +19,21 @@ impl DelUnchecked {
 
 impl Algorithm for DelUnchecked {
     async fn acquire(&mut self, _: u32) -> Answer {
-        let asked = Instant::now();
+        let started = Instant::now();
         let done = self.server.set_nx_px("1").await?;
         if done {
-            self.lease.from(asked);
+            self.lease.from(started);
         }
-        told(done)
+        reply(done)
     }
 
     async fn release(&mut self, _: u32) -> Answer {
         let key = self.server.key.clone();
         self.lease.end();
-        told(self.server.ask(&["DEL", &key]).await?)
+        reply(self.server.query(&["DEL", &key]).await?)
     }
 
     fn check(&self, _: u32) -> bool {
-        self.lease.is_good()
+        self.lease.is_valid()
     }
 }

@@ -3,7 +3,7 @@
 
 use redis::RedisResult;
 
-use super::server::{Clock, Server, Visit, told};
+use super::server::{Clock, Server, Visit, reply};
 use super::{Algorithm, Answer};
 
 pub(super) struct Getset {
@@ -22,14 +22,14 @@ impl Getset {
 
     async fn taken(&mut self, ends: i64) -> RedisResult<bool> {
         let (key, ours) = (self.server.key.clone(), ends.to_string());
-        if self.server.ask(&["SETNX", &key, &ours]).await? {
+        if self.server.query(&["SETNX", &key, &ours]).await? {
             return Ok(true);
         }
-        let seen: Option<i64> = self.server.ask(&["GET", &key]).await?;
+        let seen: Option<i64> = self.server.query(&["GET", &key]).await?;
         if seen.is_none_or(|seen| seen >= self.clock.milliseconds()) {
             return Ok(false);
         }
-        let before: Option<i64> = self.server.ask(&["GETSET", &key, &ours]).await?;
+        let before: Option<i64> = self.server.query(&["GETSET", &key, &ours]).await?;
         // If another client was quicker, this client has overwritten its value.
         Ok(before == seen)
     }
@@ -42,17 +42,17 @@ impl Algorithm for Getset {
         if done {
             self.ours = Some(ends);
         }
-        told(done)
+        reply(done)
     }
 
     async fn release(&mut self, _: u32) -> Answer {
-        let Some(ours) = self.ours.take() else { return told(false) };
+        let Some(ours) = self.ours.take() else { return reply(false) };
         let key = self.server.key.clone();
-        let value: Option<i64> = self.server.ask(&["GET", &key]).await?;
+        let value: Option<i64> = self.server.query(&["GET", &key]).await?;
         if value != Some(ours) {
-            return told(false);
+            return reply(false);
         }
-        told(self.server.ask(&["DEL", &key]).await?)
+        reply(self.server.query(&["DEL", &key]).await?)
     }
 
     fn check(&self, _: u32) -> bool {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use lockattr::{Error, LockGuard, LockManager, LockOptions};
 
-use super::server::{Visit, told};
-use super::{Algorithm, Answer, Told};
+use super::server::{Visit, reply};
+use super::{Algorithm, Answer, Reply};
 
 pub(super) struct Ours {
     manager: LockManager,
@@ -31,8 +31,8 @@ impl Ours {
 /// A loss is an answer. Any other error leaves the outcome unknown.
 fn unless_lost(done: Result<(), Error>) -> Answer {
     match done {
-        Ok(()) => told(true),
-        Err(Error::Lost { .. }) => told(false),
+        Ok(()) => reply(true),
+        Err(Error::Lost { .. }) => reply(false),
         Err(error) => Err(error.into()),
     }
 }
@@ -43,23 +43,23 @@ impl Algorithm for Ours {
             Some(guard) => {
                 let fence = guard.fencing_token().get();
                 self.held.insert(chain, guard);
-                Ok(Told::Yes(Some(fence)))
+                Ok(Reply::Yes(Some(fence)))
             }
-            None => told(false),
+            None => reply(false),
         }
     }
 
     async fn release(&mut self, chain: u32) -> Answer {
         match self.held.remove(&chain) {
             Some(guard) => unless_lost(guard.release().await),
-            None => told(false),
+            None => reply(false),
         }
     }
 
     async fn renew(&mut self, chain: u32) -> Answer {
         match self.held.get(&chain) {
             Some(guard) => unless_lost(guard.extend(self.ttl).await),
-            None => told(false),
+            None => reply(false),
         }
     }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use redis::RedisResult;
 use tokio::time::Instant;
 
-use super::server::{Lease, Server, Visit, told};
-use super::{Algorithm, Answer, Told};
+use super::server::{Lease, Server, Visit, reply};
+use super::{Algorithm, Answer, Reply};
 
 /// Each node counts the locks that it has granted.
 const ACQUIRE: &str = "if redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then \
@@ -40,16 +40,16 @@ impl RedlockMax {
         server.run(ACQUIRE, &format!("fence:{}", self.key), &self.token()).await
     }
 
-    async fn given_back(&self, addr: &str) -> RedisResult<bool> {
+    async fn release_on(&self, addr: &str) -> RedisResult<bool> {
         let mut server = Server::at(addr, &self.key, self.ttl).await?;
         server.compare_and_delete(&self.token()).await
     }
 
     /// The number of nodes that had the lock.
-    async fn all_given_back(&self) -> usize {
+    async fn release_on_all(&self) -> usize {
         let mut done = 0;
         for addr in &self.addrs {
-            done += usize::from(self.given_back(addr).await.unwrap_or(false));
+            done += usize::from(self.release_on(addr).await.unwrap_or(false));
         }
         done
     }
@@ -58,25 +58,25 @@ impl RedlockMax {
 impl Algorithm for RedlockMax {
     async fn acquire(&mut self, _: u32) -> Answer {
         self.attempts += 1;
-        let asked = Instant::now();
+        let started = Instant::now();
         let mut counts = Vec::new();
         for addr in &self.addrs {
             counts.extend(self.counted(addr).await.ok().filter(|count| *count > 0));
         }
         if counts.len() < self.majority() {
-            self.all_given_back().await;
-            return told(false);
+            self.release_on_all().await;
+            return reply(false);
         }
-        self.lease.from(asked);
-        Ok(Told::Yes(counts.into_iter().max()))
+        self.lease.from(started);
+        Ok(Reply::Yes(counts.into_iter().max()))
     }
 
     async fn release(&mut self, _: u32) -> Answer {
         self.lease.end();
-        told(self.all_given_back().await >= self.majority())
+        reply(self.release_on_all().await >= self.majority())
     }
 
     fn check(&self, _: u32) -> bool {
-        self.lease.is_good()
+        self.lease.is_valid()
     }
 }

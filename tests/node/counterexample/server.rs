@@ -84,7 +84,7 @@ impl Server {
     }
 
     /// Any command, as the article has it.
-    pub(super) async fn ask<T: FromRedisValue>(&mut self, words: &[&str]) -> RedisResult<T> {
+    pub(super) async fn query<T: FromRedisValue>(&mut self, words: &[&str]) -> RedisResult<T> {
         let mut command = Cmd::new();
         command.arg(words).query_async(&mut self.connection).await
     }
@@ -92,7 +92,7 @@ impl Server {
     /// `SET key value NX PX ttl`.
     pub(super) async fn set_nx_px(&mut self, value: &str) -> RedisResult<bool> {
         let (key, ttl) = (self.key.clone(), self.ttl.as_millis().to_string());
-        let answer: Option<String> = self.ask(&["SET", &key, value, "NX", "PX", &ttl]).await?;
+        let answer: Option<String> = self.query(&["SET", &key, value, "NX", "PX", &ttl]).await?;
         Ok(answer.is_some())
     }
 
@@ -135,12 +135,12 @@ impl Lease {
         self.until = None;
     }
 
-    pub(super) fn is_good(&self) -> bool {
+    pub(super) fn is_valid(&self) -> bool {
         self.until.is_some_and(|until| Instant::now() < until)
     }
 }
 
 /// An answer as the articles have it.
-pub(super) fn told(done: bool) -> Result<super::Told, Box<dyn Error>> {
-    Ok(if done { super::Told::Yes(None) } else { super::Told::No })
+pub(super) fn reply(done: bool) -> Result<super::Reply, Box<dyn Error>> {
+    Ok(if done { super::Reply::Yes(None) } else { super::Reply::No })
 }

@@ -3,7 +3,7 @@
 use redis::RedisResult;
 use tokio::time::Instant;
 
-use super::server::{Lease, Server, Visit, told};
+use super::server::{Lease, Server, Visit, reply};
 use super::{Algorithm, Answer};
 
 pub(super) struct SetnxExpire {
@@ -22,21 +22,21 @@ impl SetnxExpire {
 impl Algorithm for SetnxExpire {
     async fn acquire(&mut self, _: u32) -> Answer {
         let (asked, key) = (Instant::now(), self.server.key.clone());
-        if !self.server.ask::<bool>(&["SETNX", &key, "1"]).await? {
-            return told(false);
+        if !self.server.query::<bool>(&["SETNX", &key, "1"]).await? {
+            return reply(false);
         }
-        let () = self.server.ask(&["EXPIRE", &key, &self.seconds]).await?;
+        let () = self.server.query(&["EXPIRE", &key, &self.seconds]).await?;
         self.lease.from(asked);
-        told(true)
+        reply(true)
     }
 
     async fn release(&mut self, _: u32) -> Answer {
         let key = self.server.key.clone();
         self.lease.end();
-        told(self.server.ask(&["DEL", &key]).await?)
+        reply(self.server.query(&["DEL", &key]).await?)
     }
 
     fn check(&self, _: u32) -> bool {
-        self.lease.is_good()
+        self.lease.is_valid()
     }
 }

@@ -3,7 +3,7 @@
 use redis::RedisResult;
 use tokio::time::Instant;
 
-use super::server::{Clock, Lease, Server, Visit, told};
+use super::server::{Clock, Lease, Server, Visit, reply};
 use super::{Algorithm, Answer};
 
 pub(super) struct TimestampToken {
@@ -22,24 +22,24 @@ impl TimestampToken {
 
 impl Algorithm for TimestampToken {
     async fn acquire(&mut self, _: u32) -> Answer {
-        let asked = Instant::now();
+        let started = Instant::now();
         // One token for all attempts.
         let now = self.clock.milliseconds();
         let token = self.token.get_or_insert_with(|| now.to_string());
         let done = self.server.set_nx_px(token).await?;
         if done {
-            self.lease.from(asked);
+            self.lease.from(started);
         }
-        told(done)
+        reply(done)
     }
 
     async fn release(&mut self, _: u32) -> Answer {
         self.lease.end();
-        let Some(token) = self.token.take() else { return told(false) };
-        told(self.server.compare_and_delete(&token).await?)
+        let Some(token) = self.token.take() else { return reply(false) };
+        reply(self.server.compare_and_delete(&token).await?)
     }
 
     fn check(&self, _: u32) -> bool {
-        self.lease.is_good()
+        self.lease.is_valid()
     }
 }

@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::connection::Shared;
 use crate::life::Life;
-use crate::messages::{Answer, Messages, Question};
+use crate::messages::{Messages, Reply, Request};
 use crate::network::Network;
 
 /// How the client handles replies. All but the first are mistakes that the simulation must find.
@@ -26,9 +26,9 @@ pub enum Habit {
     /// The lease of a grant begins when its message arrives.
     DatesGrantsLate,
     /// A renewal without a reply counts as successful.
-    TakesSilenceForYes,
+    TreatsSilenceAsYes,
     /// A request without an immediate reply counts as lost.
-    TakesBusyForGone,
+    TreatsBusyAsGone,
 }
 
 /// After how long a hasty client gives up a request.
@@ -37,7 +37,7 @@ const HASTY: Duration = Duration::from_millis(25);
 /// The locks of one server.
 #[derive(Debug)]
 pub(crate) struct WireStore {
-    line: Arc<Shared>,
+    connection: Arc<Shared>,
     life: Life,
     habit: Habit,
 }
@@ -52,25 +52,25 @@ impl WireStore {
         habit: Habit,
         response: Duration,
     ) -> Self {
-        let line = Shared::new(address, network, messages, life.clone(), habit, response);
-        let line = Arc::new(line);
-        Self { line, life, habit }
+        let connection = Shared::new(address, network, messages, life.clone(), habit, response);
+        let connection = Arc::new(connection);
+        Self { connection, life, habit }
     }
 
-    async fn ask(&self, question: Question) -> Result<Answer, StoreError> {
+    async fn call(&self, request: Request) -> Result<Reply, StoreError> {
         if self.life.is_over() {
             return Err(StoreError::new("the process is dead").not_sent());
         }
-        let live = self.line.get().await?;
-        let (tells, told) = oneshot::channel();
+        let live = self.connection.get().await?;
+        let (sender, receiver) = oneshot::channel();
         let gone = || StoreError::new("the connection is gone");
-        live.asks.send((question, tells)).map_err(|_| gone().not_sent())?;
-        let patience = match self.habit {
-            Habit::TakesBusyForGone => HASTY,
-            _ => self.line.response,
+        live.requests.send((request, sender)).map_err(|_| gone().not_sent())?;
+        let limit = match self.habit {
+            Habit::TreatsBusyAsGone => HASTY,
+            _ => self.connection.response,
         };
-        match timeout(patience, told).await {
-            Ok(answer) => answer.map_err(|_| gone()),
+        match timeout(limit, receiver).await {
+            Ok(reply) => reply.map_err(|_| gone()),
             Err(_) => {
                 live.suspected.notify_one();
                 Err(StoreError::new("no answer in time"))
@@ -79,50 +79,50 @@ impl WireStore {
     }
 
     /// Sends the request of a whole batch, and returns a result for each of its elements.
-    async fn ask_all<T>(
+    async fn call_batch<T>(
         &self,
         many: usize,
-        question: Question,
-        read: impl FnOnce(Answer) -> Option<Vec<T>>,
+        request: Request,
+        read: impl FnOnce(Reply) -> Option<Vec<T>>,
     ) -> Vec<Result<T, StoreError>> {
-        match self.ask(question).await.map(read) {
-            Ok(answers) => answers.unwrap_or_default().into_iter().map(Ok).collect(),
+        match self.call(request).await.map(read) {
+            Ok(replies) => replies.unwrap_or_default().into_iter().map(Ok).collect(),
             Err(error) => (0..many).map(|_| Err(error.clone())).collect(),
         }
     }
 }
 
 impl Store for WireStore {
-    async fn acquire(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
+    async fn acquire(&self, request: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
         let sent = Instant::now();
-        match self.ask(Question::Acquire(asked.clone())).await? {
-            Answer::Acquire(answer, clock) => {
+        match self.call(Request::Acquire(request.clone())).await? {
+            Reply::Acquire(reply, clock) => {
                 // Like the script, which reports its clock only to claims that wait.
-                let waits = asked.waiting != Waiting::Not;
-                if waits && matches!(answer, AcquireOutcome::Held { .. }) {
-                    self.line.post.saw_clock(sent, clock);
+                let waits = request.waiting != Waiting::Not;
+                if waits && matches!(reply, AcquireOutcome::Held { .. }) {
+                    self.connection.notifications.saw_clock(sent, clock);
                 }
-                Ok(answer)
+                Ok(reply)
             }
             other => panic!("{other:?} is no answer to an acquire"),
         }
     }
 
     fn subscribe(&self, subscriber: &Arc<Subscriber>) {
-        self.line.post.add(subscriber);
+        self.connection.notifications.add(subscriber);
     }
 
     async fn renew(&self, renewals: &[RenewRequest]) -> Vec<Result<RenewOutcome, StoreError>> {
-        let read = |answer| match answer {
-            Answer::Renew(answers) => Some(answers),
+        let read = |reply| match reply {
+            Reply::Renew(replies) => Some(replies),
             _ => None,
         };
-        let question = Question::Renew(renewals.to_vec());
-        let answers = self.ask_all(renewals.len(), question, read).await;
-        if self.habit == Habit::TakesSilenceForYes {
-            return answers.into_iter().map(|one| one.or(Ok(RenewOutcome::Renewed))).collect();
+        let request = Request::Renew(renewals.to_vec());
+        let replies = self.call_batch(renewals.len(), request, read).await;
+        if self.habit == Habit::TreatsSilenceAsYes {
+            return replies.into_iter().map(|one| one.or(Ok(RenewOutcome::Renewed))).collect();
         }
-        answers
+        replies
     }
 
     async fn release(
@@ -133,25 +133,25 @@ impl Store for WireStore {
             // Dropping the memory of a killed process must not wait for anything.
             return releases.iter().map(|_| Ok(ReleaseOutcome::NotHeld)).collect();
         }
-        let read = |answer| match answer {
-            Answer::Release(answers) => Some(answers),
+        let read = |reply| match reply {
+            Reply::Release(replies) => Some(replies),
             _ => None,
         };
-        let question = Question::Release(releases.to_vec());
-        self.ask_all(releases.len(), question, read).await
+        let request = Request::Release(releases.to_vec());
+        self.call_batch(releases.len(), request, read).await
     }
 
     async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
-        match self.ask(Question::Holder(key.clone())).await? {
-            Answer::Holder(holder) => Ok(holder),
-            other => panic!("{other:?} is no answer to a question for the holder"),
+        match self.call(Request::Holder(key.clone())).await? {
+            Reply::Holder(holder) => Ok(holder),
+            other => panic!("{other:?} is no reply to a request for the holder"),
         }
     }
 
     async fn next_token(&self, key: &LockKey) -> Result<Option<FencingToken>, StoreError> {
-        match self.ask(Question::Number(key.clone())).await? {
-            Answer::Number(number) => Ok(number),
-            other => panic!("{other:?} is no answer to a question for a number"),
+        match self.call(Request::NextToken(key.clone())).await? {
+            Reply::NextToken(token) => Ok(token),
+            other => panic!("{other:?} is no reply to a request for a token"),
         }
     }
 
@@ -164,10 +164,10 @@ impl Store for WireStore {
     }
 
     fn answered_since(&self, _key: &LockKey, since: Instant) -> bool {
-        self.line.answered_since(since)
+        self.connection.answered_since(since)
     }
 
     async fn ping(&self) -> Result<(), StoreError> {
-        self.ask(Question::Ping).await.map(|_| ())
+        self.call(Request::Ping).await.map(|_| ())
     }
 }

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::client::Habit;
 use crate::life::Life;
-use crate::messages::{Answer, Message, Messages, Question};
+use crate::messages::{Message, Messages, Reply, Request};
 use crate::network::Network;
 use crate::wire::Wire;
 
@@ -29,20 +29,20 @@ pub(crate) struct Shared {
     habit: Habit,
     /// How long a reply or a connection attempt may take.
     pub(crate) response: Duration,
-    pub(crate) post: Post,
+    pub(crate) notifications: Post,
     life: Life,
     connections: Slots<(), Live>,
     /// When the last reply came.
-    answered: Mutex<Option<Instant>>,
+    last_reply: Mutex<Option<Instant>>,
 }
 
 type Outcome = Result<Live, StoreError>;
-type Ask = (Question, oneshot::Sender<Answer>);
+type Call = (Request, oneshot::Sender<Reply>);
 
 /// A connection that is believed to work.
 #[derive(Clone, Debug)]
 pub(crate) struct Live {
-    pub(crate) asks: mpsc::UnboundedSender<Ask>,
+    pub(crate) requests: mpsc::UnboundedSender<Call>,
     pub(crate) suspected: Arc<Notify>,
 }
 
@@ -56,20 +56,30 @@ impl Shared {
         response: Duration,
     ) -> Self {
         let address = address.to_owned();
-        let (post, connections, answered) = Default::default();
-        Self { address, network, messages, habit, response, post, life, connections, answered }
+        let (notifications, connections, last_reply) = Default::default();
+        Self {
+            address,
+            network,
+            messages,
+            habit,
+            response,
+            notifications,
+            life,
+            connections,
+            last_reply,
+        }
     }
 
     /// Returns the connection; makes one if there is none. A task of its own connects, so that a
     /// caller whose wait budget ends does not end it for the others.
     pub(crate) async fn get(self: &Arc<Self>) -> Outcome {
         let connect = |attempt| {
-            let (life, keeps) = (self.life.clone(), run_connection(self.clone(), attempt));
+            let (life, connection) = (self.life.clone(), run_connection(self.clone(), attempt));
             tokio::spawn(async move {
                 tokio::select! {
                     biased;
                     () = life.is_ended() => {}
-                    () = keeps => {}
+                    () = connection => {}
                 }
             });
         };
@@ -78,12 +88,12 @@ impl Shared {
 
     /// Returns whether a reply has come since then.
     pub(crate) fn answered_since(&self, since: Instant) -> bool {
-        let answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
-        answered.is_some_and(|answered| answered > since)
+        let last_reply = self.last_reply.lock().unwrap_or_else(PoisonError::into_inner);
+        last_reply.is_some_and(|last_reply| last_reply > since)
     }
 
-    fn notes_answer(&self) {
-        *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    fn record_reply(&self) {
+        *self.last_reply.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
     /// Connects, and subscribes to the messages for all subscribers.
@@ -91,11 +101,11 @@ impl Shared {
         let socket = self.network.connect(&self.address).await?;
         let mut wire = Wire::new(socket, self.messages.clone());
         let subscribers =
-            self.post.subscribers().iter().map(|subscriber| subscriber.id()).collect();
-        let number = wire.ask(Question::Listen(subscribers))?;
+            self.notifications.subscribers().iter().map(|subscriber| subscriber.id()).collect();
+        let request_id = wire.send(Request::Listen(subscribers))?;
         loop {
-            match wire.hear().await? {
-                Message::Answer(answered, _) if answered == number => return Ok(wire),
+            match wire.receive().await? {
+                Message::Reply(id, _) if id == request_id => return Ok(wire),
                 message => self.deliver(message),
             }
         }
@@ -109,17 +119,18 @@ impl Shared {
         {
             return self.deliver_late(subscriber, rest);
         }
-        self.post.deliver(subscriber, &words);
+        self.notifications.deliver(subscriber, &words);
     }
 
     /// The mistake that the clock in a grant prevents.
     fn deliver_late(&self, subscriber: u64, words: &str) {
         let mut words = words.split(' ');
         let token = words.next().and_then(OwnerToken::parse);
-        let number = words.next().and_then(|number| number.parse().ok());
-        let subscriber = self.post.subscribers().into_iter().find(|one| one.id() == subscriber);
-        if let (Some(token), Some(number), Some(subscriber)) = (token, number, subscriber) {
-            let fencing = FencingToken::from_counter(number);
+        let counter = words.next().and_then(|counter| counter.parse().ok());
+        let subscriber =
+            self.notifications.subscribers().into_iter().find(|one| one.id() == subscriber);
+        if let (Some(token), Some(counter), Some(subscriber)) = (token, counter, subscriber) {
+            let fencing = FencingToken::from_counter(counter);
             subscriber.granted(token, Grant::new(fencing, Instant::now(), true));
         }
     }
@@ -137,9 +148,9 @@ async fn run_connection(shared: Arc<Shared>, attempt: Attempt<Live>) {
             return attempt.finish(Err(error));
         }
     };
-    let (asks, asked) = mpsc::unbounded_channel();
+    let (requests, incoming) = mpsc::unbounded_channel();
     let suspected = Arc::<Notify>::default();
-    let live = Live { asks, suspected: suspected.clone() };
+    let live = Live { requests, suspected: suspected.clone() };
     let id = attempt.id;
     shared.connections.settle((), id, &Ok(live.clone()));
     attempt.finish(Ok(live));
@@ -150,59 +161,59 @@ async fn run_connection(shared: Arc<Shared>, attempt: Attempt<Live>) {
         drop(shared);
         weak
     };
-    stay(&shared, wire, asked, &suspected, response).await;
+    serve_connection(&shared, wire, incoming, &suspected, response).await;
     if let Some(shared) = shared.upgrade() {
         shared.connections.forget(id);
-        shared.post.interrupted();
+        shared.notifications.interrupted();
     }
 }
 
 /// Runs until the connection ends, the server does not reply, or no caller is left.
-async fn stay(
+async fn serve_connection(
     shared: &Weak<Shared>,
     mut wire: Wire,
-    mut asked: mpsc::UnboundedReceiver<Ask>,
+    mut incoming: mpsc::UnboundedReceiver<Call>,
     suspected: &Notify,
     response: Duration,
 ) {
     // Sorted, so that waiting callers are woken in a fixed order when the connection ends.
     let mut open = BTreeMap::new();
-    let mut looks = Instant::now() + HEARTBEAT;
+    let mut next_ping = Instant::now() + HEARTBEAT;
     let mut ping = None;
     loop {
         tokio::select! {
             biased;
-            heard = wire.hear() => {
-                let (Ok(message), Some(shared)) = (heard, shared.upgrade()) else { return };
+            received = wire.receive() => {
+                let (Ok(message), Some(shared)) = (received, shared.upgrade()) else { return };
                 match message {
-                    Message::Answer(number, answer) => {
-                        shared.notes_answer();
-                        if ping == Some(number) {
+                    Message::Reply(request_id, reply) => {
+                        shared.record_reply();
+                        if ping == Some(request_id) {
                             ping = None;
                         }
                         if ping.is_none() {
-                            looks = Instant::now() + HEARTBEAT;
+                            next_ping = Instant::now() + HEARTBEAT;
                         }
-                        if let Some(tells) = open.remove(&number) {
+                        if let Some(sender) = open.remove(&request_id) {
                             // The caller may be gone if its wait budget is spent.
-                            let _nobody: Result<(), _> = oneshot::Sender::send(tells, answer);
+                            let _unread: Result<(), _> = oneshot::Sender::send(sender, reply);
                         }
                     }
-                    news => shared.deliver(news),
+                    notification => shared.deliver(notification),
                 }
             }
-            ask = asked.recv() => {
-                let Some((question, tells)) = ask else { return };
-                let Ok(number) = wire.ask(question) else { return };
-                open.insert(number, tells);
+            call = incoming.recv() => {
+                let Some((request, sender)) = call else { return };
+                let Ok(request_id) = wire.send(request) else { return };
+                open.insert(request_id, sender);
             }
-            () = suspected.notified(), if ping.is_none() => looks = Instant::now(),
-            () = sleep_until(looks) => {
+            () = suspected.notified(), if ping.is_none() => next_ping = Instant::now(),
+            () = sleep_until(next_ping) => {
                 if ping.is_some() {
                     return;
                 }
-                let Ok(number) = wire.ask(Question::Ping) else { return };
-                (ping, looks) = (Some(number), Instant::now() + response);
+                let Ok(request_id) = wire.send(Request::Ping) else { return };
+                (ping, next_ping) = (Some(request_id), Instant::now() + response);
             }
         }
     }

@@ -46,12 +46,12 @@ pub(crate) struct Open {
 
 impl EventLog {
     /// Notes that a task of this process begins to wait.
-    pub(crate) fn waits(&self, process: usize, turn: &Turn) -> Open {
+    pub(crate) fn begin_wait(&self, process: usize, turn: &Turn) -> Open {
         self.note(process, turn, What::Waited, Duration::ZERO)
     }
 
     /// Notes that a task of this process holds the lock, at least for as long as its options say.
-    pub(crate) fn holds(&self, process: usize, turn: &Turn) -> Open {
+    pub(crate) fn begin_hold(&self, process: usize, turn: &Turn) -> Open {
         self.note(process, turn, What::Held, elapsed() + turn.at_least)
     }
 
@@ -70,7 +70,7 @@ impl EventLog {
 
 impl Open {
     /// Notes that the wait ended with an error of the store.
-    pub(crate) fn fails(&self, error: &lockattr::Error) {
+    pub(crate) fn set_failed(&self, error: &lockattr::Error) {
         self.event_log.0.borrow_mut()[self.nth].what = What::Failed(error.to_string());
     }
 }

@@ -33,56 +33,56 @@ impl Holding {
         Self { recorder, life, chain, keys, over, _note: note }
     }
 
-    pub(crate) fn asks(&self, key: &str, op: Op) -> Call {
+    pub(crate) fn invoke(&self, key: &str, op: Op) -> Call {
         self.recorder.invoke(self.chain, key, op)
     }
 
-    fn asks_all(&self, op: Op) -> Vec<Call> {
-        self.keys.iter().map(|key| self.asks(key, op)).collect()
+    fn invoke_all(&self, op: Op) -> Vec<Call> {
+        self.keys.iter().map(|key| self.invoke(key, op)).collect()
     }
 
     /// Checks whether it is still held.
     pub(crate) fn check(&self, lease: &Lease) -> bool {
-        let asked = self.asks_all(Op::Check);
+        let calls = self.invoke_all(Op::Check);
         let held = lease.ensure_held().is_ok();
-        asked.into_iter().for_each(|call| if held { call.ok(None) } else { call.fail() });
+        calls.into_iter().for_each(|call| if held { call.ok(None) } else { call.fail() });
         held
     }
 
     /// Extends the lease.
-    pub(crate) async fn extended(&self, lease: &Lease, ttl: Duration) {
-        let asked = self.asks_all(Op::Renew);
+    pub(crate) async fn extend(&self, lease: &Lease, ttl: Duration) {
+        let calls = self.invoke_all(Op::Renew);
         match lease.extend(ttl).await {
-            Ok(()) => asked.into_iter().for_each(|call| call.ok(None)),
-            Err(Error::Lost { .. }) => asked.into_iter().for_each(Call::fail),
-            Err(_) => asked.into_iter().for_each(Call::unknown),
+            Ok(()) => calls.into_iter().for_each(|call| call.ok(None)),
+            Err(Error::Lost { .. }) => calls.into_iter().for_each(Call::fail),
+            Err(_) => calls.into_iter().for_each(Call::unknown),
         }
     }
 
     /// Leaves a re-entry.
-    pub(crate) fn leaves(&self, key: &str, inner: LockGuard) {
-        let asked = self.asks(key, Op::Leave);
+    pub(crate) fn leave(&self, key: &str, inner: LockGuard) {
+        let calls = self.invoke(key, Op::Leave);
         drop(inner);
-        asked.ok(None);
+        calls.ok(None);
     }
 
     /// Records that the holder learns of the loss.
-    pub(crate) fn lost(self) {
+    pub(crate) fn record_loss(self) {
         self.over.set(true);
         self.keys.iter().for_each(|key| self.recorder.lost(self.chain, key));
     }
 
     /// Records that the release begins.
-    pub(crate) fn releases(self) -> Vec<Call> {
+    pub(crate) fn begin_release(self) -> Vec<Call> {
         self.over.set(true);
-        self.asks_all(Op::Release)
+        self.invoke_all(Op::Release)
     }
 }
 
 impl Drop for Holding {
     fn drop(&mut self) {
         if !self.over.get() && !self.life.is_over() {
-            self.asks_all(Op::Release).into_iter().for_each(Call::unknown);
+            self.invoke_all(Op::Release).into_iter().for_each(Call::unknown);
         }
     }
 }

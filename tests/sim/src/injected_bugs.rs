@@ -16,7 +16,7 @@ use tokio::time::Instant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InjectedBug {
     /// A release frees the lock, whichever process sent it.
-    ReleasesForAnybody,
+    ReleasesForAnyClient,
     /// A lease does not expire.
     ForgetsToExpire,
     /// Every tenth refusal is a grant.
@@ -26,7 +26,7 @@ pub enum InjectedBug {
     /// A lease ends after half of its time.
     ExpiresEarly,
     /// An entry of its wait queue lasts although its process no longer asks.
-    KeepsTheDead,
+    KeepsDeadWaiters,
     /// A released lock stays taken for a while, as if its holder had requested that.
     FreesLate,
 }
@@ -44,7 +44,7 @@ struct Memory {
     holders: HashMap<String, Arc<Claim>>,
     refusals: u64,
     grants: u64,
-    /// For `KeepsTheDead`: each waiter, with the time of its last request.
+    /// For `KeepsDeadWaiters`: each waiter, with the time of its last request.
     waiting: Vec<(AcquireRequest, Instant)>,
 }
 
@@ -55,7 +55,7 @@ const SILENT: Duration = Duration::from_millis(500);
 const LATE: Duration = Duration::from_secs(8);
 
 /// Longer than any simulation.
-const FOR_EVER: Duration = Duration::from_secs(24 * 60 * 60);
+const FOREVER: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl WrongStore {
     /// A correct store, except for this bug.
@@ -69,54 +69,54 @@ impl WrongStore {
 
     /// Repeats the requests of waiters that have long been silent, so that their entries last. Such
     /// a waiter never learns of its grant.
-    async fn keep_the_dead(&self) {
+    async fn keep_dead_waiters(&self) {
         let now = Instant::now();
         let silent = |entry: &&(AcquireRequest, Instant)| entry.1 + SILENT < now;
         let silent: Vec<_> = self.memory().waiting.iter().filter(silent).cloned().collect();
-        for (asked, _) in silent {
-            if let Ok(AcquireOutcome::Acquired { .. }) = self.inner.acquire(&asked).await {
-                self.waits_no_more(&asked.claim);
+        for (request, _) in silent {
+            if let Ok(AcquireOutcome::Acquired { .. }) = self.inner.acquire(&request).await {
+                self.forget_waiter(&request.claim);
             }
         }
     }
 
-    fn waits_no_more(&self, claim: &Claim) {
-        self.memory().waiting.retain(|(asked, _)| asked.claim.token() != claim.token());
+    fn forget_waiter(&self, claim: &Claim) {
+        self.memory().waiting.retain(|(request, _)| request.claim.token() != claim.token());
     }
 
-    fn lasts(&self, ttl: Duration) -> Duration {
+    fn changed_ttl(&self, ttl: Duration) -> Duration {
         match self.injected_bug {
-            InjectedBug::ForgetsToExpire => FOR_EVER,
+            InjectedBug::ForgetsToExpire => FOREVER,
             InjectedBug::ExpiresEarly => ttl / 2,
             _ => ttl,
         }
     }
 
-    fn told(&self, asked: &AcquireRequest, answer: AcquireOutcome) -> AcquireOutcome {
+    fn inject(&self, request: &AcquireRequest, reply: AcquireOutcome) -> AcquireOutcome {
         let mut memory = self.memory();
-        match answer {
+        match reply {
             AcquireOutcome::Acquired { fencing, contended } => {
                 memory.grants += 1;
-                let name = asked.claim.key().name().to_owned();
-                memory.holders.insert(name, asked.claim.clone());
+                let name = request.claim.key().name().to_owned();
+                memory.holders.insert(name, request.claim.clone());
                 let backwards = self.injected_bug == InjectedBug::CountsBackwards
                     && memory.grants.is_multiple_of(8);
-                let number = if backwards { fencing.get() / 2 } else { fencing.get() };
+                let token = if backwards { fencing.get() / 2 } else { fencing.get() };
                 AcquireOutcome::Acquired {
-                    fencing: FencingToken::from_counter(number >> 10),
+                    fencing: FencingToken::from_counter(token >> 10),
                     contended,
                 }
             }
             held @ AcquireOutcome::Held { .. } => {
                 memory.refusals += 1;
-                let alone = asked.claim.sharing() == Sharing::Exclusive;
+                let alone = request.claim.sharing() == Sharing::Exclusive;
                 if self.injected_bug != InjectedBug::GrantsTwice
                     || !alone
                     || !memory.refusals.is_multiple_of(10)
                 {
                     return held;
                 }
-                let fencing = asked.hint.unwrap_or(2_000_000_000_000_000);
+                let fencing = request.hint.unwrap_or(2_000_000_000_000_000);
                 AcquireOutcome::Acquired {
                     fencing: FencingToken::from_counter(fencing + memory.refusals),
                     contended: true,
@@ -127,20 +127,20 @@ impl WrongStore {
 }
 
 impl Store for WrongStore {
-    async fn acquire(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
-        let mut wish = asked.clone();
-        wish.ttl = self.lasts(asked.ttl);
-        if self.injected_bug == InjectedBug::KeepsTheDead {
-            self.keep_the_dead().await;
-            self.waits_no_more(&asked.claim);
-            let answer = self.inner.acquire(&wish).await?;
-            if let AcquireOutcome::Held { queued: Some(_), .. } = answer {
-                self.memory().waiting.push((wish, Instant::now()));
+    async fn acquire(&self, request: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
+        let mut changed = request.clone();
+        changed.ttl = self.changed_ttl(request.ttl);
+        if self.injected_bug == InjectedBug::KeepsDeadWaiters {
+            self.keep_dead_waiters().await;
+            self.forget_waiter(&request.claim);
+            let reply = self.inner.acquire(&changed).await?;
+            if let AcquireOutcome::Held { queued: Some(_), .. } = reply {
+                self.memory().waiting.push((changed, Instant::now()));
             }
-            return Ok(answer);
+            return Ok(reply);
         }
-        let answer = self.inner.acquire(&wish).await?;
-        Ok(self.told(asked, answer))
+        let reply = self.inner.acquire(&changed).await?;
+        Ok(self.inject(request, reply))
     }
 
     fn subscribe(&self, subscriber: &Arc<Subscriber>) {
@@ -148,32 +148,32 @@ impl Store for WrongStore {
     }
 
     async fn renew(&self, renewals: &[RenewRequest]) -> Vec<Result<RenewOutcome, StoreError>> {
-        let mut wishes = renewals.to_vec();
-        wishes.iter_mut().for_each(|wish| wish.ttl = self.lasts(wish.ttl));
-        self.inner.renew(&wishes).await
+        let mut changed = renewals.to_vec();
+        changed.iter_mut().for_each(|changed| changed.ttl = self.changed_ttl(changed.ttl));
+        self.inner.renew(&changed).await
     }
 
     async fn release(
         &self,
         releases: &[ReleaseRequest],
     ) -> Vec<Result<ReleaseOutcome, StoreError>> {
-        releases.iter().for_each(|release| self.waits_no_more(&release.claim));
-        let mut wishes = releases.to_vec();
+        releases.iter().for_each(|release| self.forget_waiter(&release.claim));
+        let mut changed = releases.to_vec();
         if self.injected_bug == InjectedBug::FreesLate {
-            wishes.iter_mut().for_each(|wish| *wish = wish.clone().after(LATE));
+            changed.iter_mut().for_each(|changed| *changed = changed.clone().after(LATE));
         }
-        let mut answers = self.inner.release(&wishes).await;
-        if self.injected_bug == InjectedBug::ReleasesForAnybody {
-            for (release, answer) in releases.iter().zip(&mut answers) {
+        let mut replies = self.inner.release(&changed).await;
+        if self.injected_bug == InjectedBug::ReleasesForAnyClient {
+            for (release, reply) in releases.iter().zip(&mut replies) {
                 let name = release.claim.key().name();
                 let holder = self.memory().holders.get(name).cloned();
                 if let Some(holder) = holder {
-                    *answer = Ok(ReleaseOutcome::Released);
+                    *reply = Ok(ReleaseOutcome::Released);
                     drop(self.inner.release(&[ReleaseRequest::new(holder)]).await);
                 }
             }
         }
-        answers
+        replies
     }
 
     async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {

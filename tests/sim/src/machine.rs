@@ -47,7 +47,7 @@ impl Machine {
     }
 
     /// Sets the calendar of the current runtime ahead by `micros`, which may change later.
-    pub(crate) fn has_calendar(&self, micros: Rc<Cell<i64>>) {
+    pub(crate) fn set_calendar(&self, micros: Rc<Cell<i64>>) {
         self.0.ahead.borrow_mut().insert(Handle::current().id(), micros);
     }
 
@@ -80,13 +80,13 @@ impl __sim::Machine for Speaks {
 }
 
 /// Records when the current runtime began, in the time of the simulation.
-pub(crate) fn runs_since(at: Duration) {
+pub(crate) fn record_start(at: Duration) {
     let (runtime, now) = (Handle::current().id(), Instant::now());
     BEGAN.with_borrow_mut(|began| began.insert(runtime, (now, at)));
 }
 
 /// Sets the time of the simulation.
-pub(crate) fn it_is(now: Duration) {
+pub(crate) fn set_time(now: Duration) {
     NOW.set(now);
 }
 

@@ -16,16 +16,16 @@ use lockattr::{FencingToken, Holder};
 #[derive(Debug)]
 pub(crate) enum Message {
     /// From a process; the reply carries the same number.
-    Question(u64, Question),
+    Request(u64, Request),
     /// From a server.
-    Answer(u64, Answer),
+    Reply(u64, Reply),
     /// From a server to a subscriber, in the format of the Redis scripts.
     Notification(u64, String),
 }
 
 /// A request of a process.
 #[derive(Debug)]
-pub(crate) enum Question {
+pub(crate) enum Request {
     /// Subscribes this connection to the messages for these subscribers.
     Listen(Vec<u64>),
     /// `Store::acquire`.
@@ -37,14 +37,14 @@ pub(crate) enum Question {
     /// `Store::holder`.
     Holder(LockKey),
     /// `Store::next_token`.
-    Number(LockKey),
+    NextToken(LockKey),
     /// Whether the server is there.
     Ping,
 }
 
 /// A reply of a server.
 #[derive(Debug)]
-pub(crate) enum Answer {
+pub(crate) enum Reply {
     /// To `Acquire`, with the server's clock in microseconds.
     Acquire(AcquireOutcome, u64),
     /// To `Renew`, one by one.
@@ -53,8 +53,8 @@ pub(crate) enum Answer {
     Release(Vec<ReleaseOutcome>),
     /// To `Holder`.
     Holder(Option<Holder>),
-    /// To `Number`.
-    Number(Option<FencingToken>),
+    /// To `NextToken`.
+    NextToken(Option<FencingToken>),
     /// To all others.
     Done,
 }
@@ -74,9 +74,9 @@ impl Messages {
     pub(crate) fn send(&self, message: Message) -> [u8; 8] {
         let mut depot = self.depot();
         depot.last += 1;
-        let number = depot.last;
-        depot.waiting.insert(number, message);
-        number.to_be_bytes()
+        let id = depot.last;
+        depot.waiting.insert(id, message);
+        id.to_be_bytes()
     }
 
     /// Returns the message that the network has delivered.
@@ -85,8 +85,8 @@ impl Messages {
     ///
     /// If it was delivered twice or in part: no such network is simulated.
     pub(crate) fn collect(&self, bytes: [u8; 8]) -> Message {
-        let number = u64::from_be_bytes(bytes);
-        self.depot().waiting.remove(&number).expect("a message comes once")
+        let id = u64::from_be_bytes(bytes);
+        self.depot().waiting.remove(&id).expect("a message arrives once")
     }
 
     fn depot(&self) -> MutexGuard<'_, Depot> {

@@ -18,7 +18,7 @@ type Bytes = [u8; 8];
 
 /// How often the system tells the other end that it is still there, also for a paused process. To
 /// its server, that process looks alive.
-const KEEPS_ALIVE: Duration = Duration::from_secs(1);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The keep-alive message: no message has this number.
 pub(crate) const ALIVE: Bytes = [0; 8];
@@ -31,14 +31,14 @@ pub(crate) struct Network(mpsc::UnboundedSender<Dial>);
 #[derive(Debug)]
 struct Dial {
     address: String,
-    tells: oneshot::Sender<io::Result<Socket>>,
+    reply_to: oneshot::Sender<io::Result<Socket>>,
 }
 
 /// A connection of a process. Dropping it closes the connection.
 #[derive(Debug)]
 pub(crate) struct Socket {
-    sends: mpsc::UnboundedSender<Bytes>,
-    comes: mpsc::UnboundedReceiver<Bytes>,
+    sender: mpsc::UnboundedSender<Bytes>,
+    receiver: mpsc::UnboundedReceiver<Bytes>,
 }
 
 /// The system's end, which a simulated host runs.
@@ -48,8 +48,8 @@ pub(crate) struct System(mpsc::UnboundedReceiver<Dial>);
 impl Network {
     /// Creates both ends.
     pub(crate) fn new() -> (Self, System) {
-        let (asks, asked) = mpsc::unbounded_channel();
-        (Self(asks), System(asked))
+        let (sender, receiver) = mpsc::unbounded_channel();
+        (Self(sender), System(receiver))
     }
 
     /// Connects to the server of this name.
@@ -58,10 +58,10 @@ impl Network {
     ///
     /// If it cannot be reached.
     pub(crate) async fn connect(&self, address: &str) -> io::Result<Socket> {
-        let (tells, told) = oneshot::channel();
-        let dial = Dial { address: address.to_owned(), tells };
+        let (reply_to, reply) = oneshot::channel();
+        let dial = Dial { address: address.to_owned(), reply_to };
         self.0.send(dial).map_err(|_| io::ErrorKind::NetworkDown)?;
-        told.await.unwrap_or_else(|_| Err(io::ErrorKind::NetworkDown.into()))
+        reply.await.unwrap_or_else(|_| Err(io::ErrorKind::NetworkDown.into()))
     }
 }
 
@@ -72,7 +72,7 @@ impl Socket {
     ///
     /// If the connection is closed.
     pub(crate) fn send(&self, bytes: Bytes) -> io::Result<()> {
-        self.sends.send(bytes).map_err(|_| io::ErrorKind::BrokenPipe.into())
+        self.sender.send(bytes).map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 
     /// Returns the next message. Cancel safe: no message is lost.
@@ -81,7 +81,7 @@ impl Socket {
     ///
     /// If the connection is closed.
     pub(crate) async fn next(&mut self) -> io::Result<Bytes> {
-        self.comes.recv().await.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+        self.receiver.recv().await.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
     }
 }
 
@@ -93,29 +93,29 @@ impl System {
     /// None: the process finds out that a connection has failed.
     pub(crate) async fn run(mut self) -> turmoil::Result {
         while let Some(dial) = self.0.recv().await {
-            tokio::task::spawn_local(dial.connects());
+            tokio::task::spawn_local(dial.connect());
         }
         Ok(())
     }
 }
 
 impl Dial {
-    async fn connects(mut self) {
+    async fn connect(mut self) {
         let connected = tokio::select! {
             biased;
-            () = self.tells.closed() => return,
+            () = self.reply_to.closed() => return,
             connected = TcpStream::connect((self.address.as_str(), PORT)) => connected,
         };
         match connected {
             Ok(stream) => {
-                let ((sends, sent), (brings, comes)) =
+                let ((sender, outgoing), (incoming, receiver)) =
                     (mpsc::unbounded_channel(), mpsc::unbounded_channel());
-                if self.tells.send(Ok(Socket { sends, comes })).is_ok() {
-                    carry(stream, sent, brings).await;
+                if self.reply_to.send(Ok(Socket { sender, receiver })).is_ok() {
+                    carry(stream, outgoing, incoming).await;
                 }
             }
             // The process may have just given up.
-            Err(error) => drop(self.tells.send(Err(error))),
+            Err(error) => drop(self.reply_to.send(Err(error))),
         }
     }
 }
@@ -123,20 +123,20 @@ impl Dial {
 /// Carries messages in both directions until either side closes the connection.
 async fn carry(
     mut stream: TcpStream,
-    mut sent: mpsc::UnboundedReceiver<Bytes>,
-    brings: mpsc::UnboundedSender<Bytes>,
+    mut outgoing: mpsc::UnboundedReceiver<Bytes>,
+    incoming: mpsc::UnboundedSender<Bytes>,
 ) {
     let mut bytes = Bytes::default();
     let mut quiet_since = Instant::now();
     loop {
         let to_send = tokio::select! {
             biased;
-            next = sent.recv() => next,
-            () = sleep_until(quiet_since + KEEPS_ALIVE) => Some(ALIVE),
+            next = outgoing.recv() => next,
+            () = sleep_until(quiet_since + KEEP_ALIVE_INTERVAL) => Some(ALIVE),
             // A message is one segment, which arrives as a whole.
             read = stream.read(&mut bytes) => {
                 let is_whole = matches!(read, Ok(8));
-                if !is_whole || brings.send(bytes).is_err() {
+                if !is_whole || incoming.send(bytes).is_err() {
                     return;
                 }
                 continue;

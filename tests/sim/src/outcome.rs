@@ -27,7 +27,7 @@ pub struct Outcome {
 }
 
 /// How many violations a report lists; the others follow from the first.
-const TOLD: usize = 3;
+const LISTED: usize = 3;
 
 impl Outcome {
     /// Returns the number of requests to locks.
@@ -44,18 +44,18 @@ impl Outcome {
     pub fn judge(&self) -> Result<Judged, String> {
         let mut report = String::new();
         for finding in &self.findings {
-            writeln!(report, "{finding}").expect("a string takes all");
+            writeln!(report, "{finding}").expect("writing to a string cannot fail");
         }
         match check(&self.history) {
             Ok(judged) if report.is_empty() => return Ok(judged),
             Ok(_) => {}
             Err(violations) => {
                 let many = violations.len();
-                for violation in violations.iter().take(TOLD) {
+                for violation in violations.iter().take(LISTED) {
                     writeln!(report, "{violation}").expect("as above");
                 }
-                if many > TOLD {
-                    writeln!(report, "and {} more", many - TOLD).expect("as above");
+                if many > LISTED {
+                    writeln!(report, "and {} more", many - LISTED).expect("as above");
                 }
             }
         }

@@ -46,9 +46,9 @@ pub struct Plan {
     /// How long a process waits for a reply.
     pub response: Duration,
     /// How long a server is busy with each request.
-    pub server_takes: Duration,
+    pub service_time: Duration,
     /// Until when the processes begin new work.
-    pub works: Duration,
+    pub works_until: Duration,
     /// How long a lock may be out of reach for living processes after the last fault.
     pub bound: Duration,
     /// The faults, in order.
@@ -65,13 +65,13 @@ pub struct Setup {
     /// `linger` of its manager.
     pub linger: Duration,
     /// `max_handoffs` of its manager.
-    pub hand_overs: u32,
+    pub max_handoffs: u32,
     /// `max_handoff_time` of its manager.
-    pub hand_over_time: Duration,
+    pub max_handoff_time: Duration,
     /// How many microseconds its calendar is ahead.
     pub ahead: i64,
     /// Whether it ends with a shutdown instead of dropping its manager.
-    pub shuts_down: bool,
+    pub shutdown_at_end: bool,
 }
 
 /// Something that goes wrong for a while.
@@ -123,7 +123,7 @@ pub const KINDS: [&str; 9] = [
 
 impl Trouble {
     /// Returns whether it keeps this process from its work or its servers.
-    pub(crate) fn befalls(&self, process: usize) -> bool {
+    pub(crate) fn affects(&self, process: usize) -> bool {
         match self {
             Self::Partition(which, _)
             | Self::PartitionThere(which, _)

@@ -23,7 +23,7 @@ use crate::plan::{Setup, Topology};
 use crate::task::Task;
 
 /// How long a process that has released everything stays alive to send its releases.
-const LEAVES: Duration = Duration::from_secs(3);
+const LINGERS: Duration = Duration::from_secs(3);
 
 /// A place for a process. When the process dies, another begins there.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub(crate) struct Process {
     /// How long it waits for a reply.
     pub(crate) response: Duration,
     /// Until when it begins new work.
-    pub(crate) works: Duration,
+    pub(crate) works_until: Duration,
     /// The seed that its work is drawn from.
     pub(crate) seed: u64,
     /// Its access to the network.
@@ -81,7 +81,7 @@ impl Process {
     pub(crate) async fn run(self: Rc<Self>) -> turmoil::Result {
         let life = Life::default();
         self.life.replace(life.clone());
-        self.machine.has_calendar(self.ahead.clone());
+        self.machine.set_calendar(self.ahead.clone());
         let lives = self.recorders.borrow().len();
         // A place has up to 1000 lives, so each life has a number of its own.
         let number = u32::try_from(self.number * 1000 + lives).expect("few");
@@ -92,8 +92,8 @@ impl Process {
             .store(self.store(&life))
             .service(Self::name(self.number))
             .linger(setup.linger)
-            .max_handoffs(setup.hand_overs)
-            .max_handoff_time(setup.hand_over_time)
+            .max_handoffs(setup.max_handoffs)
+            .max_handoff_time(setup.max_handoff_time)
             .shutdown_timeout(Duration::from_secs(1))
             .build()?;
         let mut tasks = JoinSet::new();
@@ -110,22 +110,22 @@ impl Process {
         }
         let parts = setup.parts.iter().filter(|_| lives == 0);
         for (nth, part) in (setup.tasks..).zip(parts) {
-            tasks.spawn_local(task(nth).plays(part.clone()));
+            tasks.spawn_local(task(nth).run_part(part.clone()));
         }
         while let Some(ended) = tasks.join_next().await {
             ended?;
         }
-        if setup.shuts_down {
+        if setup.shutdown_at_end {
             manager.shutdown().await;
         }
         drop(manager);
-        sleep(LEAVES).await;
+        sleep(LINGERS).await;
         self.done.set(true);
         pending().await
     }
 
     /// Kills the process: nothing that is still in its memory counts from now on.
-    pub(crate) fn dies(&self) {
+    pub(crate) fn kill(&self) {
         self.life.borrow().end();
         self.done.set(false);
     }
@@ -152,7 +152,7 @@ impl Process {
         };
         let mut servers = self.servers.iter().map(server);
         match self.topology {
-            Topology::Alone => servers.next().expect("it asks one server"),
+            Topology::Alone => servers.next().expect("it sends its request to one server"),
             Topology::Redlock => AnyStore::new(RedlockStore::new(servers).expect("enough servers")),
         }
     }

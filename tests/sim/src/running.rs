@@ -12,7 +12,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::{JoinHandle, LocalSet};
 use tokio::time::{advance, sleep};
 
-use crate::machine::runs_since;
+use crate::machine::record_start;
 use crate::process::Process;
 
 /// One life of a process. Dropping it drops everything in its memory.
@@ -22,7 +22,7 @@ pub(crate) struct Running {
     local: LocalSet,
     software: Option<JoinHandle<turmoil::Result>>,
     /// While the process is paused: for how long it has been.
-    stands: Option<Duration>,
+    paused_for: Option<Duration>,
 }
 
 impl Running {
@@ -39,10 +39,10 @@ impl Running {
         let local = LocalSet::new();
         let software = {
             let _inside = runtime.enter();
-            runs_since(at);
+            record_start(at);
             local.spawn_local(process.clone().run())
         };
-        Self { runtime, local, software: Some(software), stands: None }
+        Self { runtime, local, software: Some(software), paused_for: None }
     }
 
     /// Lets this much time pass for the process.
@@ -51,8 +51,8 @@ impl Running {
     ///
     /// The error of its software.
     pub(crate) fn step(&mut self, time: Duration) -> turmoil::Result {
-        if let Some(stands) = &mut self.stands {
-            *stands += time;
+        if let Some(paused_for) = &mut self.paused_for {
+            *paused_for += time;
             return Ok(());
         }
         self.runtime.block_on(self.local.run_until(async { sleep(time).await }));
@@ -64,13 +64,13 @@ impl Running {
 
     /// Pauses the process.
     pub(crate) fn stop(&mut self) {
-        self.stands.get_or_insert_default();
+        self.paused_for.get_or_insert_default();
     }
 
     /// Resumes the process: its clock jumps before anything in it is polled.
-    pub(crate) fn go_on(&mut self) {
-        if let Some(stood) = self.stands.take() {
-            self.runtime.block_on(advance(stood));
+    pub(crate) fn resume(&mut self) {
+        if let Some(paused_for) = self.paused_for.take() {
+            self.runtime.block_on(advance(paused_for));
         }
     }
 }

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until};
 use turmoil::net::{TcpListener, TcpStream};
 
 use crate::machine::elapsed;
-use crate::messages::{Answer, Message, Messages, Question};
+use crate::messages::{Message, Messages, Reply, Request};
 use crate::network::ALIVE;
 
 /// The port of every server.
@@ -36,7 +36,7 @@ pub(crate) struct Server {
     /// How much too fast its clock runs, in thousandths.
     pub(crate) fast: i32,
     /// How long it is busy with each request; `busy`: until when with those that have arrived.
-    pub(crate) takes: Duration,
+    pub(crate) service_time: Duration,
     pub(crate) busy: Mutex<Option<Instant>>,
     /// Whether its process runs.
     pub(crate) power: watch::Sender<bool>,
@@ -49,11 +49,11 @@ impl Server {
     pub(crate) fn new(
         store: AnyStore,
         fast: i32,
-        takes: Duration,
+        service_time: Duration,
         messages: Messages,
     ) -> Arc<Self> {
         let (power, busy) = (watch::Sender::new(true), Mutex::default());
-        Arc::new(Self { store, fast, takes, busy, power, messages })
+        Arc::new(Self { store, fast, service_time, busy, power, messages })
     }
 
     /// What its host runs.
@@ -87,81 +87,85 @@ impl Server {
 
     /// Serves one connection until it ends, and then drops its subscribers.
     async fn serve(self: Arc<Self>, mut stream: TcpStream) {
-        let (says, mut said) = mpsc::unbounded_channel();
+        let (outgoing, mut to_send) = mpsc::unbounded_channel();
         let mut subscribers = Vec::new();
         let mut bytes = [0; 8];
-        let mut heard = Instant::now();
+        let mut last_received = Instant::now();
         loop {
             tokio::select! {
                 biased;
-                Some(message) = said.recv() => {
+                Some(message) = to_send.recv() => {
                     if stream.write_all(&self.messages.send(message)).await.is_err() {
                         return;
                     }
                 }
                 read = stream.read(&mut bytes) => {
                     let Ok(8) = read else { return };
-                    heard = Instant::now();
+                    last_received = Instant::now();
                     if bytes == ALIVE {
                         continue;
                     }
-                    let Message::Question(number, question) = self.messages.collect(bytes) else {
-                        panic!("a process asks");
+                    let Message::Request(request_id, request) = self.messages.collect(bytes) else {
+                        panic!("a process sends a request");
                     };
-                    if let Question::Listen(ids) = &question {
+                    if let Request::Listen(ids) = &request {
                         for &id in ids {
-                            let subscriber = Arc::new(self.subscriber(id, &says));
+                            let subscriber = Arc::new(self.subscriber(id, &outgoing));
                             self.store.subscribe(&subscriber);
                             subscribers.push(subscriber);
                         }
                     }
-                    self.has_time().await;
-                    let answer = self.answer(question).await;
+                    self.wait_for_turn().await;
+                    let reply = self.execute(request).await;
                     // The receiver is alive: it is in this function.
-                    says.send(Message::Answer(number, answer)).ok();
+                    outgoing.send(Message::Reply(request_id, reply)).ok();
                 }
-                () = sleep_until(heard + KEEP_ALIVE) => return,
+                () = sleep_until(last_received + KEEP_ALIVE) => return,
             }
         }
     }
 
     /// Waits until the server is done with earlier requests.
-    async fn has_time(&self) {
-        if self.takes.is_zero() {
+    async fn wait_for_turn(&self) {
+        if self.service_time.is_zero() {
             return;
         }
         let begins = {
             let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
             let now = Instant::now();
             let begins = busy.map_or(now, |until| until.max(now));
-            *busy = Some(begins + self.takes);
+            *busy = Some(begins + self.service_time);
             begins
         };
         sleep_until(begins).await;
     }
 
     /// The server's part of a process's subscriber.
-    fn subscriber(self: &Arc<Self>, id: u64, says: &mpsc::UnboundedSender<Message>) -> Subscriber {
-        let (contended, news, server) = (says.clone(), says.clone(), self.clone());
+    fn subscriber(
+        self: &Arc<Self>,
+        id: u64,
+        outgoing: &mpsc::UnboundedSender<Message>,
+    ) -> Subscriber {
+        let (contended, notification, server) = (outgoing.clone(), outgoing.clone(), self.clone());
         let on_contended = move |name: Option<&str>| {
             let name = name.expect("a server names the lock");
             contended.send(Message::Notification(id, format!("wanted {name}"))).ok();
         };
         let on_notification = move |token, about| {
-            news.send(Message::Notification(id, server.words(token, &about))).ok();
+            notification.send(Message::Notification(id, server.words(token, &about))).ok();
         };
         Subscriber::with_network(id, on_contended, on_notification)
     }
 
     /// A notification, in the format of the scripts.
-    fn words(&self, token: OwnerToken, news: &Notification) -> String {
-        match news {
+    fn words(&self, token: OwnerToken, notification: &Notification) -> String {
+        match notification {
             Notification::Granted(grant) => {
-                let (number, contended) =
+                let (counter, contended) =
                     (grant.fencing.get() >> COUNTER, u8::from(grant.contended));
-                debug_assert_eq!(FencingToken::from_counter(number), grant.fencing);
+                debug_assert_eq!(FencingToken::from_counter(counter), grant.fencing);
                 let less = self.shown(grant.since.elapsed()).as_micros().div_ceil(1000);
-                format!("granted {token} {number} {} {contended} {less}", self.clock())
+                format!("granted {token} {counter} {} {contended} {less}", self.clock())
             }
             Notification::AskAgain(at) => {
                 let later = at.saturating_duration_since(Instant::now());
@@ -170,28 +174,26 @@ impl Server {
         }
     }
 
-    async fn answer(&self, question: Question) -> Answer {
-        match question {
-            Question::Listen(_) | Question::Ping => Answer::Done,
-            Question::Acquire(mut asked) => {
-                asked.ttl = self.counted(asked.ttl);
-                let answer = self.store.acquire(&asked).await;
-                Answer::Acquire(answer.expect("memory fails never"), self.clock())
+    async fn execute(&self, request: Request) -> Reply {
+        match request {
+            Request::Listen(_) | Request::Ping => Reply::Done,
+            Request::Acquire(mut request) => {
+                request.ttl = self.counted(request.ttl);
+                let reply = self.store.acquire(&request).await;
+                Reply::Acquire(reply.expect("memory fails never"), self.clock())
             }
-            Question::Renew(mut renewals) => {
+            Request::Renew(mut renewals) => {
                 renewals.iter_mut().for_each(|one| one.ttl = self.counted(one.ttl));
-                let answers = self.store.renew(&renewals).await;
-                Answer::Renew(answers.into_iter().map(|one| one.expect("as above")).collect())
+                let replies = self.store.renew(&renewals).await;
+                Reply::Renew(replies.into_iter().map(|one| one.expect("as above")).collect())
             }
-            Question::Release(releases) => {
-                let answers = self.store.release(&releases).await;
-                Answer::Release(answers.into_iter().map(|one| one.expect("as above")).collect())
+            Request::Release(releases) => {
+                let replies = self.store.release(&releases).await;
+                Reply::Release(replies.into_iter().map(|one| one.expect("as above")).collect())
             }
-            Question::Holder(key) => {
-                Answer::Holder(self.store.holder(&key).await.expect("as above"))
-            }
-            Question::Number(key) => {
-                Answer::Number(self.store.next_token(&key).await.expect("as above"))
+            Request::Holder(key) => Reply::Holder(self.store.holder(&key).await.expect("as above")),
+            Request::NextToken(key) => {
+                Reply::NextToken(self.store.next_token(&key).await.expect("as above"))
             }
         }
     }

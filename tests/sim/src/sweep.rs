@@ -42,7 +42,7 @@ pub struct Figures {
 pub fn seeds(usual: u64) -> std::ops::Range<u64> {
     let number = |name: &str| {
         let number = env::var(name).ok()?;
-        Some(number.parse::<u64>().unwrap_or_else(|_| panic!("{name}={number} is no number")))
+        Some(number.parse::<u64>().unwrap_or_else(|_| panic!("{name}={number} is not a number")))
     };
     match number("LOCKATTR_SIM_SEED") {
         Some(seed) => seed..seed + 1,

@@ -16,19 +16,19 @@ use crate::process::Process;
 
 /// How long a process may use something broken before it notices and replaces it: a connection, or
 /// a request that gets no reply.
-const NOTICES: Duration = Duration::from_secs(3);
+const DETECTED_WITHIN: Duration = Duration::from_secs(3);
 
 /// How many findings are listed.
-const TOLD: usize = 3;
+const LISTED: usize = 3;
 
 /// Returns what is wrong with the waits.
 pub(crate) fn faults(plan: &Plan, event_log: &EventLog) -> Vec<String> {
     let judge = Judge { plan, notes: event_log.notes() };
     let waits = judge.notes.iter().filter(|note| note.what != What::Held);
-    let found = waits.filter_map(|wait| judge.waited_in_vain(wait).or_else(|| judge.failed(wait)));
+    let found = waits.filter_map(|wait| judge.starved(wait).or_else(|| judge.failed(wait)));
     let mut found: Vec<_> = found.collect();
-    let more = found.len().saturating_sub(TOLD);
-    found.truncate(TOLD);
+    let more = found.len().saturating_sub(LISTED);
+    found.truncate(LISTED);
     found.extend((more > 0).then(|| format!("and {more} more that waited")));
     found
 }
@@ -40,7 +40,7 @@ struct Judge<'a> {
 
 impl Judge<'_> {
     /// Finds a wait that was longer than the bound, for a lock that could be acquired.
-    fn waited_in_vain(&self, wait: &Note) -> Option<String> {
+    fn starved(&self, wait: &Note) -> Option<String> {
         let bound = self.plan.bound;
         if wait.ended.saturating_sub(wait.began) <= bound {
             return None;
@@ -56,8 +56,8 @@ impl Judge<'_> {
             } else if to - since > bound {
                 let (from, to) = (since.as_millis(), to.as_millis());
                 return Some(format!(
-                    "{} waits in vain: {:?} {:?} could be had from {from} ms to {to} ms, by what those \
-                     who live hold and wait for",
+                    "{} starves: {:?} {:?} was available from {from} ms to {to} ms, given what living \
+                     processes hold and wait for",
                     Process::name(wait.process),
                     wait.keys,
                     wait.mode
@@ -69,8 +69,8 @@ impl Judge<'_> {
 
     /// Returns whether the living processes would let the waiter have the lock at that time.
     fn could_be_granted(&self, wait: &Note, at: Duration) -> bool {
-        let lives = |note: &&Note| note.spans(at) && self.is_well(note.process, at);
-        let living: Vec<_> = self.notes.iter().filter(lives).collect();
+        let alive = |note: &&Note| note.spans(at) && self.is_well(note.process, at);
+        let living: Vec<_> = self.notes.iter().filter(alive).collect();
         let admits = |wait: &Note| {
             let held = living.iter().filter(|note| note.what == What::Held && note.meets(wait));
             let held: Vec<_> = held.collect();
@@ -79,8 +79,8 @@ impl Judge<'_> {
                     Mode::Exclusive => false,
                     Mode::Shared => held.iter().all(|note| note.mode == Mode::Shared),
                     Mode::Permits(permits) => {
-                        let takes_one = |note: &&&&Note| matches!(note.mode, Mode::Permits(_));
-                        held.iter().all(|note| takes_one(&note)) && held.len() < permits as usize
+                        let is_permit = |note: &&&&Note| matches!(note.mode, Mode::Permits(_));
+                        held.iter().all(|note| is_permit(&note)) && held.len() < permits as usize
                     }
                 }
         };
@@ -92,21 +92,22 @@ impl Judge<'_> {
     fn failed(&self, wait: &Note) -> Option<String> {
         let What::Failed(error) = &wait.what else { return None };
         if self.plan.topology == Topology::Redlock && wait.mode != Mode::Exclusive {
-            // If the servers gave different numbers to claims that share, that is also an error of
+            // If the servers gave different tokens to claims that share, that is also an error of
             // the store.
             return None;
         }
-        let near = |fault: &&Fault| fault.at <= wait.ended && wait.began <= fault.until + NOTICES;
+        let near =
+            |fault: &&Fault| fault.at <= wait.ended && wait.began <= fault.until + DETECTED_WITHIN;
         let mut near = self.troubles().filter(near);
-        if near.any(|fault| fault.trouble.befalls(wait.process)) {
+        if near.any(|fault| fault.trouble.affects(wait.process)) {
             return None;
         }
         let at = wait.ended;
         let holds = |note: &&Note| note.what == What::Held && note.meets(wait) && note.spans(at);
-        let holder = self.notes.iter().find(holds).map_or("nobody", |_| "another task");
+        let holder = self.notes.iter().find(holds).map_or("no task", |_| "another task");
         Some(format!(
-            "{} hears of an outage from healthy servers at {} ms: {error}; with `run_unlocked` its body \
-             runs while {holder} holds",
+            "{} gets a store error from healthy servers at {} ms: {error}; with `run_unlocked` its \
+             body runs while {holder} holds",
             Process::name(wait.process),
             at.as_millis()
         ))
@@ -115,7 +116,7 @@ impl Judge<'_> {
     /// Returns whether the process runs and reaches its servers.
     fn is_well(&self, process: usize, at: Duration) -> bool {
         let now = |fault: &&Fault| (fault.at..fault.until).contains(&at);
-        !self.troubles().filter(now).any(|fault| fault.trouble.befalls(process))
+        !self.troubles().filter(now).any(|fault| fault.trouble.affects(process))
     }
 
     fn something_begins_or_ends(&self, at: Duration) -> bool {

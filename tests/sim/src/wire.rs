@@ -1,6 +1,6 @@
 //! One connection of a process, as messages.
 
-use crate::messages::{Message, Messages, Question};
+use crate::messages::{Message, Messages, Request};
 use crate::network::Socket;
 
 /// Sends and receives the messages of a connection.
@@ -16,15 +16,15 @@ impl Wire {
         Self { socket, messages, last: 0 }
     }
 
-    pub(crate) fn ask(&mut self, question: Question) -> std::io::Result<u64> {
+    pub(crate) fn send(&mut self, request: Request) -> std::io::Result<u64> {
         self.last += 1;
-        let message = Message::Question(self.last, question);
+        let message = Message::Request(self.last, request);
         self.socket.send(self.messages.send(message))?;
         Ok(self.last)
     }
 
     /// Cancel safe.
-    pub(crate) async fn hear(&mut self) -> std::io::Result<Message> {
+    pub(crate) async fn receive(&mut self) -> std::io::Result<Message> {
         Ok(self.messages.collect(self.socket.next().await?))
     }
 }

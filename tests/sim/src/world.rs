@@ -18,7 +18,7 @@ use crate::audit::audit;
 use crate::client::Habit;
 use crate::event_log::EventLog;
 use crate::injected_bugs::{InjectedBug, WrongStore};
-use crate::machine::{self, Machine, it_is};
+use crate::machine::{self, Machine, set_time};
 use crate::messages::Messages;
 use crate::network::Network;
 use crate::outcome::Outcome;
@@ -77,7 +77,7 @@ pub fn run(plan: &Plan, wrong: Wrong) -> Outcome {
     let mut world = World::build(plan, wrong, &machine, &resources, &event_log);
     let hangs = world.run_to_end();
     // By then, leases that no process released have ended.
-    world.goes_on(LONGEST_TTL + Duration::from_millis(500));
+    world.run_for(LONGEST_TTL + Duration::from_millis(500));
     let left = world.audit();
     let mut findings = resources.damage();
     findings.extend(hangs);
@@ -90,7 +90,7 @@ pub fn run(plan: &Plan, wrong: Wrong) -> Outcome {
     }
     history.sort_by_key(|event| event.at);
     let (simulated, injected) = (world.sim.elapsed(), world.injected);
-    world.processes.iter().for_each(|process| process.dies());
+    world.processes.iter().for_each(|process| process.kill());
     drop(world);
     machine::stop();
     Outcome {
@@ -130,7 +130,7 @@ impl<'a> World<'a> {
                     Wrong::Servers(injected_bug) => AnyStore::new(WrongStore::new(injected_bug)),
                     _ => AnyStore::new(MemoryStore::new()),
                 };
-                let server = Server::new(store, fast, plan.server_takes, messages.clone());
+                let server = Server::new(store, fast, plan.service_time, messages.clone());
                 let host = server.clone();
                 sim.host(server_name(number), move || host.clone().run());
                 server
@@ -140,7 +140,7 @@ impl<'a> World<'a> {
             .map(|(number, setup)| {
                 let (network, system) = Network::new();
                 sim.client(Process::name(number), system.run());
-                let asks = match wrong {
+                let reached = match wrong {
                     Wrong::SmallQuorum => (0..3).map(|nth| (number * 2 + nth) % 5).collect(),
                     _ => (0..servers.len()).collect(),
                 };
@@ -149,10 +149,10 @@ impl<'a> World<'a> {
                     number,
                     setup: setup.clone(),
                     topology: plan.topology,
-                    servers: asks,
+                    servers: reached,
                     habit,
                     response: plan.response,
-                    works: plan.works,
+                    works_until: plan.works_until,
                     seed: plan.seed,
                     network,
                     messages: messages.clone(),
@@ -207,7 +207,7 @@ impl<'a> World<'a> {
         }
     }
 
-    fn goes_on(&mut self, time: Duration) {
+    fn run_for(&mut self, time: Duration) {
         let until = self.sim.elapsed() + time;
         while self.sim.elapsed() < until {
             self.step();
@@ -216,7 +216,7 @@ impl<'a> World<'a> {
 
     fn step(&mut self) {
         let mut steps = self.sim.step().map(drop);
-        it_is(self.sim.elapsed());
+        set_time(self.sim.elapsed());
         let mut living: Vec<_> = self.running.iter_mut().flatten().collect();
         living.shuffle(&mut self.dice);
         for process in living {
@@ -230,10 +230,10 @@ impl<'a> World<'a> {
     /// What is left in the servers.
     fn audit(&mut self) -> Vec<String> {
         let found = Rc::new(RefCell::new(None));
-        let (finds, messages) = (found.clone(), self.messages.clone());
+        let (result, messages) = (found.clone(), self.messages.clone());
         let servers = (0..self.servers.len()).map(server_name).collect();
         self.sim.client("auditor", async move {
-            finds.replace(Some(audit(servers, messages).await));
+            result.replace(Some(audit(servers, messages).await));
             Ok(())
         });
         while found.borrow().is_none() {

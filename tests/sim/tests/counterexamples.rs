@@ -11,7 +11,7 @@ fn found(wrong: Wrong, topology: Topology, fits: &str) {
     found_among((0..WITHIN).map(|seed| Plan::draw(seed, topology)), wrong, fits);
 }
 
-#[expect(clippy::print_stdout, reason = "the counterexamples's label")]
+#[expect(clippy::print_stdout, reason = "the label of the counterexample")]
 fn found_among(plans: impl Iterator<Item = Plan>, wrong: Wrong, fits: &str) {
     let mut other = String::new();
     for plan in plans {
@@ -28,7 +28,11 @@ fn found_among(plans: impl Iterator<Item = Plan>, wrong: Wrong, fits: &str) {
 
 #[test]
 fn a_server_that_lets_any_client_release_is_found() {
-    found(Wrong::Servers(InjectedBug::ReleasesForAnybody), Topology::Alone, "two holders at once");
+    found(
+        Wrong::Servers(InjectedBug::ReleasesForAnyClient),
+        Topology::Alone,
+        "two holders at once",
+    );
 }
 
 #[test]
@@ -58,7 +62,7 @@ fn a_client_that_dates_a_grant_by_its_message_is_found() {
 
 #[test]
 fn a_client_that_treats_silence_as_a_renewal_is_found() {
-    found(Wrong::Clients(Habit::TakesSilenceForYes), Topology::Alone, "two holders at once");
+    found(Wrong::Clients(Habit::TreatsSilenceAsYes), Topology::Alone, "two holders at once");
 }
 
 #[test]
@@ -77,17 +81,17 @@ fn scenes(scene: Scene) -> impl Iterator<Item = Plan> {
 
 #[test]
 fn a_server_that_keeps_waiters_of_dead_processes_is_found() {
-    let wrong = Wrong::Servers(InjectedBug::KeepsTheDead);
-    found_among(scenes(Scene::WaitersLeave), wrong, "waits in vain");
+    let wrong = Wrong::Servers(InjectedBug::KeepsDeadWaiters);
+    found_among(scenes(Scene::WaitersLeave), wrong, "starves");
 }
 
 #[test]
 fn a_server_that_frees_late_is_found() {
     let wrong = Wrong::Servers(InjectedBug::FreesLate);
-    found_among(scenes(Scene::CallersAreDropped), wrong, "waits in vain");
+    found_among(scenes(Scene::CallersAreDropped), wrong, "starves");
 }
 
 #[test]
 fn a_client_that_treats_a_busy_server_as_unreachable_is_found() {
-    found(Wrong::Clients(Habit::TakesBusyForGone), Topology::Alone, "hears of an outage");
+    found(Wrong::Clients(Habit::TreatsBusyAsGone), Topology::Alone, "gets a store error");
 }

@@ -9,7 +9,7 @@ const LIVES: u32 = 1000;
 const STEP: u64 = 3_000_000;
 
 /// Red without: the return in `Running::step` (the process goes on all the same), or `advance` in
-/// `go_on` (its clock stays behind, and it uses locks that it has lost).
+/// `resume` (its clock stays behind, and it uses locks that it has lost).
 #[test]
 fn a_paused_process_does_nothing_and_then_continues() {
     let (mut pauses, mut went_on) = (0, 0);
@@ -22,7 +22,7 @@ fn a_paused_process_does_nothing_and_then_continues() {
         for fault in &plan.faults {
             let Trouble::Pause(process) = fault.trouble else { continue };
             let number = u32::try_from(process).expect("few processes");
-            let did = |from: u64, to: u64| {
+            let count_events = |from: u64, to: u64| {
                 let events = outcome.history.iter();
                 events
                     .filter(|it| it.process / LIVES == number && (from..to).contains(&it.at))
@@ -30,10 +30,14 @@ fn a_paused_process_does_nothing_and_then_continues() {
             };
             let nanos = |time: std::time::Duration| u64::try_from(time.as_nanos()).expect("short");
             let (at, until) = (nanos(fault.at), nanos(fault.until));
-            assert_eq!(did(at + STEP, until), 0, "seed {seed}: process {process} stood still");
+            assert_eq!(
+                count_events(at + STEP, until),
+                0,
+                "seed {seed}: process {process} was paused"
+            );
             pauses += 1;
-            went_on += usize::from(did(until, u64::MAX) > 0);
+            went_on += usize::from(count_events(until, u64::MAX) > 0);
         }
     }
-    assert!(pauses > 10 && went_on * 2 > pauses, "{went_on} of {pauses} went on");
+    assert!(pauses > 10 && went_on * 2 > pauses, "{went_on} of {pauses} continued");
 }

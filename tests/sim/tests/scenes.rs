@@ -9,7 +9,7 @@ use lockattr_sim::{Plan, Scene, Wrong, run, seeds, sweep};
 /// The number of scenes of all kinds that always run.
 const USUAL: u64 = 150;
 
-fn plays(scene: Scene) {
+fn run_part(scene: Scene) {
     let plans = || seeds(USUAL).map(Plan::scene).filter(|plan| plan.scene == Some(scene));
     if env::var_os("LOCKATTR_SIM_SEED").is_some() {
         plans().for_each(|plan| tell(&plan));
@@ -37,15 +37,15 @@ fn say(line: &str) {
 
 #[test]
 fn a_process_that_is_gone_costs_no_more_than_its_lease_however_many_waiters_it_had() {
-    plays(Scene::WaitersLeave);
+    run_part(Scene::WaitersLeave);
 }
 
 #[test]
 fn a_crowd_that_gives_up_at_once_sees_no_outage() {
-    plays(Scene::ACrowdGivesUp);
+    run_part(Scene::ACrowdGivesUp);
 }
 
 #[test]
 fn a_caller_that_is_dropped_while_the_lock_is_handed_to_it_keeps_nothing() {
-    plays(Scene::CallersAreDropped);
+    run_part(Scene::CallersAreDropped);
 }

@@ -6,14 +6,14 @@ use lockattr_tests::Cluster;
 use tokio::time::sleep;
 
 use super::fleets::forget;
-use super::{PROCESS, REDIS_LINES_LAST, Topology};
+use super::{PROCESS, REDIS_QUEUE_LASTS, Topology};
 use crate::nemesis::{Attack, Harm, Trouble};
 use crate::worker::KEYS;
 
 /// Three masters with a replica each; a lease counts only once the replica has it.
 impl Topology for Cluster {
     const SETTINGS: &'static str = "&replicas=1";
-    const LINES_LAST: Duration = REDIS_LINES_LAST;
+    const QUEUE_LASTS: Duration = REDIS_QUEUE_LASTS;
     const TROUBLES: &'static [Trouble] = PROCESS;
     const HARMS: &'static [Harm] = &[
         Harm::FailedOver,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use lockattr_tests::{Engine, Etcd, MariaDb, PostgresServer, RedisServer, ZooKeeper};
 use tokio::time::sleep;
 
-use super::{REDIS_LINES_LAST, Topology};
+use super::{REDIS_QUEUE_LASTS, Topology};
 use crate::nemesis::{Attack, Harm};
 
 /// What any engine survives.
@@ -24,7 +24,7 @@ pub(super) async fn suffer(engine: &impl Engine, attack: Attack<Harm>) {
 impl Topology for RedisServer {
     const HARMS: &'static [Harm] =
         &[Harm::Restarted, Harm::Frozen, Harm::ClientsKilled, Harm::ScriptsFlushed];
-    const LINES_LAST: Duration = REDIS_LINES_LAST;
+    const QUEUE_LASTS: Duration = REDIS_QUEUE_LASTS;
 
     async fn suffer(&self, attack: Attack<Harm>) {
         match attack.kind {

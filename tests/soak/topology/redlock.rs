@@ -6,12 +6,12 @@ use lockattr_tests::Independents;
 use tokio::time::sleep;
 
 use super::fleets::forget;
-use super::{REDIS_LINES_LAST, Topology};
+use super::{REDIS_QUEUE_LASTS, Topology};
 use crate::nemesis::{Attack, Harm};
 
 /// Five servers, each of which writes to disk before it answers.
 impl Topology for Independents {
-    const LINES_LAST: Duration = REDIS_LINES_LAST;
+    const QUEUE_LASTS: Duration = REDIS_QUEUE_LASTS;
     const HARMS: &'static [Harm] = &[
         Harm::Restarted,
         Harm::Frozen,

@@ -6,13 +6,13 @@ use lockattr_tests::Sentinels;
 use tokio::time::sleep;
 
 use super::fleets::forget;
-use super::{PROCESS, REDIS_LINES_LAST, Topology};
+use super::{PROCESS, REDIS_QUEUE_LASTS, Topology};
 use crate::nemesis::{Attack, Harm, Trouble};
 
 /// A master with two replicas; a lease counts only once both have it.
 impl Topology for Sentinels {
     const SETTINGS: &'static str = "&replicas=2";
-    const LINES_LAST: Duration = REDIS_LINES_LAST;
+    const QUEUE_LASTS: Duration = REDIS_QUEUE_LASTS;
     const TROUBLES: &'static [Trouble] = PROCESS;
     const HARMS: &'static [Harm] = &[
         Harm::FailedOver,

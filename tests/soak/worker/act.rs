@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::World;
 use super::chain::{Calls, Chain};
-use super::operations::does;
+use super::operations::run_operations;
 use super::turn::{Turn, Way};
 use super::wait_budget::in_time;
 use crate::outcome::Complaint;
@@ -33,19 +33,19 @@ fn is_planned(payload: &(dyn Any + Send)) -> bool {
 }
 
 /// Runs a turn, to its end or until its caller drops it.
-pub(super) async fn take(world: &World, turn: &Turn) {
+pub(super) async fn run_turn(world: &World, turn: &Turn) {
     let id = world.chains.fetch_add(1, Ordering::Relaxed);
     let chain = Chain::new(&world.recorder, id, turn.names());
-    let taken = async {
+    let work = async {
         match turn.way {
             Way::Body => in_a_body(world, &chain, turn).await,
             _ => with_a_guard(world, &chain, turn).await,
         }
     };
-    let taken = AssertUnwindSafe(taken).catch_unwind();
+    let work = AssertUnwindSafe(work).catch_unwind();
     let ended = match turn.dropped_after {
-        Some(after) => timeout(after, taken).await.unwrap_or(Ok(())),
-        None => taken.await,
+        Some(after) => timeout(after, work).await.unwrap_or(Ok(())),
+        None => work.await,
     };
     if let Err(payload) = ended
         && !is_planned(&*payload)
@@ -56,16 +56,16 @@ pub(super) async fn take(world: &World, turn: &Turn) {
 
 async fn with_a_guard(world: &World, chain: &Chain<'_>, turn: &Turn) {
     let (manager, options) = (&world.manager, turn.options.clone());
-    let calls = chain.asks(turn.mode);
-    let asked = async {
+    let calls = chain.invoke_acquire(turn.mode);
+    let acquire = async {
         match (turn.way, &*turn.names()) {
             (Way::Tried, [key]) => manager.try_acquire(key, options).await,
             (_, [key]) => manager.acquire(key, options).await.map(Some),
             (_, keys) => manager.acquire_all(keys, options).await.map(Some),
         }
     };
-    let Some(answer) = in_time(world, turn, asked, || false).await else { return };
-    let guard = match answer {
+    let Some(outcome) = in_time(world, turn, acquire, || false).await else { return };
+    let guard = match outcome {
         Ok(Some(guard)) => guard,
         Ok(None) => return calls.fail(),
         Err(error) => return refused(world, turn, calls, &error),
@@ -73,26 +73,26 @@ async fn with_a_guard(world: &World, chain: &Chain<'_>, turn: &Turn) {
     calls.ok(Some(guard.fencing_token().get()));
     // Dropped before the guard, wherever both are dropped.
     let mut ends = Ends { chain, lease: Some(Lease::clone(&guard)) };
-    guard.scope(does(world, chain, turn, &guard)).await;
+    guard.scope(run_operations(world, chain, turn, &guard)).await;
     if turn.way == Way::Dropped {
         return;
     }
     let release = ends.now();
     drop(ends);
-    gives_back(world, chain, guard, release).await;
+    release_guard(world, chain, guard, release).await;
 }
 
-async fn gives_back(world: &World, chain: &Chain<'_>, guard: LockGuard, release: Option<Calls>) {
+async fn release_guard(world: &World, chain: &Chain<'_>, guard: LockGuard, release: Option<Calls>) {
     let key = guard.key().to_owned();
     match (guard.release().await, release) {
         (Ok(()), Some(release)) => release.ok(None),
         (Ok(()), None) => {
-            let text = format!("`{key}` was lost, and its release says that it was held");
+            let text = format!("`{key}` was lost, and its release reports that it was held");
             world.complaints.say(Complaint::Violation(text));
         }
         (Err(error), release) => {
             if let Error::Lost { .. } = error {
-                chain.loses();
+                chain.record_loss();
             }
             if let Some(release) = release {
                 release.unknown();
@@ -103,23 +103,23 @@ async fn gives_back(world: &World, chain: &Chain<'_>, guard: LockGuard, release:
 
 async fn in_a_body(world: &World, chain: &Chain<'_>, turn: &Turn) {
     // The calls end when the body begins.
-    let calls = Mutex::new(Some(chain.asks(turn.mode)));
-    let asking = || calls.lock().expect("no panic in here").take();
+    let calls = Mutex::new(Some(chain.invoke_acquire(turn.mode)));
+    let take_calls = || calls.lock().expect("no panic in here").take();
     let has_begun = || calls.lock().expect("no panic in here").is_none();
     let body = async |lease: &Lease| {
-        if let Some(calls) = asking() {
+        if let Some(calls) = take_calls() {
             calls.ok(Some(lease.fencing_token().get()));
         }
         let _ends = Ends { chain, lease: Some(lease.clone()) };
-        does(world, chain, turn, lease).await;
+        run_operations(world, chain, turn, lease).await;
     };
     let locked = world.manager.with_lock(turn.names()[0], turn.options.clone(), body);
     let Some(outcome) = in_time(world, turn, locked, has_begun).await else { return };
-    match (outcome, asking()) {
+    match (outcome, take_calls()) {
         (Err(error), Some(calls)) => refused(world, turn, calls, &error),
-        (Err(Error::Lost { .. }), None) => chain.loses(),
+        (Err(Error::Lost { .. }), None) => chain.record_loss(),
         (Err(error), None) => {
-            let text = format!("the body ran, and its caller is told: {error}");
+            let text = format!("the body ran, and its caller gets: {error}");
             world.complaints.say(Complaint::Wrong(text));
         }
         (Ok(()), Some(_)) => {
@@ -145,7 +145,7 @@ struct Ends<'a> {
 
 impl Ends<'_> {
     fn now(&mut self) -> Option<Calls> {
-        self.lease.take().and_then(|lease| self.chain.ends(&lease))
+        self.lease.take().and_then(|lease| self.chain.invoke_release(&lease))
     }
 }
 

@@ -21,50 +21,50 @@ impl<'a> Chain<'a> {
         Self { recorder, id, keys, lost: AtomicBool::new(false) }
     }
 
-    pub(super) fn asks(&self, mode: Mode) -> Calls {
+    pub(super) fn invoke_acquire(&self, mode: Mode) -> Calls {
         self.invoke(Op::Acquire(mode))
     }
 
     /// One key of the hold, in a nested call.
-    pub(super) fn enters(&self, key: &str) -> Call {
+    pub(super) fn invoke_reenter(&self, key: &str) -> Call {
         self.recorder.invoke(self.id, key, Op::Reenter)
     }
 
-    pub(super) fn leaves(&self, key: &str) -> Call {
+    pub(super) fn invoke_leave(&self, key: &str) -> Call {
         self.recorder.invoke(self.id, key, Op::Leave)
     }
 
-    pub(super) fn renews(&self) -> Calls {
+    pub(super) fn invoke_renew(&self) -> Calls {
         self.invoke(Op::Renew)
     }
 
     /// Whether the lease is good, by the holder's own clock.
-    pub(super) fn checks(&self, lease: &Lease) -> bool {
+    pub(super) fn check(&self, lease: &Lease) -> bool {
         let check = self.invoke(Op::Check);
         let held = lease.ensure_held().is_ok();
         if held {
             check.ok(None);
         } else {
             check.fail();
-            self.loses();
+            self.record_loss();
         }
         held
     }
 
     /// The hold is about to be released, if it still exists. The lease is checked after the call
     /// begins: a process that was stopped before the check did not hold up to then.
-    pub(super) fn ends(&self, lease: &Lease) -> Option<Calls> {
+    pub(super) fn invoke_release(&self, lease: &Lease) -> Option<Calls> {
         let release = self.invoke(Op::Release);
         if lease.ensure_held().is_ok() {
             return Some(release);
         }
-        self.loses();
+        self.record_loss();
         release.fail();
         None
     }
 
     /// Records once that the chain has learned of the loss.
-    pub(super) fn loses(&self) {
+    pub(super) fn record_loss(&self) {
         if !self.lost.swap(true, Ordering::Relaxed) {
             self.keys.iter().for_each(|key| self.recorder.lost(self.id, key));
         }

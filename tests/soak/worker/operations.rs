@@ -15,7 +15,7 @@ use super::{KEYS, World};
 use crate::outcome::Complaint;
 
 /// Runs all operations of a turn, as long as its lease is good.
-pub(super) async fn does(world: &World, chain: &Chain<'_>, turn: &Turn, lease: &Lease) {
+pub(super) async fn run_operations(world: &World, chain: &Chain<'_>, turn: &Turn, lease: &Lease) {
     for operation in &turn.operations {
         match *operation {
             Operation::Guarded(pause) => guarded(world, chain, turn, lease, pause).await,
@@ -26,7 +26,7 @@ pub(super) async fn does(world: &World, chain: &Chain<'_>, turn: &Turn, lease: &
             Operation::Blocked(time) => thread::sleep(time),
             Operation::Panicked => panic::panic_any(PLANNED),
         }
-        if !chain.checks(lease) {
+        if !chain.check(lease) {
             return;
         }
     }
@@ -34,7 +34,7 @@ pub(super) async fn does(world: &World, chain: &Chain<'_>, turn: &Turn, lease: &
 
 async fn guarded(world: &World, chain: &Chain<'_>, turn: &Turn, lease: &Lease, pause: Duration) {
     for &key in &turn.keys {
-        if !chain.checks(lease) {
+        if !chain.check(lease) {
             return;
         }
         let resource = &world.resources[key];
@@ -58,7 +58,7 @@ async fn nested(world: &World, chain: &Chain<'_>, turn: &Turn, pause: Duration) 
         return;
     }
     let key = KEYS[turn.keys[0]];
-    let enter = chain.enters(key);
+    let enter = chain.invoke_reenter(key);
     let options = LockOptions::new().wait(SLACK);
     match in_time(world, turn, world.manager.acquire(key, options), || false).await {
         Some(Ok(inner)) => {
@@ -68,13 +68,13 @@ async fn nested(world: &World, chain: &Chain<'_>, turn: &Turn, pause: Duration) 
                 world.complaints.say(Complaint::Violation(text));
             }
             inner.scope(guarded(world, chain, turn, &inner, pause)).await;
-            let leave = chain.leaves(key);
+            let leave = chain.invoke_leave(key);
             // Released whether or not it is lost.
             inner.release().await.ok();
             leave.ok(None);
         }
         Some(Err(Error::Lost { .. })) => {
-            chain.loses();
+            chain.record_loss();
             enter.fail();
         }
         Some(Err(error)) => {
@@ -86,11 +86,11 @@ async fn nested(world: &World, chain: &Chain<'_>, turn: &Turn, pause: Duration) 
 }
 
 async fn extended(world: &World, chain: &Chain<'_>, lease: &Lease, ttl: Duration) {
-    let renew = chain.renews();
+    let renew = chain.invoke_renew();
     match lease.extend(ttl).await {
         Ok(()) => renew.ok(None),
         Err(Error::Lost { .. }) => {
-            chain.loses();
+            chain.record_loss();
             renew.fail();
         }
         Err(Error::Store { .. }) => renew.unknown(),

@@ -13,25 +13,25 @@ pub(super) struct Pulse(Arc<AtomicU64>);
 
 impl Pulse {
     pub(super) fn start() -> Self {
-        let stood = Arc::<AtomicU64>::default();
-        let counts = Arc::downgrade(&stood);
+        let stopped = Arc::<AtomicU64>::default();
+        let counts = Arc::downgrade(&stopped);
         thread::spawn(move || {
             let mut last = Instant::now();
-            while let Some(stood) = counts.upgrade() {
-                drop(stood);
+            while let Some(stopped) = counts.upgrade() {
+                drop(stopped);
                 thread::sleep(BEAT);
                 let more = last.elapsed().saturating_sub(BEAT);
                 last = Instant::now();
-                if let Some(stood) = counts.upgrade() {
+                if let Some(stopped) = counts.upgrade() {
                     let more = u64::try_from(more.as_millis()).unwrap_or(u64::MAX);
-                    stood.fetch_add(more, Ordering::Relaxed);
+                    stopped.fetch_add(more, Ordering::Relaxed);
                 }
             }
         });
-        Self(stood)
+        Self(stopped)
     }
 
-    pub(super) fn stood_still(&self) -> Duration {
+    pub(super) fn stopped_for(&self) -> Duration {
         Duration::from_millis(self.0.load(Ordering::Relaxed))
     }
 }

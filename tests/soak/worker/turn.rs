@@ -18,7 +18,7 @@ pub(super) struct Turn {
     pub(super) mode: Shared,
     pub(super) options: LockOptions,
     /// The longest wait that the options allow.
-    pub(super) patience: Duration,
+    pub(super) max_wait: Duration,
     pub(super) way: Way,
     pub(super) operations: Vec<Operation>,
     /// When the caller drops all of it, if it does.
@@ -70,9 +70,9 @@ impl Turn {
         };
         // `try` and a body take one key only.
         let way = if keys.len() > 1 && !matches!(way, Way::Dropped) { Way::Released } else { way };
-        let (mut options, mut patience) = options(random, mode);
+        let (mut options, mut max_wait) = options(random, mode);
         if way == Way::Tried {
-            patience = Duration::ZERO;
+            max_wait = Duration::ZERO;
         }
         let dropped_after = random.random_ratio(1, 12).then(|| millis(random, 0..400));
         let mut operations: Vec<Operation> =
@@ -88,7 +88,7 @@ impl Turn {
             keys,
             mode,
             options,
-            patience,
+            max_wait,
             way,
             operations,
             dropped_after,
@@ -119,7 +119,7 @@ fn options(random: &mut StdRng, mode: Shared) -> (LockOptions, Duration) {
         Shared::Shared => LockOptions::new().mode(Mode::Shared),
         Shared::Permits(permits) => LockOptions::new().permits(permits),
     };
-    let patience = match random.random_range(0..6) {
+    let max_wait = match random.random_range(0..6) {
         0 => Duration::ZERO,
         1 => millis(random, 10..300),
         2 => {
@@ -129,8 +129,8 @@ fn options(random: &mut StdRng, mode: Shared) -> (LockOptions, Duration) {
         }
         _ => millis(random, 500..4000),
     };
-    if !(patience.is_zero() && random.random_bool(0.5)) {
-        options = options.wait(patience);
+    if !(max_wait.is_zero() && random.random_bool(0.5)) {
+        options = options.wait(max_wait);
     } else {
         options = options.retry(0);
     }
@@ -146,7 +146,7 @@ fn options(random: &mut StdRng, mode: Shared) -> (LockOptions, Duration) {
     if random.random_ratio(1, 3) {
         options = options.release(Release::Background);
     }
-    (options, patience)
+    (options, max_wait)
 }
 
 fn operation(random: &mut StdRng) -> Operation {
@@ -203,7 +203,7 @@ mod tests {
         assert!(any(|turn| turn.mode == Shared::Permits(PERMITS)));
         assert!(any(|turn| turn.keys.len() == 2) && any(|turn| turn.keys.len() == 3));
         assert!(any(|turn| turn.dropped_after.is_some()));
-        assert!(any(|turn| turn.patience.is_zero()));
+        assert!(any(|turn| turn.max_wait.is_zero()));
         for way in [Way::Released, Way::Dropped, Way::Tried, Way::Body] {
             assert!(turns.iter().any(|turn| turn.way == way), "{way:?}");
         }

@@ -25,8 +25,8 @@ pub(super) async fn in_time<T>(
     has_begun: impl Fn() -> bool,
 ) -> Option<T> {
     let (mut asked, since) = (pin!(asked), Instant::now());
-    let stood_before = world.pulse.stood_still();
-    let limit = || turn.patience + SLACK + (world.pulse.stood_still() - stood_before);
+    let stopped_before = world.pulse.stopped_for();
+    let limit = || turn.max_wait + SLACK + (world.pulse.stopped_for() - stopped_before);
     loop {
         if let Ok(answer) = timeout(limit().saturating_sub(since.elapsed()), &mut asked).await {
             return Some(answer);

@@ -76,11 +76,11 @@ impl Mutant {
                 }
                 ("", _) => {}
                 (head, _) if head.starts_with('#') => {}
-                (other, _) => return Err(format!("{}: what is {other:?}?", mutant.name)),
+                (other, _) => return Err(format!("{}: unexpected line {other:?}", mutant.name)),
             }
         }
         if mutant.tests.is_empty() || mutant.edits.is_empty() {
-            return Err(format!("{}: a mutant needs a test and a file", mutant.name));
+            return Err(format!("{}: a mutant needs a `test:` and a `file:` line", mutant.name));
         }
         Ok(mutant)
     }
@@ -94,7 +94,7 @@ impl Mutant {
         let mut files: Vec<(&str, String)> = Vec::new();
         for Edit { file, with, without } in &self.edits {
             let text = match files.iter().position(|(name, _)| name == file) {
-                Some(place) => files.remove(place).1,
+                Some(index) => files.remove(index).1,
                 None => fs::read_to_string(root.join(file))
                     .map_err(|e| format!("{}: {file}: {e}", self.name))?,
             };
@@ -102,7 +102,9 @@ impl Mutant {
                 1 => files.push((file, text.replacen(with.as_str(), without, 1))),
                 count => {
                     let name = &self.name;
-                    return Err(format!("{name}: {count} times in {file}, not once:\n{with}"));
+                    return Err(format!(
+                        "{name}: occurs {count} times in {file} instead of once:\n{with}"
+                    ));
                 }
             }
         }

@@ -16,24 +16,24 @@ pub(crate) struct Tree {
 
 /// The outcome of a test with a mutant.
 pub(crate) enum Outcome {
-    Red,
-    Green,
+    Failed,
+    Passed,
     /// The test did not run, with its output.
     NotRun(String),
 }
 
 impl Outcome {
-    pub(crate) fn is_red(&self) -> bool {
-        matches!(self, Self::Red)
+    pub(crate) fn is_failure(&self) -> bool {
+        matches!(self, Self::Failed)
     }
 }
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Red => f.write_str("is red"),
-            Self::Green => f.write_str("IS GREEN"),
-            Self::NotRun(output) => write!(f, "WAS NOT RUN:\n{output}"),
+            Self::Failed => f.write_str("fails"),
+            Self::Passed => f.write_str("PASSES"),
+            Self::NotRun(output) => write!(f, "DID NOT RUN:\n{output}"),
         }
     }
 }
@@ -56,7 +56,7 @@ impl Tree {
             if fs::read(&to).is_ok_and(|old| old == text) {
                 continue;
             }
-            let directory = to.parent().expect("it lies in the copy");
+            let directory = to.parent().expect("the file is in the copy");
             let copied = fs::create_dir_all(directory).and_then(|()| fs::write(&to, text));
             copied.map_err(|error| format!("{}: {error}", to.display()))?;
         }
@@ -98,7 +98,7 @@ impl Tree {
             "sim" => &["--package", "lockattr-sim", "--test", "scenes"],
             _ => {
                 let programs = "`it::`, `lib::`, `macros::`, `cli::` and `sim::`";
-                return Err(format!("`{test}` begins with none of {programs}"));
+                return Err(format!("`{test}` must begin with one of {programs}"));
             }
         };
         let mut cargo = child::cargo(&["test", "--all-features"]);
@@ -106,13 +106,13 @@ impl Tree {
         cargo.env("CARGO_TARGET_DIR", child::root().join("target/mutants"));
         cargo.envs(self.newest.iter().map(Newest::named));
         let output = cargo.current_dir(&self.root).output().map_err(|e| format!("cargo: {e}"))?;
-        let said = String::from_utf8_lossy(&output.stdout);
+        let text = String::from_utf8_lossy(&output.stdout);
         Ok(match () {
-            () if said.contains("test result: FAILED. 0 passed; 1 failed") => Outcome::Red,
-            () if said.contains("test result: ok. 1 passed") => Outcome::Green,
+            () if text.contains("test result: FAILED. 0 passed; 1 failed") => Outcome::Failed,
+            () if text.contains("test result: ok. 1 passed") => Outcome::Passed,
             () => {
-                let complained = String::from_utf8_lossy(&output.stderr);
-                Outcome::NotRun(format!("{said}{complained}"))
+                let errors = String::from_utf8_lossy(&output.stderr);
+                Outcome::NotRun(format!("{text}{errors}"))
             }
         })
     }

@@ -70,7 +70,7 @@ impl Core {
     }
 
     /// Ensures that the session lives until `until`: reads the session's key, then keeps the lease
-    /// alive, over the same connection. [`LeaseTiming`] has the reason.
+    /// alive, over the same connection. [`LeaseTiming`](super::session::LeaseTiming) has the reason.
     pub(super) async fn prove(&self, session: &Session, until: Instant) -> Result<(), Failure> {
         let _one = session.proving.lock().await;
         if session.alive_until() >= until {

@@ -13,31 +13,31 @@ async fn rules_come_in_order_on_whatever_connection_until_all_passes() {
     setup.proxy.next("incr", answer("FIRST"));
     setup.proxy.next("incr", answer("SECOND"));
     let (mut one, mut other) = (setup.raw().await, setup.raw().await);
-    one.says("INCR counter\r\nPING\r\n").await;
-    one.hears("-FIRST\r\n+PONG\r\n").await;
-    other.says("INCR counter\r\nINCR counter\r\n").await;
-    other.hears("-SECOND\r\n-ALWAYS\r\n").await;
-    one.says("INCR counter\r\n").await;
-    one.hears("-ALWAYS\r\n").await;
+    one.send("INCR counter\r\nPING\r\n").await;
+    one.expect_reply("-FIRST\r\n+PONG\r\n").await;
+    other.send("INCR counter\r\nINCR counter\r\n").await;
+    other.expect_reply("-SECOND\r\n-ALWAYS\r\n").await;
+    one.send("INCR counter\r\n").await;
+    one.expect_reply("-ALWAYS\r\n").await;
     setup.proxy.next("incr", answer("THIRD"));
     setup.proxy.pass();
-    one.says("INCR counter\r\n").await;
-    one.hears(":1\r\n").await;
+    one.send("INCR counter\r\n").await;
+    one.expect_reply(":1\r\n").await;
 }
 
 #[tokio::test]
 async fn what_a_request_met_when_it_came_stays_with_it() {
     let setup = setup().await;
     let mut client = setup.raw().await;
-    client.says("PING\r\n").await;
-    client.hears("+PONG\r\n").await;
+    client.send("PING\r\n").await;
+    client.expect_reply("+PONG\r\n").await;
     setup.proxy.next("incr", Fault::Answer("NO".into()));
     setup.proxy.freeze();
-    client.says("INCR counter\r\nINCR counter\r\n").await;
+    client.send("INCR counter\r\nINCR counter\r\n").await;
     setup.seen(2).await;
-    client.hears_nothing().await;
+    client.expect_silence().await;
     setup.proxy.pass();
-    client.hears("-NO\r\n:1\r\n").await;
+    client.expect_reply("-NO\r\n:1\r\n").await;
 }
 
 /// Sends three commands in one piece and reads the reply to the first. The second meets the fault.
@@ -45,43 +45,43 @@ async fn in_a_pipeline(fault: Fault) -> (Setup, Raw) {
     let setup = setup().await;
     let mut client = setup.raw().await;
     setup.proxy.next("incrby", fault);
-    client.says("INCR counter\r\nINCRBY counter 10\r\nINCR counter\r\n").await;
-    client.hears(":1\r\n").await;
+    client.send("INCR counter\r\nINCRBY counter 10\r\nINCR counter\r\n").await;
+    client.expect_reply(":1\r\n").await;
     (setup, client)
 }
 
 #[tokio::test]
 async fn in_a_pipeline_what_came_before_a_fault_is_answered() {
     let (setup, mut client) = in_a_pipeline(Fault::Answer("NO".into())).await;
-    client.hears("-NO\r\n:2\r\n").await;
+    client.expect_reply("-NO\r\n:2\r\n").await;
     assert_eq!(setup.proxy.log(), ["incr", "incrby", "incr"]);
 
     let (setup, mut client) = in_a_pipeline(Fault::HoldRequest).await;
-    client.hears_nothing().await;
+    client.expect_silence().await;
     assert_eq!(setup.counter().await.as_deref(), Some("1"));
     setup.proxy.pass();
-    client.hears(":11\r\n:12\r\n").await;
+    client.expect_reply(":11\r\n:12\r\n").await;
 
     let (setup, mut client) = in_a_pipeline(Fault::HoldReply).await;
     setup.counted("12").await;
-    client.hears_nothing().await;
+    client.expect_silence().await;
     setup.proxy.pass();
-    client.hears(":11\r\n:12\r\n").await;
+    client.expect_reply(":11\r\n:12\r\n").await;
 }
 
 #[tokio::test]
 async fn in_a_pipeline_what_came_behind_a_hole_is_lost() {
     let (setup, mut client) = in_a_pipeline(Fault::SwallowRequest).await;
-    client.hears_nothing().await;
+    client.expect_silence().await;
     assert_eq!(setup.counter().await.as_deref(), Some("1"));
 
     let (setup, mut client) = in_a_pipeline(Fault::SwallowReply).await;
     setup.counted("12").await;
-    client.hears_nothing().await;
+    client.expect_silence().await;
 
     let (setup, mut client) = in_a_pipeline(Fault::HalfOpen).await;
-    setup.server_is_left().await;
-    client.hears_nothing().await;
+    setup.server_has_no_clients().await;
+    client.expect_silence().await;
     assert_eq!(setup.counter().await.as_deref(), Some("1"));
 }
 
@@ -90,25 +90,25 @@ async fn half_open_the_server_first_answers_what_came_before() {
     let setup = setup().await;
     let mut client = setup.raw().await;
     setup.proxy.next("incr", Fault::HalfOpen);
-    client.says("BLPOP list 0\r\nINCR counter\r\n").await;
-    client.hears_nothing().await;
+    client.send("BLPOP list 0\r\nINCR counter\r\n").await;
+    client.expect_silence().await;
     setup.cli.query::<()>(&["RPUSH", "list", "x"]).await;
-    client.hears("*2\r\n$4\r\nlist\r\n$1\r\nx\r\n").await;
-    setup.server_is_left().await;
-    client.hears_nothing().await;
+    client.expect_reply("*2\r\n$4\r\nlist\r\n$1\r\nx\r\n").await;
+    setup.server_has_no_clients().await;
+    client.expect_silence().await;
     assert_eq!(setup.counter().await, None);
 }
 
 #[tokio::test]
 async fn in_a_pipeline_a_cut_comes_in_its_place() {
     let (setup, mut client) = in_a_pipeline(Fault::CutBefore).await;
-    client.is_cut().await;
-    setup.server_is_left().await;
+    client.expect_end().await;
+    setup.server_has_no_clients().await;
     assert_eq!(setup.counter().await.as_deref(), Some("1"));
 
     let (setup, mut client) = in_a_pipeline(Fault::CutAfter).await;
-    client.is_cut().await;
-    setup.server_is_left().await;
+    client.expect_end().await;
+    setup.server_has_no_clients().await;
     assert_eq!(setup.counter().await.as_deref(), Some("11"));
 }
 
@@ -152,9 +152,9 @@ async fn our_scripts_go_by_their_names() {
 /// Returns a client that has switched to RESP3 with `HELLO`.
 async fn pushed_to(setup: &Setup) -> Raw {
     let mut client = setup.raw().await;
-    client.says("HELLO 3\r\n").await;
+    client.send("HELLO 3\r\n").await;
     // The last field of the reply is the list of modules, which is empty.
-    client.hears_until("*0\r\n").await;
+    client.expect_until("*0\r\n").await;
     client
 }
 
@@ -167,15 +167,15 @@ async fn what_the_server_pushes_is_no_ones_reply() {
     let setup = setup().await;
     let mut client = pushed_to(&setup).await;
     setup.proxy.next("blpop", Fault::HoldReply);
-    client.says("SUBSCRIBE a\r\nBLPOP list 0\r\n").await;
-    client.hears(&push("subscribe", "a", ":1")).await;
+    client.send("SUBSCRIBE a\r\nBLPOP list 0\r\n").await;
+    client.expect_reply(&push("subscribe", "a", ":1")).await;
     setup.cli.query::<()>(&["PUBLISH", "a", "hi"]).await;
-    client.hears(&push("message", "a", "$2\r\nhi")).await;
+    client.expect_reply(&push("message", "a", "$2\r\nhi")).await;
     assert_eq!((setup.proxy.seen("blpop"), setup.proxy.answered("blpop")), (1, 0));
     setup.cli.query::<()>(&["RPUSH", "list", "x"]).await;
-    client.hears_nothing().await;
+    client.expect_silence().await;
     setup.proxy.pass();
-    client.hears("*2\r\n$4\r\nlist\r\n$1\r\nx\r\n").await;
+    client.expect_reply("*2\r\n$4\r\nlist\r\n$1\r\nx\r\n").await;
     assert_eq!(setup.proxy.answered("blpop"), 1);
 }
 
@@ -185,20 +185,20 @@ async fn a_subscription_is_answered_by_a_push_for_each_channel() {
     let mut client = pushed_to(&setup).await;
     setup.proxy.next("subscribe", Fault::Delay(QUIET));
     setup.proxy.next("subscribe", Fault::HoldReply);
-    client.says("SUBSCRIBE a b\r\nSUBSCRIBE c\r\nPING\r\n").await;
-    client.hears(&(push("subscribe", "a", ":1") + &push("subscribe", "b", ":2"))).await;
-    client.hears_nothing().await;
+    client.send("SUBSCRIBE a b\r\nSUBSCRIBE c\r\nPING\r\n").await;
+    client.expect_reply(&(push("subscribe", "a", ":1") + &push("subscribe", "b", ":2"))).await;
+    client.expect_silence().await;
     assert_eq!((setup.proxy.answered("subscribe"), setup.proxy.answered("ping")), (1, 0));
     setup.proxy.pass();
-    client.hears(&(push("subscribe", "c", ":3") + "+PONG\r\n")).await;
+    client.expect_reply(&(push("subscribe", "c", ":3") + "+PONG\r\n")).await;
 
     setup.cli.query::<()>(&["ACL", "SETUSER", "default", "resetchannels", "&a"]).await;
     let mut client = pushed_to(&setup).await;
     setup.proxy.next("get", Fault::SwallowReply);
-    client.says("SUBSCRIBE a b\r\nUNSUBSCRIBE\r\nPING\r\nGET a\r\n").await;
-    client.hears_until("-NOPERM ").await;
-    client.hears_until("+PONG\r\n").await;
-    client.hears_nothing().await;
+    client.send("SUBSCRIBE a b\r\nUNSUBSCRIBE\r\nPING\r\nGET a\r\n").await;
+    client.expect_until("-NOPERM ").await;
+    client.expect_until("+PONG\r\n").await;
+    client.expect_silence().await;
     assert_eq!((setup.proxy.answered("ping"), setup.proxy.answered("get")), (2, 0));
 }
 
@@ -227,8 +227,8 @@ async fn a_long_value_is_one_request_and_one_reply() {
 async fn an_empty_line_is_no_request() {
     let setup = setup().await;
     let mut client = setup.raw().await;
-    client.says("\r\n*0\r\nPING\r\n").await;
-    client.hears("+PONG\r\n").await;
+    client.send("\r\n*0\r\nPING\r\n").await;
+    client.expect_reply("+PONG\r\n").await;
     assert_eq!(setup.proxy.log(), ["ping"]);
     assert_eq!(setup.proxy.answered("ping"), 1);
 }

@@ -13,35 +13,36 @@ impl Raw {
         Self(TcpStream::connect(addr).await.unwrap())
     }
 
-    pub(super) async fn says(&mut self, text: &str) {
+    pub(super) async fn send(&mut self, text: &str) {
         self.0.write_all(text.as_bytes()).await.unwrap();
     }
 
-    pub(super) async fn hears(&mut self, expected: &str) {
-        let mut heard = vec![0; expected.len()];
-        let reading = timeout(LIMIT, self.0.read_exact(&mut heard)).await;
-        let heard = String::from_utf8_lossy(&heard);
-        assert!(matches!(reading, Ok(Ok(_))), "{reading:?} after {heard:?}, not {expected:?}");
-        assert_eq!(heard, expected);
+    pub(super) async fn expect_reply(&mut self, expected: &str) {
+        let mut received = vec![0; expected.len()];
+        let reading = timeout(LIMIT, self.0.read_exact(&mut received)).await;
+        let received = String::from_utf8_lossy(&received);
+        assert!(matches!(reading, Ok(Ok(_))), "{reading:?} after {received:?}, not {expected:?}");
+        assert_eq!(received, expected);
     }
 
-    pub(super) async fn hears_until(&mut self, end: &str) {
+    pub(super) async fn expect_until(&mut self, end: &str) {
         let reading = async {
-            let mut heard = Vec::new();
-            while !heard.ends_with(end.as_bytes()) {
-                heard.push(self.0.read_u8().await.unwrap());
+            let mut received = Vec::new();
+            while !received.ends_with(end.as_bytes()) {
+                received.push(self.0.read_u8().await.unwrap());
             }
         };
-        timeout(LIMIT, reading).await.expect("a hang");
+        timeout(LIMIT, reading).await.expect("the reply arrives in time");
     }
 
-    pub(super) async fn hears_nothing(&mut self) {
+    pub(super) async fn expect_silence(&mut self) {
         let reading = timeout(QUIET, self.0.read_u8()).await;
         assert!(reading.is_err(), "{reading:?}");
     }
 
-    pub(super) async fn is_cut(&mut self) {
-        let reading = timeout(LIMIT, self.0.read_u8()).await.expect("an end");
+    pub(super) async fn expect_end(&mut self) {
+        let reading =
+            timeout(LIMIT, self.0.read_u8()).await.expect("the connection is closed in time");
         assert!(reading.is_err(), "{reading:?}");
     }
 }

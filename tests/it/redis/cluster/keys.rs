@@ -42,10 +42,10 @@ async fn a_waiter_for_keys_in_two_slots_holds_none_of_them() {
             let cli = cluster.node_of(&line).await.cli().await;
             cli.query::<usize>(&["ZCARD", &line]).await == 1
         };
-        eventually(LIMIT, "in line", stands).await;
+        eventually(LIMIT, "queued", stands).await;
         let name = format!("rollback:{free}");
         let taken = async || cluster.node_of(&name).await.cli().await.value(&name).await.is_none();
-        eventually(SOON, "the free one is given back", taken).await;
+        eventually(SOON, "the free one is released", taken).await;
         acquire(&first, free).await.release().await.unwrap();
         holder.release().await.unwrap();
         let guard = granted(SOON, waiting).await;
@@ -94,7 +94,7 @@ async fn a_granted_claim_that_cannot_get_its_other_key_passes_the_grant_on() {
         let manager = wants_both.clone();
         async move { both(&manager, ["a", "b"]).await }
     });
-    eventually(LIMIT, "in line", async || queued(&cluster, high).await == 1).await;
+    eventually(LIMIT, "queued", async || queued(&cluster, high).await == 1).await;
     let wants_one = manager(&cluster, LONG).await;
     let for_one = waiter(&cluster, &wants_one, high, 2).await;
     let in_the_way = acquire(&first, low).await;
@@ -169,7 +169,7 @@ async fn several_keys_are_renewed_at_all_of_their_nodes() {
     // One key is taken away: all are lost.
     let (name, node) = ("parts:b", cluster.node_of("parts:b").await);
     assert_eq!(node.cli().await.query::<i64>(&["DEL", name]).await, 1);
-    timeout(SOON, guard.lost()).await.expect("it is told");
+    timeout(SOON, guard.lost()).await.expect("notified");
     drop((guard, manager));
     let gone = async || left(cluster, "parts").await.is_empty();
     eventually(LIMIT, "nothing is left", gone).await;

@@ -78,7 +78,7 @@ async fn works(
 /// One master is killed, one is killed while its replica lacks the last writes, and one is stopped
 /// and continued. With `replicas=1` no granted lock may be forgotten.
 #[tokio::test]
-#[expect(clippy::print_stderr, reason = "the figures, for whoever wants to see them")]
+#[expect(clippy::print_stderr, reason = "figures for the log")]
 async fn no_process_writes_with_a_smaller_token_while_masters_fail_under_load() {
     let cluster = Cluster::start().await;
     let (names, resources) = (names(&cluster), Resources::default());
@@ -92,7 +92,7 @@ async fn no_process_writes_with_a_smaller_token_while_masters_fail_under_load() 
         }
         managers.push(manager);
     }
-    let weather = async {
+    let nemesis = async {
         let _ends_with_it = Over(&over);
         written_again(&resources, &names, "work begins", |_| true).await;
 
@@ -102,7 +102,7 @@ async fn no_process_writes_with_a_smaller_token_while_masters_fail_under_load() 
         cluster.failed_over(dies).await;
         dies.revive().await;
         cluster.settled().await;
-        written_again(&resources, &names, "work goes on at the next master", |_| true).await;
+        written_again(&resources, &names, "work continues at the next master", |_| true).await;
 
         let (dies, slot) = (cluster.node_of(&lock(&names[1])).await, slot_of(&cluster, &names[1]));
         let behind = cluster.replica_of(slot).await.unwrap();
@@ -112,17 +112,22 @@ async fn no_process_writes_with_a_smaller_token_while_masters_fail_under_load() 
         cluster.failed_over(dies).await;
         dies.revive().await;
         cluster.settled().await;
-        written_again(&resources, &names, "work goes on at one that was behind", |_| true).await;
+        written_again(&resources, &names, "work continues at a master that lagged", |_| true).await;
 
         let stands = cluster.node_of(&lock(&names[2])).await;
         stands.stop_signal();
         cluster.failed_over(stands).await;
         stands.continue_signal();
         cluster.settled().await;
-        written_again(&resources, &names, "work goes on beside one that stood still", |_| true)
-            .await;
+        written_again(
+            &resources,
+            &names,
+            "work continues beside a master that was stopped",
+            |_| true,
+        )
+        .await;
     };
-    let (done, ()) = tokio::join!(join_all(workers), weather);
+    let (done, ()) = tokio::join!(join_all(workers), nemesis);
     assert!(done.iter().all(|&done| done > 0), "each got in: {done:?}");
     let writes = names.each_ref().map(|name| resources.writes_of(name));
     eprintln!("{} holds, writes for each key: {writes:?}", done.iter().sum::<u64>());

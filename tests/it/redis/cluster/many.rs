@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep};
 use super::*;
 
 #[tokio::test]
-#[expect(clippy::print_stderr, reason = "the figures, for whoever wants to see them")]
+#[expect(clippy::print_stderr, reason = "figures for the log")]
 async fn a_thousand_leases_over_all_nodes_are_renewed() {
     let cluster = Cluster::start().await;
     let manager = manager(&cluster, "ttl=3s").await;
@@ -32,7 +32,7 @@ async fn sent(cli: &Cli) -> u64 {
 }
 
 #[tokio::test]
-#[expect(clippy::print_stderr, reason = "the figures, for whoever wants to see them")]
+#[expect(clippy::print_stderr, reason = "figures for the log")]
 async fn a_hand_off_between_processes_costs_two_commands_here_too() {
     let cluster = Cluster::start().await;
     let cli = cluster.node_of("lock:a").await.cli().await;
@@ -46,19 +46,19 @@ async fn a_hand_off_between_processes_costs_two_commands_here_too() {
                 acquire(&next, "a").await.release().await.unwrap();
             }
         }));
-        eventually(LIMIT, "in line", async || queued(&cluster, "a").await == place).await;
+        eventually(LIMIT, "queued", async || queued(&cluster, "a").await == place).await;
     }
     let before = sent(&cli).await - managers as u64;
     let began = Instant::now();
     holder.release().await.unwrap();
     for task in tasks {
-        timeout(LIMIT, task).await.expect("its turn has come").unwrap();
+        timeout(LIMIT, task).await.expect("granted").unwrap();
     }
     let (hand_offs, took) = (f64::from(managers as u32 * rounds), began.elapsed());
     let commands = f64::from(u32::try_from(sent(&cli).await - before - 1).unwrap()) / hand_offs;
     eprintln!("{commands:.3} commands per hand-off, {:.0}/s", hand_offs / took.as_secs_f64());
     assert!((2.0..=2.2).contains(&commands), "{commands}");
-    assert!(took < SOON, "{took:?}: by timers, and not by messages");
+    assert!(took < SOON, "{took:?}: by timers, not by notifications");
     drop(first);
     assert_no_trace(&cluster).await;
 }
@@ -72,7 +72,7 @@ async fn a_node_that_forgets_loses_its_own_locks_only() {
     let (here, there) = (acquire(&manager, "a").await, acquire(&manager, &other).await);
     let before = here.fencing_token();
     cluster.node_of("lock:a").await.cli().await.flushall().await;
-    timeout(SOON, here.lost()).await.expect("it is told");
+    timeout(SOON, here.lost()).await.expect("notified");
     sleep(Duration::from_secs(2)).await;
     assert!(there.ensure_held().is_ok());
     let next = acquire(&super::manager(&cluster, LONG).await, "a").await;

@@ -23,7 +23,7 @@ async fn first_acquire(manager: &LockManager, key: &str) -> Duration {
 }
 
 #[tokio::test]
-#[expect(clippy::print_stderr, reason = "the figures, for whoever wants to see them")]
+#[expect(clippy::print_stderr, reason = "figures for the log")]
 async fn a_master_that_dies_costs_a_failover_and_no_lease() {
     let cluster = Cluster::start().await;
     let manager = manager(&cluster, "ttl=20s").await;
@@ -61,7 +61,7 @@ async fn a_master_that_dies_costs_a_failover_and_no_lease() {
 
 /// A waiter notices a master's death by the end of its connection, and a silent master by its
 /// heartbeat.
-async fn those_in_the_queue_get_in(stands_still: bool) {
+async fn waiters_get_in(block_at: bool) {
     let cluster = Cluster::start().await;
     let query = "ttl=20s&wait=60s&heartbeat=500ms&response_timeout=500ms";
     let (first, second) = (manager(&cluster, query).await, manager(&cluster, query).await);
@@ -70,26 +70,26 @@ async fn those_in_the_queue_get_in(stands_still: bool) {
     let waiter = waiter(&cluster, &second, "a", 1).await;
     let master = cluster.node_of("lock:a").await;
     assert_eq!(master.cli().await.query::<usize>(&["WAIT", "1", "5000"]).await, 1);
-    if stands_still {
+    if block_at {
         master.stop_signal();
     } else {
         master.kill();
     }
     cluster.failed_over(master).await;
     let line = async || queued(&cluster, "a").await == 1;
-    eventually(SOON, "it is in line again", line).await;
+    eventually(SOON, "queued again", line).await;
     let new = cluster.node_of("lock:a").await.cli().await;
     let listens = async || {
         let channels: Vec<String> = new.query(&["PUBSUB", "SHARDCHANNELS"]).await;
         !channels.is_empty()
     };
     eventually(SOON, "it listens there", listens).await;
-    assert!(!waiter.is_finished(), "beside a holder");
+    assert!(!waiter.is_finished(), "two holders at once");
     assert!(holder.ensure_held().is_ok());
     holder.release().await.unwrap();
     let next = granted(SOON, waiter).await;
     assert!(next.fencing_token() > held);
-    if stands_still {
+    if block_at {
         master.continue_signal();
         cluster.settled().await;
     }
@@ -101,12 +101,12 @@ async fn those_in_the_queue_get_in(stands_still: bool) {
 
 #[tokio::test]
 async fn waiters_of_a_master_that_dies_get_in_at_the_next() {
-    those_in_the_queue_get_in(false).await;
+    waiters_get_in(false).await;
 }
 
 #[tokio::test]
 async fn waiters_of_a_master_that_is_stopped_get_in_at_the_next() {
-    those_in_the_queue_get_in(true).await;
+    waiters_get_in(true).await;
 }
 
 /// The old master keeps its connections, and takes the channels away.
@@ -158,7 +158,7 @@ async fn a_shard_that_is_gone_is_an_error_in_time_and_no_harm_to_the_others() {
     });
     sleep(Duration::from_millis(100)).await;
     acquire(&manager, &other).await.release().await.unwrap();
-    assert!(!both.is_finished(), "it stood in nobody's way while it was tried");
+    assert!(!both.is_finished(), "it delayed no other while it was tried");
     let both = both.await.unwrap();
     assert!(matches!(both, Err(Error::Store { .. })), "{both:?}");
     assert!(began.elapsed() < LIMIT, "{:?}", began.elapsed());

@@ -33,9 +33,9 @@ async fn a_shard_without_its_replica_grants_nothing_and_the_others_do() {
     let replica = cluster.replica_of(slot).await.unwrap();
     replica.stop_signal();
     for keys in [vec!["a"], vec!["a", &*other], vec![&*other, "a"]] {
-        let asked = Instant::now();
+        let started = Instant::now();
         let error = manager.acquire_all(keys, once()).await.unwrap_err();
-        assert!(asked.elapsed() < Duration::from_secs(5), "after {:?}", asked.elapsed());
+        assert!(started.elapsed() < Duration::from_secs(5), "after {:?}", started.elapsed());
         let Error::Store { ref source, .. } = error else { panic!("{error:?}") };
         assert!(source.to_string().starts_with("0 of the 1 replicas"), "{source}");
         assert_nothing_left(&cluster).await;
@@ -76,7 +76,7 @@ async fn a_lease_whose_slot_migrates_counts_with_the_replica_of_the_new_node() {
     }
     // Newer servers report the lock there only once the slot has moved.
     replica.stop_signal();
-    timeout(SOON, holder.lost()).await.expect("its deadline comes");
+    timeout(SOON, holder.lost()).await.expect("its deadline passes");
     let Err(Error::Lost { reason, .. }) = holder.ensure_held() else { panic!("it is lost") };
     assert_eq!(reason, LostReason::Expired);
     replica.continue_signal();

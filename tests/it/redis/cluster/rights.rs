@@ -50,7 +50,7 @@ fn an_invalid_cluster_url_is_refused_with_a_message() {
         ("", "needs a host"),
     ] {
         match RedisStore::open(&format!("redis+cluster://{rest}")) {
-            Err(Error::InvalidOptions(told)) => assert!(told.contains(sentence), "{rest}: {told}"),
+            Err(Error::InvalidOptions(text)) => assert!(text.contains(sentence), "{rest}: {text}"),
             other => panic!("{rest}: {other:?}"),
         }
     }

@@ -25,7 +25,7 @@ async fn a_slot_that_migrates_keeps_its_lease() {
     holder.release().await.unwrap();
     assert_eq!(there.cli().await.value("lock:a").await, None);
     let next = acquire(&manager, "a").await;
-    assert!(next.fencing_token() > before, "the counter did not come along");
+    assert!(next.fencing_token() > before, "the counter did not migrate");
     next.release().await.unwrap();
     drop(manager);
     assert_no_trace(&cluster).await;
@@ -81,7 +81,7 @@ async fn a_slot_that_migrates_keeps_its_waiters() {
         channels.len() >= 2
     };
     eventually(SOON, "they listen there", listening).await;
-    assert_eq!(queued(&cluster, "a").await, 2, "each has its place still");
+    assert_eq!(queued(&cluster, "a").await, 2, "each still has its place");
     holder.release().await.unwrap();
     for waiter in waiting {
         let guard = granted(SOON, waiter).await;
@@ -103,8 +103,8 @@ async fn a_caller_that_acquires_while_the_keys_migrate_gets_in_afterwards() {
     let (slot, there) = (slot_of(&cluster, "a"), another_master(&cluster, "a").await);
     let from = cluster.begin_migration(slot, there).await;
     let release = tokio::spawn(holder.release());
-    let asking = manager.clone();
-    let asks = tokio::spawn(async move { acquire(&asking, "a").await });
+    let cloned = manager.clone();
+    let asks = tokio::spawn(async move { acquire(&cloned, "a").await });
     sleep(Duration::from_millis(300)).await;
     assert!(!asks.is_finished());
     cluster.move_keys(slot, from, there).await;

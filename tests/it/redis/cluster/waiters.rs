@@ -11,7 +11,7 @@ async fn a_killed_process_in_the_queue_is_passed_over() {
     let holder = acquire(&first, "a").await;
     let mut dead = node!("lock", url = cluster.url_with(LONG));
     dead.say("acquire a").await;
-    eventually(LIMIT, "in line", async || queued(&cluster, "a").await == 1).await;
+    eventually(LIMIT, "queued", async || queued(&cluster, "a").await == 1).await;
     let waiter = waiter(&cluster, &last, "a", 2).await;
     dead.kill();
     let cli = cluster.node_of("lock:a").await.cli().await;

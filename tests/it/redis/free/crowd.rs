@@ -17,8 +17,8 @@ async fn crowd(manager: &LockManager, times: usize) -> Vec<Vec<u64>> {
     crowd_over(manager, times, true).await
 }
 
-/// The same over a server that `answers` or not.
-async fn crowd_over(manager: &LockManager, times: usize, answers: bool) -> Vec<Vec<u64>> {
+/// The same over a server that `outcomes` or not.
+async fn crowd_over(manager: &LockManager, times: usize, outcomes: bool) -> Vec<Vec<u64>> {
     let mut tasks = JoinSet::new();
     for task in 0..TASKS {
         let manager = manager.clone();
@@ -30,9 +30,9 @@ async fn crowd_over(manager: &LockManager, times: usize, answers: bool) -> Vec<V
                         tokens.push(guard.fencing_token().get());
                         // Without an answer, the manager retries.
                         let released = guard.release().await;
-                        assert!(released.is_ok() || !answers, "{released:?}");
+                        assert!(released.is_ok() || !outcomes, "{released:?}");
                     }
-                    Err(Error::Store { .. }) if !answers => yield_now().await,
+                    Err(Error::Store { .. }) if !outcomes => yield_now().await,
                     Err(error) => panic!("{error}"),
                 }
             }
@@ -82,7 +82,7 @@ async fn a_crowd_survives_that_the_server_forgets_its_scripts() {
 }
 
 /// Releases all of them at the same time, each in its own task. Returns the results.
-async fn give_back_together(held: Vec<LockGuard>) -> Vec<Result<(), Error>> {
+async fn release_together(held: Vec<LockGuard>) -> Vec<Result<(), Error>> {
     join_all(held.into_iter().map(LockGuard::release)).await
 }
 
@@ -99,11 +99,11 @@ async fn the_loss_of_one_lock_of_a_crowd_is_reported_to_its_holder_alone() {
     cli.query::<()>(&["SET", "lock:own:20", "a stranger's"]).await;
     cli.query::<()>(&["DEL", "lock:own:21"]).await;
     cli.query::<()>(&["RPUSH", "lock:own:21", "a stranger's"]).await;
-    for (task, answer) in give_back_together(held).await.into_iter().enumerate() {
-        match answer {
+    for (task, outcome) in release_together(held).await.into_iter().enumerate() {
+        match outcome {
             Err(Error::Lost { .. }) if [WRITTEN, LISTED].contains(&task) => {}
             Ok(()) if ![WRITTEN, LISTED].contains(&task) => {}
-            answer => panic!("{task}: {answer:?}"),
+            outcome => panic!("{task}: {outcome:?}"),
         }
     }
     let mut left: Vec<String> = cli.query(&["KEYS", "lock:*"]).await;
@@ -126,8 +126,8 @@ async fn a_lock_that_its_user_may_not_delete_keeps_no_other_from_its_release() {
     let others: Vec<_> = others.iter().map(|task| format!("~lock:own:{task}")).collect();
     rights.extend(others.iter().map(String::as_str));
     cli.query::<()>(&rights).await;
-    for (task, answer) in give_back_together(held).await.into_iter().enumerate() {
-        assert_eq!(answer.is_err(), task == FORBIDDEN, "{task}: {answer:?}");
+    for (task, outcome) in release_together(held).await.into_iter().enumerate() {
+        assert_eq!(outcome.is_err(), task == FORBIDDEN, "{task}: {outcome:?}");
     }
     assert_eq!(cli.query::<Vec<String>>(&["KEYS", "lock:*"]).await, ["lock:own:20"]);
     cli.query::<()>(&["ACL", "SETUSER", "default", "~*"]).await;

@@ -57,7 +57,7 @@ pub(super) fn any(script: &str, claims: usize, subscriber: &str, random: &mut St
         7 => Answer::new([message(subscriber, random), bulk("")].concat()),
         // Some are several replies, and the next request would get the second one.
         _ => {
-            let looks_like_it = LOOKS_LIKE_IT.choose(random).copied().unwrap_or_default();
+            let looks_like_it = LOOKS_LIKE_A_REPLY.choose(random).copied().unwrap_or_default();
             // This is the answer to a plain deletion.
             let means = (script == "delete" && looks_like_it.starts_with(":1\r\n")).then_some(1);
             Answer { ends: true, means, ..Answer::new(looks_like_it) }
@@ -102,7 +102,7 @@ const ERRORS: [&str; 8] = [
 ];
 
 /// What a lenient parser could take for a grant, for a "yes" or for another client's lock.
-const LOOKS_LIKE_IT: [&str; 34] = [
+const LOOKS_LIKE_A_REPLY: [&str; 34] = [
     ":0\r\n",
     ":1\r\n",
     ":-1\r\n",

@@ -9,7 +9,7 @@ use lockattr_tests::{
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::{LIMIT, TTL, is_lost, is_renewed, lease, manager, works_again};
+use super::{LIMIT, TTL, is_lost, is_renewed, lease, manager, wait_until_lockable};
 
 /// Short timeouts, so that a silent server is noticed.
 const QUICK: &str = "response_timeout=200ms&connect_timeout=200ms&heartbeat=300ms";
@@ -60,7 +60,7 @@ async fn connections_killed_under_an_acquire_a_renewal_and_a_release() {
     let manager = manager.await.unwrap();
     let asks_and_is_killed = async || {
         let asks = async || cli.info("blocked_clients").await != "0";
-        eventually(LIMIT, "it asks", asks).await;
+        eventually(LIMIT, "it sends its request", asks).await;
         assert!(cli.client_kill_all_others().await > 0);
         cli.query::<()>(&["CLIENT", "UNPAUSE"]).await;
     };
@@ -79,7 +79,7 @@ async fn connections_killed_under_an_acquire_a_renewal_and_a_release() {
     assert!(matches!(released, Err(Error::Store { .. })), "{released:?}");
     // Long before the lease would have expired.
     assert_nothing_left_within(&server, LIMIT / 2).await;
-    works_again(&manager).await;
+    wait_until_lockable(&manager).await;
 }
 
 /// A silent server. The timer reports the end of a short lease, not the late answer; a longer lease
@@ -99,7 +99,7 @@ async fn a_pause_longer_than_one_lease_and_shorter_than_another() {
     is_renewed(&long, TTL, 1).await;
     long.release().await.unwrap();
     drop(short);
-    works_again(&manager).await;
+    wait_until_lockable(&manager).await;
     assert_nothing_left_within(&server, LIMIT).await;
 }
 
@@ -114,8 +114,8 @@ async fn a_pause_of_writes() {
     let short = manager.acquire("short", lease(TTL / 6)).await.unwrap();
     cli.query::<()>(&["CLIENT", "PAUSE", "20000", "WRITE"]).await;
     // Still under way when writes go on, so it is granted then.
-    let patient = LockManager::connect(server.url()).await.unwrap();
-    let none = patient.acquire("a", lease(LIMIT).retry(0)).await.unwrap_err();
+    let long_wait = LockManager::connect(server.url()).await.unwrap();
+    let none = long_wait.acquire("a", lease(LIMIT).retry(0)).await.unwrap_err();
     assert!(matches!(none, Error::Store { .. }), "{none:?}");
     is_lost(&short, LostReason::Expired).await;
     long.ensure_held().expect("unknown, not lost");
@@ -123,7 +123,7 @@ async fn a_pause_of_writes() {
     is_renewed(&long, TTL, 1).await;
     long.release().await.unwrap();
     drop(short);
-    works_again(&manager).await;
+    wait_until_lockable(&manager).await;
     assert_nothing_left_within(&server, LIMIT / 2).await;
 }
 
@@ -150,7 +150,7 @@ async fn a_release_sent_again_after_its_answer_was_lost_does_not_free_the_next_h
     eventually(LIMIT, "the release is sent again", sent_again).await;
     next.extend(LIMIT).await.expect("freed by a release that was not its own");
     next.release().await.unwrap();
-    works_again(&manager).await;
+    wait_until_lockable(&manager).await;
     assert_nothing_left(&server).await;
 }
 

@@ -18,8 +18,8 @@ async fn out_of_memory_nothing_is_half_locked_and_what_is_held_is_renewed_and_re
     let counter = cli.value("lockattr:fence").await;
     cli.query::<()>(&["CONFIG", "SET", "maxmemory", "1"]).await;
 
-    let told = refused(&manager).await;
-    assert!(told.contains("OOM"), "{told}");
+    let text = refused(&manager).await;
+    assert!(text.contains("OOM"), "{text}");
     assert_eq!(cli.keys("lock:*").await, ["lock:dropped", "lock:held"]);
     assert_eq!(cli.value("lockattr:fence").await, counter);
     let other = LockManager::connect(server.url()).await.unwrap();
@@ -54,7 +54,7 @@ async fn a_full_server_that_refuses_a_subscription_is_subscribed_to_later() {
     };
     assert!(!listens().await);
     proxy.pass();
-    eventually(LIMIT, "its inbox is subscribed to", listens).await;
+    eventually(LIMIT, "its channel is subscribed to", listens).await;
     guard.release().await.unwrap();
     assert_nothing_left(&server).await;
 }

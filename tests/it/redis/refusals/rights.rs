@@ -54,10 +54,10 @@ async fn a_missing_right_is_an_error_and_locks_nothing() {
         words.extend(left.split_whitespace());
         cli.query::<()>(&words).await;
         let manager = LockManager::builder().url(&url).build().unwrap();
-        let told = refused(&manager).await;
-        let forbidden = FORBIDDEN.iter().any(|words| told.contains(words));
-        assert!(forbidden, "{missing}: {told}");
-        assert!(!told.contains("S3CRET"), "{told}");
+        let text = refused(&manager).await;
+        let forbidden = FORBIDDEN.iter().any(|words| text.contains(words));
+        assert!(forbidden, "{missing}: {text}");
+        assert!(!text.contains("S3CRET"), "{text}");
         assert_nothing_left(&server).await;
     }
     assert!(!events.contains("s3cret"), "{:?}", events.all());

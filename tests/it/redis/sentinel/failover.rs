@@ -38,7 +38,7 @@ async fn a_replicated_lease_continues_at_the_new_master() {
     for sentinel in sentinels.sentinels() {
         let cli = sentinel.cli().await;
         let listens = async || cli.query::<String>(&["CLIENT", "LIST"]).await.contains("sub=1");
-        eventually(LIMIT, "nobody listens to it", async || !listens().await).await;
+        eventually(LIMIT, "no process subscribes to it", async || !listens().await).await;
     }
 }
 
@@ -55,22 +55,22 @@ async fn a_lock_that_its_replicas_never_got_is_lost_and_its_holder_learns_in_tim
     replicas.iter().for_each(|replica| replica.stop_signal());
     // Bytes in a socket's buffer would still arrive.
     old.cli().await.query::<u64>(&["CLIENT", "KILL", "TYPE", "replica"]).await;
-    let asked = Instant::now();
+    let started = Instant::now();
     let first = one.acquire("a", options.clone()).await.unwrap();
     old.kill();
     replicas.iter().for_each(|replica| replica.continue_signal());
     let new = sentinels.failed_over(old).await;
     let second = two.acquire("a", options.clone().wait(LIMIT)).await.unwrap();
-    assert!(second.fencing_token() > first.fencing_token(), "a resource can tell them apart");
-    timeout(LIMIT, first.lost()).await.expect("told by its next renewal");
-    assert!(asked.elapsed() < LIMIT, "no later than at its deadline: {:?}", asked.elapsed());
+    assert!(second.fencing_token() > first.fencing_token(), "a resource can order them");
+    timeout(LIMIT, first.lost()).await.expect("notified by its next renewal");
+    assert!(started.elapsed() < LIMIT, "no later than at its deadline: {:?}", started.elapsed());
     let lost = first.ensure_held().unwrap_err();
     let Error::Lost { reason, .. } = lost else { panic!("{lost:?}") };
     assert_eq!(reason, LostReason::Taken);
     assert!(first.release().await.is_err());
     sentinels.settled().await;
     assert!(new.cli().await.value("lock:a").await.is_some(), "the second's, untouched");
-    second.release().await.expect("it was never anybody else's");
+    second.release().await.expect("another process held it");
     assert_nothing_left(&sentinels).await;
 }
 
@@ -80,7 +80,7 @@ async fn a_lock_that_its_replicas_never_got_is_lost_and_its_holder_learns_in_tim
 async fn a_release_that_its_replicas_never_got_costs_the_rest_of_the_lease() {
     let sentinels = Sentinels::start().await;
     let manager = LockManager::connect(sentinels.url_with("replicas=1")).await.unwrap();
-    let asked = Instant::now();
+    let started = Instant::now();
     let held = manager.acquire("a", LockOptions::new().ttl(LIMIT)).await.unwrap();
     replicated(&sentinels).await;
     let old = sentinels.master().await;
@@ -95,7 +95,11 @@ async fn a_release_that_its_replicas_never_got_costs_the_rest_of_the_lease() {
     replicas.iter().for_each(|replica| replica.continue_signal());
     sentinels.failed_over(old).await;
     let next = manager.acquire("a", LockOptions::new().wait(LIMIT * 3)).await.unwrap();
-    assert!(asked.elapsed() >= LIMIT * 9 / 10, "free after {:?} at the new one", asked.elapsed());
+    assert!(
+        started.elapsed() >= LIMIT * 9 / 10,
+        "free after {:?} at the new one",
+        started.elapsed()
+    );
     next.release().await.unwrap();
     assert_nothing_left(&sentinels).await;
 }

@@ -4,7 +4,7 @@ use lockattr::{LockManager, LockOptions};
 use lockattr_tests::{Fault, Proxy, Sentinels, assert_nothing_left, eventually};
 use tokio::time::timeout;
 
-use super::{LIMIT, long, replicated, stands_in_line, waits};
+use super::{LIMIT, long, replicated, wait_until_queued, waits};
 
 /// A question that it has not answered is asked of the new one; what it answers when it thaws does not count.
 #[tokio::test]
@@ -14,7 +14,7 @@ async fn replies_of_a_resumed_old_master_do_not_count() {
     let manager = LockManager::connect(url).await.unwrap();
     let old = sentinels.master().await;
     old.stop_signal();
-    let asking = tokio::spawn({
+    let call = tokio::spawn({
         let manager = manager.clone();
         async move { manager.acquire("a", long()).await }
     });
@@ -25,9 +25,9 @@ async fn replies_of_a_resumed_old_master_do_not_count() {
         let got = timeout(LIMIT / 10, got).await;
         got.is_ok_and(|got| got.is_ok_and(|guard| guard.is_some()))
     };
-    eventually(LIMIT, "it asks the new master", free).await;
+    eventually(LIMIT, "it sends its request to the new master", free).await;
     let cli = new.cli().await;
-    let guard = timeout(LIMIT, asking).await.expect("soon").unwrap().unwrap();
+    let guard = timeout(LIMIT, call).await.expect("soon").unwrap().unwrap();
     old.continue_signal();
     let value = cli.value("lock:a").await.expect("it holds at the new master");
     guard.ensure_held().unwrap();
@@ -38,7 +38,7 @@ async fn replies_of_a_resumed_old_master_do_not_count() {
 }
 
 /// Nothing is asked of it and it says nothing: only the sentinels know.
-async fn is_left_by_one_a_waiter(sentinels: &Sentinels, url: String) {
+async fn is_left_by_a_waiter(sentinels: &Sentinels, url: String) {
     let manager = LockManager::connect(url).await.unwrap();
     let old = sentinels.master().await;
     let cli = old.cli().await;
@@ -51,11 +51,11 @@ async fn is_left_by_one_a_waiter(sentinels: &Sentinels, url: String) {
     let listens =
         async || cli.query::<Vec<String>>(&["PUBSUB", "CHANNELS", "lockattr:*"]).await.len() == 1;
     eventually(LIMIT, "it listens to the new master", listens).await;
-    stands_in_line(new, "a").await;
+    wait_until_queued(new, "a").await;
     cli.query::<()>(&["DEL", "lock:a"]).await;
     old.continue_signal();
     let after = manager.acquire("b", LockOptions::new().wait(LIMIT)).await.unwrap();
-    assert!(cli.value("lock:b").await.is_some(), "asked of the new master");
+    assert!(cli.value("lock:b").await.is_some(), "sent to the new master");
     after.release().await.unwrap();
     waiter.abort();
     assert!(waiter.await.unwrap_err().is_cancelled());
@@ -67,7 +67,7 @@ async fn is_left_by_one_a_waiter(sentinels: &Sentinels, url: String) {
 async fn an_old_master_is_left_as_soon_as_a_sentinel_announces_the_new_one() {
     let sentinels = Sentinels::start().await;
     let url = sentinels.url_with("response_timeout=60s&heartbeat=60s");
-    is_left_by_one_a_waiter(&sentinels, url).await;
+    is_left_by_a_waiter(&sentinels, url).await;
 }
 
 #[tokio::test]
@@ -82,5 +82,5 @@ async fn an_old_master_is_left_after_a_heartbeat_if_no_sentinel_announces_the_ne
     let hosts: Vec<_> = proxies.iter().map(Proxy::addr).collect();
     let hosts = hosts.join(",");
     let url = format!("redis+sentinel://{hosts}/lockattr?response_timeout=60s&heartbeat=1s");
-    is_left_by_one_a_waiter(&sentinels, url).await;
+    is_left_by_a_waiter(&sentinels, url).await;
 }

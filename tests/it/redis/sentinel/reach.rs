@@ -9,7 +9,7 @@ use lockattr_tests::{RedisServer, Sentinels, assert_nothing_left, capture_events
 use tokio::time::Instant;
 use tracing::Level;
 
-use crate::redis::{RIGHTS, told};
+use crate::redis::{RIGHTS, describe};
 use crate::support::assert_refused;
 
 async fn works(url: &str) {
@@ -23,7 +23,7 @@ async fn works(url: &str) {
 async fn refused(url: &str) -> String {
     let error = LockManager::connect(url).await.unwrap_err();
     assert!(matches!(error, Error::Store { .. }), "{error:?}");
-    told(&error)
+    describe(&error)
 }
 
 #[test]
@@ -56,15 +56,15 @@ async fn with_passwords_for_the_servers_and_for_the_sentinels() {
     works(&sentinels.url_with("sentinel_pass=s3cret+too+%26%3D&db=2")).await;
     let unknown = [sentinels.url(), sentinels.url_with("sentinel_pass=s3cret+wrong")];
     for url in &unknown {
-        let told = refused(url).await;
-        assert!(told.contains("none of the sentinels replied"), "{told}");
-        assert!(!told.contains("s3cret"), "{told}");
+        let text = refused(url).await;
+        assert!(text.contains("none of the sentinels replied"), "{text}");
+        assert!(!text.contains("s3cret"), "{text}");
     }
     let wrong = sentinels.url_with("sentinel_pass=s3cret+too+%26%3D");
     let (_, hosts) = wrong.rsplit_once('@').unwrap();
-    let told = refused(&format!("redis+sentinel://:s3cret@{hosts}")).await;
-    assert!(told.contains("WRONGPASS") || told.contains("AuthenticationFailed"), "{told}");
-    assert!(!told.contains("s3cret"), "{told}");
+    let text = refused(&format!("redis+sentinel://:s3cret@{hosts}")).await;
+    assert!(text.contains("WRONGPASS") || text.contains("AuthenticationFailed"), "{text}");
+    assert!(!text.contains("s3cret"), "{text}");
     let builder = format!("{:?}", LockManager::builder().url(&wrong));
     assert!(!builder.contains("s3cret"), "{builder}");
     assert!(!events.contains("s3cret"), "{:?}", events.all());
@@ -104,10 +104,10 @@ async fn users_with_the_least_rights_are_enough() {
 #[tokio::test]
 async fn a_name_that_no_sentinel_knows_is_a_store_error() {
     let sentinels = Sentinels::start().await;
-    let asked = Instant::now();
-    let told = refused(&sentinels.url().replace("/lockattr", "/another")).await;
-    assert!(told.contains("know no master called `another`"), "{told}");
-    assert!(asked.elapsed() < Duration::from_secs(8), "after {:?}", asked.elapsed());
+    let started = Instant::now();
+    let text = refused(&sentinels.url().replace("/lockattr", "/another")).await;
+    assert!(text.contains("know no master called `another`"), "{text}");
+    assert!(started.elapsed() < Duration::from_secs(8), "after {:?}", started.elapsed());
 }
 
 #[tokio::test]
@@ -118,16 +118,16 @@ async fn sentinels_may_hang_and_go_down_one_by_one() {
     let old = LockManager::connect(&url).await.unwrap();
 
     one.stop_signal();
-    let asked = Instant::now();
+    let started = Instant::now();
     works(&url).await;
-    assert!(asked.elapsed() < Duration::from_secs(8), "waited for one: {:?}", asked.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(8), "waited for one: {:?}", started.elapsed());
     one.kill();
     works(&url).await;
     two.kill();
     works(&url).await;
     three.kill();
-    let told = refused(&url).await;
-    assert!(told.contains("none of the sentinels replied"), "{told}");
+    let text = refused(&url).await;
+    assert!(text.contains("none of the sentinels replied"), "{text}");
     // An existing connection goes on.
     let guard = old.acquire("a", LockOptions::new()).await.unwrap();
     guard.release().await.unwrap();

@@ -62,11 +62,11 @@ async fn a_file_that_cannot_be_used_is_named_and_not_quoted() {
         let built = builder.ca(ca).client_cert(cert).client_key(key).build();
         for error in [named.unwrap_err(), built.unwrap_err()] {
             assert!(matches!(error, Error::InvalidOptions(_)), "{error:?}");
-            let told = format!("{error} {error:?}");
+            let text = format!("{error} {error:?}");
             let named = format!("`{name}={}`", path.display());
-            assert!(told.contains(&named) && told.contains(expected), "{named}: {told}");
-            let secret = secrets.iter().find(|&secret| told.contains(secret));
-            assert_eq!(secret, None, "{told}");
+            assert!(text.contains(&named) && text.contains(expected), "{named}: {text}");
+            let secret = secrets.iter().find(|&secret| text.contains(secret));
+            assert_eq!(secret, None, "{text}");
         }
     }
 }

@@ -7,7 +7,7 @@ use lockattr_tests::{
     Cluster, Independents, RedisServer, Sentinels, assert_nobody_listens, assert_nothing_left,
 };
 
-use super::{connect, told};
+use super::{connect, describe};
 
 /// The files of one server fit all servers, which share one authority.
 fn with_files(url: &str, server: &RedisServer, authority: bool) -> String {
@@ -87,7 +87,7 @@ async fn all_nodes_of_a_cluster_are_reached_over_tls() {
     held.release().await.unwrap();
     let wrong = LockManager::connect(with_files(&url, node, false)).await.unwrap_err();
     assert!(matches!(wrong, Error::Store { .. }), "{wrong:?}");
-    assert!(told(&wrong).contains("ertificate"), "{wrong:?}");
+    assert!(describe(&wrong).contains("ertificate"), "{wrong:?}");
     drop(manager);
     assert_nothing_left(&cluster).await;
     assert_nobody_listens(&cluster).await;

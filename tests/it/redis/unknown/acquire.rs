@@ -61,7 +61,7 @@ async fn a_grant_that_arrives_after_its_lease_expired_is_discarded() {
     let error = late.await.unwrap().unwrap_err();
     assert!(matches!(error, Error::Store { .. }), "{error:?}");
     eventually(LIMIT, "undone", async || world.proxy.answered("release") >= 1).await;
-    next.release().await.expect("the undoing freed somebody else's lock");
+    next.release().await.expect("the undo freed another holder's lock");
     world.ends_well().await;
 }
 

@@ -14,7 +14,7 @@ async fn a_release_without_an_answer_is_an_error_and_is_retried() {
         world.proxy.next("release", fault.clone());
         let error = guard.release().await.unwrap_err();
         assert!(matches!(&error, Error::Store { key, .. } if key == "a"), "{fault:?}: {error:?}");
-        eventually(LIMIT, "given back", async || world.value().await.is_none()).await;
+        eventually(LIMIT, "released", async || world.value().await.is_none()).await;
         let again = async || world.proxy.answered("release") >= 1;
         eventually(LIMIT, "sent again", again).await;
         assert!(world.proxy.seen("release") >= 2, "{fault:?} {effective}");
@@ -36,7 +36,7 @@ async fn a_release_in_the_background_or_by_drop_is_retried_until_it_succeeds() {
         } else {
             assert_eq!(world.manager.with_lock("a", options, async |_| 17).await.unwrap(), 17);
         }
-        eventually(LIMIT, "given back", async || world.value().await.is_none()).await;
+        eventually(LIMIT, "released", async || world.value().await.is_none()).await;
         world.ends_well().await;
     }))
     .await;
@@ -62,8 +62,8 @@ async fn a_release_that_arrives_again_frees_no_others_lock() {
     assert!(matches!(guard.release().await, Err(Error::Store { .. })));
     let next = world.another().await.acquire("a", LockOptions::new().ttl(LONG)).await.unwrap();
     let value = world.value().await;
-    eventually(LIMIT, "it came again", async || world.proxy.answered("release") >= 1).await;
+    eventually(LIMIT, "it was sent again", async || world.proxy.answered("release") >= 1).await;
     assert_eq!(world.value().await, value);
-    next.release().await.expect("still its own");
+    next.release().await.expect("still held by it");
     world.ends_well().await;
 }

@@ -35,7 +35,7 @@ async fn a_renewal_that_hangs_does_not_delay_the_loss() {
         let options = LockOptions::new().ttl(SECOND);
         let guard = world.manager.acquire("a", options).await.unwrap();
         world.proxy.always("renew", fault.clone());
-        timeout(LIMIT, guard.lost()).await.expect("the loss is told");
+        timeout(LIMIT, guard.lost()).await.expect("the loss is reported");
         let error = guard.ensure_held().unwrap_err();
         let expired = matches!(error, Error::Lost { reason: LostReason::Expired, .. });
         assert!(expired, "{fault:?}: {error:?}");

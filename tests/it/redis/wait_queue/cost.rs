@@ -31,7 +31,7 @@ async fn commands_per_hand_off(managers: usize) -> f64 {
                 guard.release().await.unwrap();
             }
         });
-        stand_in_line(&cli, place).await;
+        wait_until_queued(&cli, place).await;
     }
     // Each task joins the queue and is handed the lock by a release; those in the queue have joined
     // already.
@@ -49,7 +49,7 @@ async fn commands_per_hand_off(managers: usize) -> f64 {
 }
 
 #[tokio::test]
-#[expect(clippy::print_stderr, reason = "the figures, for whoever wants to see them")]
+#[expect(clippy::print_stderr, reason = "figures for the log")]
 async fn a_hand_off_between_processes_costs_two_commands_whatever_their_number() {
     for managers in [2, 16, 64] {
         let commands = commands_per_hand_off(managers).await;
@@ -60,7 +60,7 @@ async fn a_hand_off_between_processes_costs_two_commands_whatever_their_number()
 
 /// Requests per second of a process with `tasks` waiting tasks, for a lock that another process
 /// holds, behind `place` waiting processes.
-async fn looks_in_a_second(tasks: usize, place: usize) -> f64 {
+async fn polls_per_second(tasks: usize, place: usize) -> f64 {
     let server = RedisServer::start().await;
     let (cli, witness) = (server.cli().await, Witness::default());
     let first = manager(&server, LONG).await;
@@ -68,15 +68,15 @@ async fn looks_in_a_second(tasks: usize, place: usize) -> f64 {
     let mut crowds = Vec::new();
     for before in 1..=place {
         crowds.push(crowd(&manager(&server, LONG).await, &witness, 1));
-        stand_in_line(&cli, before).await;
+        wait_until_queued(&cli, before).await;
     }
     let proxy = Proxy::start(server.addr()).await;
     let url = format!("{}?{LONG}&retry_delay=200ms", server.url_through(&proxy));
     let next = LockManager::connect(url).await.unwrap();
     crowds.push(crowd(&next, &witness, tasks));
-    stand_in_line(&cli, place + 1).await;
+    wait_until_queued(&cli, place + 1).await;
     let (began, before) = (Instant::now(), proxy.seen("acquire"));
-    eventually(LIMIT, "it looks", async || proxy.seen("acquire") >= before + 5).await;
+    eventually(LIMIT, "it polls", async || proxy.seen("acquire") >= before + 5).await;
     let looks = f64::from(u32::try_from(proxy.seen("acquire") - before).unwrap());
     let per_second = looks / began.elapsed().as_secs_f64();
     assert_eq!(witness.count(), 0);
@@ -90,10 +90,10 @@ async fn looks_in_a_second(tasks: usize, place: usize) -> f64 {
 /// The head of the queue asks once in each `retry_delay`; every other process asks less often, the
 /// more waiters are before it. A slow machine asks later, but never more often.
 #[tokio::test]
-#[expect(clippy::print_stderr, reason = "the figures, for whoever wants to see them")]
+#[expect(clippy::print_stderr, reason = "figures for the log")]
 async fn a_waiting_process_polls_once_per_retry_delay_however_many_tasks_wait() {
     for (tasks, place, most) in [(1, 0, 5.5), (16, 0, 5.5), (16, 3, 1.6)] {
-        let looks = looks_in_a_second(tasks, place).await;
+        let looks = polls_per_second(tasks, place).await;
         eprintln!("{tasks} tasks, {place} before them: {looks:.2} looks in a second");
         assert!(looks <= most, "{looks} with {tasks} tasks and {place} before them");
     }

@@ -33,7 +33,7 @@ async fn ten_thousand_callers_whose_wait_ends_together_are_all_contended() {
         }
         // The first caller's requests, its regular rechecks, and a few of those that could share
         // the lock.
-        assert!(proxy.seen("acquire") < 60, "{} questions", proxy.seen("acquire"));
+        assert!(proxy.seen("acquire") < 60, "{} requests", proxy.seen("acquire"));
         holder.release().await.unwrap();
         drop((first, next));
         assert_no_trace(&server).await;
@@ -56,22 +56,22 @@ async fn readers_of_one_process_share_its_place_before_a_writer_that_came_later(
             readers.spawn(async move { next.acquire("a", options).await.unwrap() });
             if nth == 0 {
                 // The others learn from it that the lock is taken, and ask nothing.
-                stand_in_line(&cli, 1).await;
+                wait_until_queued(&cli, 1).await;
             }
         }
         let writer = work(&manager(&server, LONG).await, &Witness::default());
-        stand_in_line(&cli, 2).await;
+        wait_until_queued(&cli, 2).await;
         holder.release().await.unwrap();
         let what = format!("all of them get in: {options:?}");
         eventually(SOON, &what, async || cli.query::<usize>(&["ZCARD", "lock:a"]).await == 40)
             .await;
-        let inside = timeout(SOON, readers.join_all()).await.expect("each hears of it");
-        assert!(!writer.is_finished(), "they came first");
+        let inside = timeout(SOON, readers.join_all()).await.expect("each is notified");
+        assert!(!writer.is_finished(), "they arrived first");
         for guard in inside {
             guard.ensure_held().unwrap();
             guard.release().await.unwrap();
         }
-        timeout(SOON, writer).await.expect("it is its turn").unwrap();
+        timeout(SOON, writer).await.expect("granted").unwrap();
         drop((first, next));
         assert_no_trace(&server).await;
     }
@@ -99,7 +99,7 @@ async fn a_late_answer_from_a_server_that_answers_others_is_contention() {
         })
     };
     let answered = async || proxy.answered("acquire") > 10;
-    eventually(LIMIT, "answers come", answered).await;
+    eventually(LIMIT, "replies arrive", answered).await;
     let hasty = LockOptions::new().wait(Duration::from_secs(1));
     let error = manager.acquire("a", hasty.clone()).await.unwrap_err();
     assert!(matches!(error, Error::Contended { .. }), "{error}");

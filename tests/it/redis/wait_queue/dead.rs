@@ -49,13 +49,13 @@ async fn dead_waiters_cost_one_ttl_while_a_monitor_subscribes_to_every_channel()
     for place in 1..=5 {
         let mut node = node!("lock", url = server.url_with(SHORT));
         node.say("acquire a").await;
-        stand_in_line(&server.cli().await, place).await;
+        wait_until_queued(&server.cli().await, place).await;
         node.kill();
     }
     // Longer than the delay by a dead process, and shorter than it once was.
     let waits = LockOptions::new().wait(Duration::from_secs(8));
     let waiter = tokio::spawn(async move { next.acquire("a", waits).await });
-    stand_in_line(&server.cli().await, 6).await;
+    wait_until_queued(&server.cli().await, 6).await;
     holder.release().await.unwrap();
     waiter.await.unwrap().expect("the others are dead").release().await.unwrap();
     drop((first, monitor));

@@ -23,7 +23,7 @@ impl Scene {
         let mut crowds = Vec::new();
         for place in 1..=2 {
             crowds.push(crowd(&manager(&server, query).await, &witness, 4));
-            stand_in_line(&cli, place).await;
+            wait_until_queued(&cli, place).await;
         }
         Self { server, cli, witness, holder, crowds }
     }
@@ -42,7 +42,7 @@ impl Scene {
 async fn a_flush_strands_no_waiter() {
     let Scene { server, cli, witness, holder, crowds } = Scene::set(SHORT).await;
     cli.flushall().await;
-    timeout(SOON, holder.lost()).await.expect("its next renewal says so");
+    timeout(SOON, holder.lost()).await.expect("its next renewal reports it");
     assert!(matches!(holder.release().await, Err(Error::Lost { .. })));
     Scene::ends(server, witness, crowds).await;
 }
@@ -53,7 +53,7 @@ async fn waiters_join_a_deleted_queue_again() {
     let Scene { server, cli, witness, holder, crowds } = Scene::set(SHORT).await;
     let deleted: usize = cli.query(&["DEL", "lockattr:line-of:{lock:a}"]).await;
     assert_eq!(deleted, 1);
-    eventually(SOON, "they come again", async || queued(&cli, "a").await == 2).await;
+    eventually(SOON, "they queue again", async || queued(&cli, "a").await == 2).await;
     assert_eq!(witness.count(), 0, "it is held");
     holder.release().await.unwrap();
     Scene::ends(server, witness, crowds).await;

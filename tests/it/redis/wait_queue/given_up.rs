@@ -9,10 +9,10 @@ use lockattr_tests::{Fault, Proxy, RedisServer, eventually};
 use super::*;
 
 /// Polls a waiter until `count` waiters are queued, and then no more.
-async fn until_in_line<F: Future>(waiter: Pin<&mut F>, cli: &Cli, count: usize) {
+async fn poll_until_queued<F: Future>(waiter: Pin<&mut F>, cli: &Cli, count: usize) {
     tokio::select! {
         biased;
-        () = stand_in_line(cli, count) => {}
+        () = wait_until_queued(cli, count) => {}
         _ = waiter => panic!("it got in"),
     }
 }
@@ -20,7 +20,7 @@ async fn until_in_line<F: Future>(waiter: Pin<&mut F>, cli: &Cli, count: usize) 
 /// Its grant is in the store, and the notification is sent or about to be sent.
 #[tokio::test]
 async fn a_waiter_dropped_at_the_moment_of_its_grant_passes_it_on() {
-    for told in [false, true] {
+    for notified in [false, true] {
         let server = RedisServer::start().await;
         let (cli, witness) = (server.cli().await, Witness::default());
         let (first, next) = (manager(&server, LONG).await, manager(&server, LONG).await);
@@ -29,18 +29,18 @@ async fn a_waiter_dropped_at_the_moment_of_its_grant_passes_it_on() {
         let fickle = LockManager::connect(url).await.unwrap();
         let holder = acquire(&first).await;
         let mut waiter = Box::pin(fickle.acquire("a", LockOptions::new()));
-        until_in_line(waiter.as_mut(), &cli, 1).await;
+        poll_until_queued(waiter.as_mut(), &cli, 1).await;
         // One waiter behind it in its process, and another process behind that.
         let crowds = vec![crowd(&fickle, &witness, 1), crowd(&next, &witness, 3)];
-        stand_in_line(&cli, 2).await;
-        if !told {
+        wait_until_queued(&cli, 2).await;
+        if !notified {
             proxy.freeze();
         }
         witness.saw(holder.fencing_token());
         holder.release().await.unwrap();
-        stand_in_line(&cli, 1).await;
-        if told {
-            eventually(SOON, "told", async || proxy.answered("message") == 1).await;
+        wait_until_queued(&cli, 1).await;
+        if notified {
+            eventually(SOON, "notified", async || proxy.answered("message") == 1).await;
         }
         drop(waiter);
         proxy.pass();
@@ -60,11 +60,11 @@ async fn a_waiter_that_gives_up_or_is_dropped_leaves_its_place_in_the_queue() {
     let soon = LockOptions::new().wait(Duration::from_millis(200));
     let error = fickle.acquire("a", soon).await.unwrap_err();
     assert!(matches!(error, Error::Contended { holder: Some(_), .. }), "{error}");
-    stand_in_line(&cli, 0).await;
+    wait_until_queued(&cli, 0).await;
 
     // The next waiter of its own process takes over.
     let mut waiter = Box::pin(fickle.acquire("a", LockOptions::new()));
-    until_in_line(waiter.as_mut(), &cli, 1).await;
+    poll_until_queued(waiter.as_mut(), &cli, 1).await;
     let crowds = vec![crowd(&fickle, &witness, 2)];
     drop(waiter);
     let waiter = tokio::spawn({
@@ -77,7 +77,7 @@ async fn a_waiter_that_gives_up_or_is_dropped_leaves_its_place_in_the_queue() {
     holder.release().await.unwrap();
     all_have_worked(SOON, crowds).await;
     assert_eq!(witness.count(), 2);
-    stand_in_line(&cli, 0).await;
+    wait_until_queued(&cli, 0).await;
     drop((first, fickle));
     assert_no_trace(&server).await;
 }
@@ -95,13 +95,13 @@ async fn a_waiter_whose_request_to_leave_is_lost_leaves_all_the_same() {
         let (first, next) = (manager(&server, LONG).await, manager(&server, LONG).await);
         let holder = acquire(&first).await;
         let mut waiter = Box::pin(fickle.acquire("a", LockOptions::new()));
-        until_in_line(waiter.as_mut(), &cli, 1).await;
+        poll_until_queued(waiter.as_mut(), &cli, 1).await;
         let crowds = vec![crowd(&next, &witness, 3)];
-        stand_in_line(&cli, 2).await;
+        wait_until_queued(&cli, 2).await;
         proxy.next("release", fault.clone());
         drop(waiter);
-        eventually(SOON, "it asks to leave", async || proxy.seen("release") > 0).await;
-        stand_in_line(&cli, 1).await;
+        eventually(SOON, "it sends its release", async || proxy.seen("release") > 0).await;
+        wait_until_queued(&cli, 1).await;
         witness.saw(holder.fencing_token());
         holder.release().await.unwrap();
         all_have_worked(SOON, crowds).await;

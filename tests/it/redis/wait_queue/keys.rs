@@ -13,13 +13,13 @@ async fn waiter_for_both(server: &RedisServer, place: usize) -> JoinHandle<LockG
             async move { manager.acquire_all(["b", "a"], LockOptions::new()).await.unwrap() },
         );
     for key in ["a", "b"] {
-        eventually(LIMIT, "in line", async || queued(&cli, key).await == place).await;
+        eventually(LIMIT, "queued", async || queued(&cli, key).await == place).await;
     }
     waiter
 }
 
 async fn granted(waiter: JoinHandle<LockGuard>) -> LockGuard {
-    timeout(SOON, waiter).await.expect("its turn has come").unwrap()
+    timeout(SOON, waiter).await.expect("granted").unwrap()
 }
 
 #[tokio::test]
@@ -29,7 +29,7 @@ async fn a_waiter_for_two_keys_holds_neither_until_both_are_free() {
     let first = manager(&server, LONG).await;
     let holder = first.acquire("b", LockOptions::new()).await.unwrap();
     let waiter = waiter_for_both(&server, 1).await;
-    assert_eq!(cli.held_value("lock:a").await, None, "it holds nothing while it waits");
+    assert_eq!(cli.held_value("lock:a").await, None, "it holds no key while it waits");
     // Nor is it granted `a` when others are served there.
     if let Some(other) = first.try_acquire("a", LockOptions::new()).await.unwrap() {
         other.release().await.unwrap();
@@ -80,7 +80,7 @@ async fn a_waiter_that_gives_up_on_two_keys_leaves_both_queues() {
         eventually(SOON, "it has left", async || queued(&cli, key).await == 0).await;
     }
     let free = first.try_acquire("a", LockOptions::new()).await.unwrap();
-    free.expect("nobody is before us").release().await.unwrap();
+    free.expect("the queue is empty").release().await.unwrap();
     holder.release().await.unwrap();
     drop(first);
     assert_no_trace(&server).await;
@@ -114,13 +114,13 @@ async fn a_claim_for_two_keys_overtakes_none_in_either_queue() {
     let both = first.acquire_all(["a", "b"], LockOptions::new()).await.unwrap();
     let next = manager(&server, LONG).await;
     let before = tokio::spawn(async move { next.acquire("a", LockOptions::new()).await.unwrap() });
-    stand_in_line(&cli, 1).await;
+    wait_until_queued(&cli, 1).await;
     let other = manager(&server, LONG).await;
     let waiter =
         tokio::spawn(
             async move { other.acquire_all(["a", "b"], LockOptions::new()).await.unwrap() },
         );
-    stand_in_line(&cli, 2).await;
+    wait_until_queued(&cli, 2).await;
     both.release().await.unwrap();
     let before = granted(before).await;
     assert_eq!(cli.held_value("lock:b").await, None, "`a` is another's, and so it has neither");

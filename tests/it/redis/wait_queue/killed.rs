@@ -10,10 +10,10 @@ use super::*;
 
 /// The fencing token that a node prints after an acquisition.
 pub(super) async fn held(node: &mut Node) -> FencingToken {
-    let answer = node.line().await;
-    let token = answer.strip_prefix("held ").and_then(|token| token.parse().ok());
+    let reply = node.line().await;
+    let token = reply.strip_prefix("held ").and_then(|token| token.parse().ok());
     // Printed whole, as issued; the low bits count its local hand-offs.
-    let token: u64 = token.unwrap_or_else(|| panic!("the node said: {answer}"));
+    let token: u64 = token.unwrap_or_else(|| panic!("the node replied: {reply}"));
     FencingToken::from_counter(token >> 10)
 }
 
@@ -21,7 +21,7 @@ pub(super) async fn held(node: &mut Node) -> FencingToken {
 pub(super) async fn waiting_node(server: &RedisServer, query: &str, place: usize) -> Node {
     let mut node = node!("lock", url = server.url_with(query));
     node.say("acquire a").await;
-    stand_in_line(&server.cli().await, place).await;
+    wait_until_queued(&server.cli().await, place).await;
     node
 }
 
@@ -43,7 +43,7 @@ async fn heads_of_the_queue_that_were_killed_are_passed_over_at_once() {
     let mut crowds = Vec::new();
     for (place, next) in next.iter().enumerate() {
         crowds.push(crowd(next, &witness, 4));
-        stand_in_line(&cli, 3 + place).await;
+        wait_until_queued(&cli, 3 + place).await;
     }
     listeners(&server, 5).await;
     heads.iter_mut().for_each(Node::kill);
@@ -67,7 +67,7 @@ async fn a_lock_whose_whole_queue_was_killed_is_free_as_soon_as_it_is_released()
     listeners(&server, 1).await;
     holder.release().await.unwrap();
     let next = first.try_acquire("a", LockOptions::new()).await.unwrap();
-    next.expect("nobody is before us").release().await.unwrap();
+    next.expect("the queue is empty").release().await.unwrap();
     drop(first);
     assert_no_trace(&server).await;
 }
@@ -85,7 +85,7 @@ async fn a_holder_and_the_head_of_its_queue_that_were_killed_together_cost_one_t
     let mut crowds = Vec::new();
     for place in 2..=4 {
         crowds.push(crowd(&manager(&server, LONG).await, &witness, 4));
-        stand_in_line(&cli, place).await;
+        wait_until_queued(&cli, place).await;
     }
     head.kill();
     holder.kill();
@@ -109,7 +109,7 @@ async fn the_queue_moves_on_within_short_ttls_that_come_after_a_long_one() {
     // The second of them is granted when the first one's lease ends, not by a release.
     let mut short = [waiting_node(&server, SHORT, 1).await, waiting_node(&server, SHORT, 2).await];
     let crowds = vec![crowd(&manager(&server, LONG).await, &witness, 4)];
-    stand_in_line(&cli, 3).await;
+    wait_until_queued(&cli, 3).await;
     witness.saw(holder.fencing_token());
     holder.release().await.unwrap();
     for node in &mut short {

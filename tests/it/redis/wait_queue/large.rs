@@ -35,17 +35,17 @@ async fn no_script_run_visits_ten_thousand_dead_entries() {
     dead_entries(&cli, 10_000).await;
     let (calls_before, runs_before) = (calls(&cli).await, runs(&cli).await);
     let once = first.try_acquire("a", LockOptions::new()).await.unwrap();
-    let guard = once.expect("none of them lives");
+    let guard = once.expect("all of them are dead");
     let (calls_of, runs_of) = (calls(&cli).await - calls_before, runs(&cli).await - runs_before);
     assert!(calls_of / runs_of < 120, "{calls_of} calls in {runs_of} runs");
     // The same for a release, which hands off to the live waiter behind them.
     let next = manager(&server, LONG).await;
     let waiter = tokio::spawn(async move { next.acquire("a", LockOptions::new()).await.unwrap() });
-    stand_in_line(&cli, 1).await;
+    wait_until_queued(&cli, 1).await;
     dead_entries(&cli, 10_000).await;
     let (calls_before, runs_before) = (calls(&cli).await, runs(&cli).await);
     guard.release().await.unwrap();
-    timeout(SOON, waiter).await.expect("its turn has come").unwrap().release().await.unwrap();
+    timeout(SOON, waiter).await.expect("granted").unwrap().release().await.unwrap();
     eventually(SOON, "the queue is gone", async || queued(&cli, "a").await == 0).await;
     let (calls_of, runs_of) = (calls(&cli).await - calls_before, runs(&cli).await - runs_before);
     assert!(calls_of / runs_of < 120, "{calls_of} calls in {runs_of} runs");
@@ -75,7 +75,7 @@ async fn a_call_for_a_thousand_keys_costs_a_few_calls_for_each() {
     holder.release().await.unwrap();
     let guard = timeout(SOON, waiter).await.expect("it is free").unwrap();
     let handed = calls(&cli).await - before;
-    assert!(handed < 10_000, "{handed} calls to hand it over");
+    assert!(handed < 10_000, "{handed} calls for the hand-off");
     guard.release().await.unwrap();
     let error = first.acquire_all(keys(1_001), LockOptions::new()).await.unwrap_err();
     assert!(matches!(error, lockattr::Error::InvalidOptions(_)), "{error}");

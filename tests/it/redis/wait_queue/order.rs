@@ -25,7 +25,7 @@ async fn managers_acquire_in_the_order_of_their_arrival() {
             witness.sees(&guard).await;
             guard.release().await.unwrap();
         });
-        stand_in_line(&cli, place).await;
+        wait_until_queued(&cli, place).await;
     }
     witness.saw(holder.fencing_token());
     holder.release().await.unwrap();
@@ -47,7 +47,7 @@ async fn processes_acquire_in_the_order_of_their_arrival() {
         let mut node = node!("lock", url = server.url_with(LONG));
         node.say("acquire a").await;
         nodes.push(node);
-        stand_in_line(&cli, place).await;
+        wait_until_queued(&cli, place).await;
     }
     witness.saw(holder.fencing_token());
     holder.release().await.unwrap();
@@ -90,7 +90,7 @@ async fn tasks_of_a_process_acquire_in_the_order_of_their_arrival() {
         }
         waiting.spawn(work);
     }
-    stand_in_line(&cli, 1).await;
+    wait_until_queued(&cli, 1).await;
     witness.saw(holder.fencing_token());
     holder.release().await.unwrap();
     all_have_worked(SOON, vec![waiting]).await;

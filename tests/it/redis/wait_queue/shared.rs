@@ -15,12 +15,12 @@ fn shared() -> LockOptions {
 async fn waiter(server: &RedisServer, options: LockOptions, place: usize) -> JoinHandle<LockGuard> {
     let manager = manager(server, LONG).await;
     let waiter = tokio::spawn(async move { manager.acquire("a", options).await.unwrap() });
-    stand_in_line(&server.cli().await, place).await;
+    wait_until_queued(&server.cli().await, place).await;
     waiter
 }
 
 async fn granted(waiter: JoinHandle<LockGuard>) -> LockGuard {
-    timeout(SOON, waiter).await.expect("its turn has come").unwrap()
+    timeout(SOON, waiter).await.expect("granted").unwrap()
 }
 
 #[tokio::test]
@@ -37,7 +37,7 @@ async fn readers_at_the_head_of_the_queue_enter_together() {
     let cli = server.cli().await;
     holder.release().await.unwrap();
     // All at once, not each at its next recheck.
-    assert_eq!(queued(&cli, "a").await, 2, "the writer, and who came after it");
+    assert_eq!(queued(&cli, "a").await, 2, "the writer, and the readers after it");
     let mut inside = Vec::new();
     for reader in readers {
         inside.push(granted(reader).await);
@@ -122,7 +122,7 @@ async fn a_holder_of_a_permit_that_was_killed_frees_its_own_after_its_ttl_and_no
     stays.ensure_held().unwrap();
     next.release().await.unwrap();
     granted(behind).await.release().await.unwrap();
-    stays.release().await.expect("it had its own all the time");
+    stays.release().await.expect("it held its own permit throughout");
     drop(first);
     assert_no_trace(&server).await;
 }

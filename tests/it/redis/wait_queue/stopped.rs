@@ -19,13 +19,13 @@ async fn a_stopped_head_costs_its_ttl_and_does_not_hold_when_it_resumes() {
         let next = next.clone();
         async move { acquire(&next).await }
     });
-    stand_in_line(&cli, 2).await;
+    wait_until_queued(&cli, 2).await;
     head.stop_signal();
     witness.saw(holder.fencing_token());
     let granted = cli.value("lock:a").await;
     holder.release().await.unwrap();
-    assert_ne!(cli.value("lock:a").await, granted, "handed on");
-    stand_in_line(&cli, 1).await;
+    assert_ne!(cli.value("lock:a").await, granted, "handed off");
+    wait_until_queued(&cli, 1).await;
 
     let successor = timeout(SOON, waiting).await.expect("within its TTL").unwrap();
     witness.sees(&successor).await;
@@ -33,9 +33,9 @@ async fn a_stopped_head_costs_its_ttl_and_does_not_hold_when_it_resumes() {
     // The grant is already there, and so is the order that follows.
     head.say("write").await;
     head.continue_signal();
-    eventually(SOON, "it goes back in line", async || queued(&cli, "a").await == 1).await;
+    eventually(SOON, "it joins the queue again", async || queued(&cli, "a").await == 1).await;
     successor.ensure_held().unwrap();
-    successor.release().await.expect("it was never anybody else's meanwhile");
+    successor.release().await.expect("another process held it meanwhile");
     all_have_worked(SOON, vec![behind]).await;
     witness.saw(held(&mut head).await);
     assert_eq!(head.line().await, "written");
@@ -56,7 +56,7 @@ async fn the_body_of_a_stopped_head_never_overlaps_another() {
     let stands = |count| {
         let cli = cli.clone();
         async move {
-            eventually(LIMIT, "in line", async || queued(&cli, "job").await == count).await;
+            eventually(LIMIT, "queued", async || queued(&cli, "job").await == count).await;
         }
     };
     stands(1).await;
@@ -73,7 +73,7 @@ async fn the_body_of_a_stopped_head_never_overlaps_another() {
     // If it accepted the old grant, it would write and would not be queued.
     stands(1).await;
     successor.ensure_held().unwrap();
-    successor.release().await.expect("it was never anybody else's meanwhile");
+    successor.release().await.expect("another process held it meanwhile");
     assert_eq!(head.line().await, "wrote");
     assert!(head.finish().await.success());
     drop((first, next));

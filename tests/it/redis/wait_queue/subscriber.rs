@@ -43,17 +43,17 @@ async fn grants_published_while_the_waiters_are_disconnected_strand_no_waiter() 
             let url = format!("{}?{query}", server.url_through(&proxy));
             waiting.push(LockManager::connect(url).await.unwrap());
             crowds.push(crowd(&waiting[place - 1], &witness, 3));
-            stand_in_line(&cli, place).await;
+            wait_until_queued(&cli, place).await;
         }
         proxy.refuse().await;
         end.comes_to(&proxy, &cli).await;
         let deaf =
             async || subscribers(&cli).await.iter().all(|subscriber| holders.contains(subscriber));
-        eventually(SOON, "they hear nothing", deaf).await;
+        eventually(SOON, "they are disconnected", deaf).await;
         witness.saw(holder.fencing_token());
         holder.release().await.unwrap();
-        stand_in_line(&cli, 0).await;
-        assert_eq!(witness.count(), 0, "nobody can know");
+        wait_until_queued(&cli, 0).await;
+        assert_eq!(witness.count(), 0, "no process can know");
         proxy.pass();
         proxy.accept().await;
         all_have_worked(SOON, crowds).await;
@@ -74,9 +74,9 @@ async fn a_grant_that_is_lost_on_its_way_costs_no_more_than_a_ttl() {
     let deaf = LockManager::connect(url).await.unwrap();
     let holder = acquire(&first).await;
     let mut crowds = vec![crowd(&deaf, &witness, 3)];
-    stand_in_line(&cli, 1).await;
+    wait_until_queued(&cli, 1).await;
     crowds.push(crowd(&next, &witness, 3));
-    stand_in_line(&cli, 2).await;
+    wait_until_queued(&cli, 2).await;
     proxy.swallow_messages(1);
     witness.saw(holder.fencing_token());
     holder.release().await.unwrap();
@@ -103,24 +103,24 @@ async fn a_grant_that_arrives_after_its_lease_and_a_later_request_is_discarded()
         tokio::spawn(async move { acquire(&manager).await })
     };
     let late = wait(&deaf);
-    stand_in_line(&cli, 1).await;
+    wait_until_queued(&cli, 1).await;
     let waiting = wait(&next);
-    stand_in_line(&cli, 2).await;
+    wait_until_queued(&cli, 2).await;
     proxy.freeze();
     let questions = proxy.seen("acquire");
     witness.saw(holder.fencing_token());
     holder.release().await.unwrap();
     let successor = timeout(SOON, waiting).await.expect("within its TTL").unwrap();
-    assert!(proxy.seen("acquire") > questions, "it has asked meanwhile");
+    assert!(proxy.seen("acquire") > questions, "it has sent a request meanwhile");
     witness.sees(&successor).await;
     proxy.pass();
-    stand_in_line(&cli, 1).await;
+    wait_until_queued(&cli, 1).await;
     // It is answered after all that, so the manager has read the notification.
     deaf.holder("a").await.unwrap();
     assert!(!late.is_finished(), "it believes to hold");
     successor.ensure_held().unwrap();
-    successor.release().await.expect("it was never anybody else's meanwhile");
-    let late = timeout(SOON, late).await.expect("its turn has come").unwrap();
+    successor.release().await.expect("another process held it meanwhile");
+    let late = timeout(SOON, late).await.expect("granted").unwrap();
     witness.sees(&late).await;
     late.release().await.unwrap();
     drop((first, next, deaf));

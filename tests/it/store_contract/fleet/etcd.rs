@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use lockattr::store::EtcdStore;
 use lockattr_tests::{Engine, Etcd, eventually};
 
-use super::super::asked::{PREFIX, keep_apart_by};
+use super::super::asked::{PREFIX, set_key_prefix};
 use super::super::{AnyStore, TTL};
 use super::Fleet;
 
@@ -22,7 +22,7 @@ impl Fleet for OnEtcd {
         static TESTS: AtomicUsize = AtomicUsize::new(0);
         let etcd = Etcd::shared().await;
         let apart = format!("test {}:", TESTS.fetch_add(1, Ordering::Relaxed));
-        keep_apart_by(&apart);
+        set_key_prefix(&apart);
         Self { etcd, apart }
     }
 
@@ -34,7 +34,7 @@ impl Fleet for OnEtcd {
     }
 
     /// etcd needs no notification: the store skips the claims of a session that has ended.
-    async fn knows_it_is_gone(&self, _inbox: u64) {}
+    async fn wait_until_gone(&self, _inbox: u64) {}
 
     /// A dropped store revokes its session, and with it all entries of that session.
     async fn saw_nothing_wrong(&self) {

@@ -6,7 +6,7 @@ use lockattr_tests::{MariaDb, eventually};
 use mysql_async::Error;
 use mysql_async::prelude::Queryable;
 
-use super::{AnyStore, Fleet, TTL, keep_apart_by};
+use super::{AnyStore, Fleet, TTL, set_key_prefix};
 
 const NO_SUCH_TABLE: u16 = 1146;
 
@@ -27,7 +27,7 @@ impl OnMysql {
 
 impl Fleet for OnMysql {
     async fn start() -> Self {
-        keep_apart_by("");
+        set_key_prefix("");
         let server = MariaDb::shared().await;
         let database = server.database().await;
         Self { server, database }
@@ -37,12 +37,12 @@ impl Fleet for OnMysql {
         self.node_with("")
     }
 
-    async fn knows_it_is_gone(&self, subscriber: u64) {
-        let ears = format!(
+    async fn wait_until_gone(&self, subscriber: u64) {
+        let subscribers = format!(
             "SELECT COUNT(*) FROM lockattr_line WHERE token LIKE '{subscriber:016x}%' \
              AND IS_USED_LOCK(CONCAT('lockattr:', ear)) IS NOT NULL"
         );
-        let gone = async || self.server.query::<i64>(&self.database, &ears).await == [0];
+        let gone = async || self.server.query::<i64>(&self.database, &subscribers).await == [0];
         eventually(TTL, "its connection is closed", gone).await;
     }
 

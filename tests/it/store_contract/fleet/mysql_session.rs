@@ -13,7 +13,7 @@ impl Fleet for OnMysqlSessions {
         self.0.node_with("lock=session&")
     }
 
-    async fn knows_it_is_gone(&self, _inbox: u64) {}
+    async fn wait_until_gone(&self, _inbox: u64) {}
 
     /// A session lock leaves no row. This checks that no table of the other lock form was used.
     async fn saw_nothing_wrong(&self) {

@@ -4,7 +4,7 @@ use lockattr::store::PostgresStore;
 use lockattr_tests::{PostgresServer, eventually};
 
 use super::{AnyStore, Fleet, TTL};
-use crate::store_contract::asked::keep_apart_by;
+use crate::store_contract::asked::set_key_prefix;
 
 pub(in crate::store_contract) struct OnPostgres {
     url: String,
@@ -13,7 +13,7 @@ pub(in crate::store_contract) struct OnPostgres {
 
 impl Fleet for OnPostgres {
     async fn start() -> Self {
-        keep_apart_by("");
+        set_key_prefix("");
         let (url, schema) = PostgresServer::shared().await.new_schema().await;
         // Many tests share a machine with their server, so slow replies are expected.
         let url = format!("{url}&response_timeout=10s&connect_timeout=10s&heartbeat=60s");
@@ -24,16 +24,16 @@ impl Fleet for OnPostgres {
         AnyStore::new(PostgresStore::open(&self.url).expect("a good URL"))
     }
 
-    async fn knows_it_is_gone(&self, subscriber: u64) {
+    async fn wait_until_gone(&self, subscriber: u64) {
         let client = PostgresServer::shared().await.client().await;
-        let ears = format!(
+        let subscribers = format!(
             "select 1 from {}.lockattr_line join pg_locks on locktype = 'advisory'
                  and ear = (classid::bigint << 32) | objid::bigint
              where left(encode(token, 'hex'), 16) = $1",
             self.schema
         );
         let subscriber = format!("{subscriber:016x}");
-        let gone = async || client.query(&ears, &[&subscriber]).await.unwrap().is_empty();
+        let gone = async || client.query(&subscribers, &[&subscriber]).await.unwrap().is_empty();
         eventually(TTL, "its connection is closed", gone).await;
     }
 }

@@ -8,7 +8,7 @@ use lockattr_tests::{PostgresServer, eventually};
 use tokio::sync::OnceCell;
 
 use super::{AnyStore, Fleet, TTL};
-use crate::store_contract::asked::keep_apart_by;
+use crate::store_contract::asked::set_key_prefix;
 
 pub(in crate::store_contract) struct OnPostgresSessions {
     url: String,
@@ -35,7 +35,7 @@ async fn database() -> &'static str {
 impl Fleet for OnPostgresSessions {
     async fn start() -> Self {
         static TESTS: AtomicUsize = AtomicUsize::new(0);
-        keep_apart_by(&format!("test {}:", TESTS.fetch_add(1, Ordering::Relaxed)));
+        set_key_prefix(&format!("test {}:", TESTS.fetch_add(1, Ordering::Relaxed)));
         let (server, database) = (PostgresServer::shared().await, database().await);
         // Many tests share a machine with their server, so slow replies are expected.
         let timing = "response_timeout=10s&connect_timeout=10s&heartbeat=60s";
@@ -47,13 +47,13 @@ impl Fleet for OnPostgresSessions {
     }
 
     /// Waits until the sessions that are gone have left the queue.
-    async fn knows_it_is_gone(&self, _inbox: u64) {
+    async fn wait_until_gone(&self, _inbox: u64) {
         let client = PostgresServer::shared().await.client().await;
         let waiting = "select 1 from pg_locks join pg_database as db on db.oid = database
                        where locktype = 'advisory' and not granted and datname = $1";
         let name = database().await;
         // One claim of the test still waits.
         let gone = async || client.query(waiting, &[&name]).await.unwrap().len() <= 1;
-        eventually(TTL, "it stands in line no more", gone).await;
+        eventually(TTL, "no longer queued", gone).await;
     }
 }

@@ -15,7 +15,7 @@ pub(in crate::store_contract) struct OnZooKeeper(String);
 
 impl Fleet for OnZooKeeper {
     async fn start() -> Self {
-        super::keep_apart_by("");
+        super::set_key_prefix("");
         let ensemble = ZooKeeper::shared().await;
         ADDRS.get_or_init(|| ensemble.addrs());
         Self(ensemble.chroot_apart())
@@ -30,7 +30,7 @@ impl Fleet for OnZooKeeper {
 
     /// The session is closed with its store, and its entries are gone before the next waiters are
     /// notified.
-    async fn knows_it_is_gone(&self, _inbox: u64) {}
+    async fn wait_until_gone(&self, _inbox: u64) {}
 
     /// By now the store is dropped and its session is closed.
     async fn saw_nothing_wrong(&self) {

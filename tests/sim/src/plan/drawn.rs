@@ -19,7 +19,7 @@ impl Plan {
             Topology::Alone => 1,
             Topology::Redlock => 5,
         };
-        let works = Duration::from_millis(dice.random_range(2_000..5_000));
+        let works_until = Duration::from_millis(dice.random_range(2_000..5_000));
         let processes: Vec<_> =
             (0..dice.random_range(2..=3)).map(|_| Setup::draw(&mut dice)).collect();
         let mut plan = Self {
@@ -29,8 +29,8 @@ impl Plan {
             fast: (0..servers).map(|_| dice.random_range(-8..=8)).collect(),
             latency: Duration::from_millis(dice.random_range(2..=30)),
             response: Duration::from_millis(300),
-            server_takes: Duration::ZERO,
-            works,
+            service_time: Duration::ZERO,
+            works_until,
             bound: scene::bound(LONGEST_TTL),
             faults: Vec::new(),
             processes,
@@ -47,7 +47,7 @@ impl Plan {
         let mut busy: HashMap<String, Duration> = HashMap::new();
         let mut faults = Vec::new();
         let mut at = Duration::from_millis(dice.random_range(100..600));
-        while at < self.works {
+        while at < self.works_until {
             let until = at + Duration::from_millis(dice.random_range(30..2_500));
             let process = dice.random_range(0..processes);
             let mut some: Vec<_> = (0..servers).collect();
@@ -94,10 +94,10 @@ impl Setup {
             tasks: dice.random_range(2..=4),
             parts: Vec::new(),
             linger: Duration::from_millis(linger),
-            hand_overs: dice.random_range(0..8),
-            hand_over_time: Duration::from_millis(dice.random_range(1..200)),
+            max_handoffs: dice.random_range(0..8),
+            max_handoff_time: Duration::from_millis(dice.random_range(1..200)),
             ahead: dice.random_range(-400_000..400_000),
-            shuts_down: dice.random_bool(0.5),
+            shutdown_at_end: dice.random_bool(0.5),
         }
     }
 }

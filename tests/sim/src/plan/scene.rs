@@ -46,8 +46,8 @@ impl Plan {
             fast: vec![dice.random_range(-8..=8)],
             latency: ms(dice.random_range(2..=30)),
             response: ms(300),
-            server_takes: Duration::ZERO,
-            works: Duration::ZERO,
+            service_time: Duration::ZERO,
+            works_until: Duration::ZERO,
             bound: Duration::ZERO,
             faults: Vec::new(),
         };
@@ -64,7 +64,7 @@ impl Plan {
     /// waits behind them. The next holder may die, too.
     fn waiters_leave(&mut self, dice: &mut StdRng) {
         let ttl = ms([300, 600, 1_000, 1_500][dice.random_range(0..4)]);
-        let lets_go = ms(dice.random_range(1_500..4_000));
+        let release_at = ms(dice.random_range(1_500..4_000));
         let [page, a, b] = [&["page"][..], &["stock:a"], &["stock:b"]].map(<[_]>::to_vec);
         let both = || vec!["stock:a", "stock:b"];
         let door = || (vec!["door"], Mode::Permits(PERMITS));
@@ -79,14 +79,14 @@ impl Plan {
         let holders = if let Mode::Permits(permits) = held.1 { permits } else { 1 };
         let lease = if dice.random_bool(0.4) { ms(20_000) } else { ttl };
         for _ in 0..holders {
-            let works = if stays { OVER } else { lets_go };
-            self.has(HOLDER, ms(0), Turn::plain(held.clone(), lease, ms(500), works));
+            let body_time = if stays { OVER } else { release_at };
+            self.add_turn(HOLDER, ms(0), Turn::plain(held.clone(), lease, ms(500), body_time));
         }
         if held.1 == Mode::Exclusive && !stays && dice.random_bool(0.5) {
             // The first in the wait queue. It holds the lock when it is killed.
-            self.has(NEXT, ms(120), Turn::plain(held, ttl, PATIENT, ms(1_000)));
-            let at = lets_go + ms(dice.random_range(100..900));
-            self.befalls(Trouble::Kill(NEXT), at, OVER);
+            self.add_turn(NEXT, ms(120), Turn::plain(held, ttl, PATIENT, ms(1_000)));
+            let at = release_at + ms(dice.random_range(100..900));
+            self.add_fault(Trouble::Kill(NEXT), at, OVER);
         }
         let begins = ms(dice.random_range(800..1_200));
         let cut = dice.random_bool(0.5);
@@ -95,7 +95,7 @@ impl Plan {
             // Waiters of a process that is cut off may give up meanwhile.
             let gives_up = cut && dice.random_bool(0.8);
             let wait = if gives_up { begins + ms(dice.random_range(0..600)) } else { OVER };
-            self.has(LEAVER, at, Turn::plain(left.clone(), ttl, wait, ms(20)));
+            self.add_turn(LEAVER, at, Turn::plain(left.clone(), ttl, wait, ms(20)));
         }
         let trouble = match (cut, dice.random_range(0..3)) {
             (true, 0) => Trouble::PartitionThere(LEAVER, vec![0]),
@@ -104,10 +104,10 @@ impl Plan {
             (false, 0) => Trouble::Kill(LEAVER),
             (false, _) => Trouble::Pause(LEAVER),
         };
-        self.befalls(trouble, begins, ms(dice.random_range(600..9_000)));
+        self.add_fault(trouble, begins, ms(dice.random_range(600..9_000)));
         for _ in 0..dice.random_range(1..=2) {
             let at = ms(dice.random_range(450..1_400));
-            self.has(LIVING, at, Turn::plain(waited.clone(), ttl, PATIENT, ms(20)));
+            self.add_turn(LIVING, at, Turn::plain(waited.clone(), ttl, PATIENT, ms(20)));
         }
         self.bound = bound(ttl);
     }
@@ -116,18 +116,18 @@ impl Plan {
     /// the same moment.
     fn a_crowd_gives_up(&mut self, dice: &mut StdRng) {
         let (many, ttl, ends) = (dice.random_range(300..450), ms(1_500), ms(3_000));
-        self.server_takes = ms(1);
+        self.service_time = ms(1);
         self.response = ms(2_000);
         let (lock, holders) = match dice.random_bool(0.5) {
             true => ((vec!["stock:a"], Mode::Exclusive), 1),
             false => ((vec!["door"], Mode::Permits(PERMITS)), PERMITS),
         };
         for _ in 0..holders {
-            self.has(HOLDER, ms(0), Turn::plain(lock.clone(), ttl, ms(500), ends * 2));
+            self.add_turn(HOLDER, ms(0), Turn::plain(lock.clone(), ttl, ms(500), ends * 2));
         }
         for _ in 0..many {
             let at = ms(dice.random_range(200..1_200));
-            self.has(LEAVER, at, Turn::plain(lock.clone(), ttl, ends - at, ms(20)));
+            self.add_turn(LEAVER, at, Turn::plain(lock.clone(), ttl, ends - at, ms(20)));
         }
         self.bound = bound(ttl);
     }
@@ -136,22 +136,22 @@ impl Plan {
     /// handed to them, like the losers of a `select!`. Each would have kept the lock for a while.
     fn callers_are_dropped(&mut self, dice: &mut StdRng) {
         let (ttl, at_least) = (ms(600), ms(8_000));
-        let lets_go = ms(dice.random_range(500..1_500));
+        let release_at = ms(dice.random_range(500..1_500));
         let lock = || (vec!["stock:a"], Mode::Exclusive);
         let rival = Turn::plain(lock(), ttl, PATIENT, ms(20)).at_least(at_least);
-        let turn = Turn::plain(lock(), ttl, ms(500), lets_go);
+        let turn = Turn::plain(lock(), ttl, ms(500), release_at);
         let rivals = vec![rival; dice.random_range(1..=4)];
         self.processes[HOLDER].parts.push(Part { at: ms(0), turn, rivals });
         let living = Turn::plain(lock(), ttl, PATIENT, ms(20));
-        self.has(LIVING, lets_go + ms(dice.random_range(0..600)) - ms(300), living);
+        self.add_turn(LIVING, release_at + ms(dice.random_range(0..600)) - ms(300), living);
         self.bound = bound(ttl);
     }
 
-    fn has(&mut self, process: usize, at: Duration, turn: Turn) {
+    fn add_turn(&mut self, process: usize, at: Duration, turn: Turn) {
         self.processes[process].parts.push(Part { at, turn, rivals: Vec::new() });
     }
 
-    fn befalls(&mut self, trouble: Trouble, at: Duration, lasts: Duration) {
+    fn add_fault(&mut self, trouble: Trouble, at: Duration, lasts: Duration) {
         self.faults.push(Fault { at, until: at + lasts, trouble });
     }
 }
@@ -163,19 +163,19 @@ impl Setup {
             tasks: 0,
             parts: Vec::new(),
             linger: Duration::ZERO,
-            hand_overs: 8,
-            hand_over_time: Duration::from_secs(10),
+            max_handoffs: 8,
+            max_handoff_time: Duration::from_secs(10),
             ahead: 0,
-            shuts_down: false,
+            shutdown_at_end: false,
         }
     }
 }
 
 impl Turn {
     /// Acquires this lock, works under it and releases it.
-    fn plain((keys, mode): Lock, ttl: Duration, wait: Duration, works: Duration) -> Self {
+    fn plain((keys, mode): Lock, ttl: Duration, wait: Duration, body_time: Duration) -> Self {
         let options = Self::options(mode, ttl).wait(wait);
-        let (steps, end) = (vec![Step::Work(works)], End::Released);
+        let (steps, end) = (vec![Step::Work(body_time)], End::Released);
         let at_least = Duration::ZERO;
         Self { keys, mode, options, wait: Some(wait), steps, end, at_least, cancelled: None }
     }

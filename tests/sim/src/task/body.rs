@@ -11,7 +11,7 @@ use crate::holding::Holding;
 use crate::turn::{Step, Turn};
 
 /// How often a body checks whether it still holds the lock.
-const LOOKS: Duration = Duration::from_millis(7);
+const CHECK_INTERVAL: Duration = Duration::from_millis(7);
 
 impl Task {
     pub(super) async fn body(
@@ -23,11 +23,11 @@ impl Task {
     ) {
         for step in &turn.steps {
             match *step {
-                Step::Work(time) => self.works(time, holding, lease).await,
-                Step::Count(time) => self.counts(time, turn, holding, lease).await,
-                Step::Extend(ttl) => holding.extended(lease, ttl).await,
+                Step::Work(time) => self.work(time, holding, lease).await,
+                Step::Count(time) => self.count(time, turn, holding, lease).await,
+                Step::Extend(ttl) => holding.extend(lease, ttl).await,
                 Step::Reenter(time) => {
-                    let inside = self.reenters(time, turn, holding);
+                    let inside = self.reenter(time, turn, holding);
                     match guard {
                         Some(guard) => guard.scope(inside).await,
                         None => inside.await,
@@ -38,31 +38,31 @@ impl Task {
         holding.check(lease);
     }
 
-    async fn works(&self, time: Duration, holding: &Holding, lease: &Lease) {
+    async fn work(&self, time: Duration, holding: &Holding, lease: &Lease) {
         let until = Instant::now() + time;
         while holding.check(lease) {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
             }
-            sleep(left.min(LOOKS)).await;
+            sleep(left.min(CHECK_INTERVAL)).await;
         }
     }
 
-    async fn counts(&self, time: Duration, turn: &Turn, holding: &Holding, lease: &Lease) {
+    async fn count(&self, time: Duration, turn: &Turn, holding: &Holding, lease: &Lease) {
         let resources = &self.process.resources;
         let read = |key: &&str| resources.with(key, |resource| resource.read());
-        let counts: Vec<_> = turn.keys.iter().map(read).collect();
-        self.works(time, holding, lease).await;
+        let count: Vec<_> = turn.keys.iter().map(read).collect();
+        self.work(time, holding, lease).await;
         if holding.check(lease) {
-            for (key, count) in turn.keys.iter().zip(counts) {
+            for (key, count) in turn.keys.iter().zip(count) {
                 let token = lease.fencing_token().get();
                 resources.with(key, |resource| resource.write(count + 1, token));
             }
         }
     }
 
-    async fn reenters(&self, time: Duration, turn: &Turn, holding: &Holding) {
+    async fn reenter(&self, time: Duration, turn: &Turn, holding: &Holding) {
         let key = turn.keys[0];
         let options = LockOptions::new().wait(Duration::from_secs(1));
         let options = match turn.mode {
@@ -70,16 +70,16 @@ impl Task {
             lockattr_history::Mode::Shared => options.mode(lockattr::Mode::Shared),
             lockattr_history::Mode::Permits(permits) => options.permits(permits),
         };
-        let asked = holding.asks(key, Op::Reenter);
+        let calls = holding.invoke(key, Op::Reenter);
         match self.manager.acquire(key, options).await {
             Ok(inner) => {
-                asked.ok(Some(inner.fencing_token().get()));
+                calls.ok(Some(inner.fencing_token().get()));
                 let inside = Lease::clone(&inner);
-                self.works(time, holding, &inside).await;
-                holding.leaves(key, inner);
+                self.work(time, holding, &inside).await;
+                holding.leave(key, inner);
             }
-            Err(Error::Lost { .. } | Error::ShutDown { .. }) => asked.fail(),
-            Err(error) => self.finds(format!("a re-entry said {error:?}")),
+            Err(Error::Lost { .. } | Error::ShutDown { .. }) => calls.fail(),
+            Err(error) => self.report(format!("a re-entry returned {error:?}")),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::running::Running;
 impl World<'_> {
     pub(super) fn begin(&mut self, trouble: &Trouble) {
         if let Trouble::Kill(process) = trouble {
-            self.processes[*process].dies();
+            self.processes[*process].kill();
             // Its connections end one by one in this step, in a fixed order. A dropped runtime
             // drops its tasks in an order that depends on how many tasks it ever had.
             self.step();
@@ -69,7 +69,7 @@ impl World<'_> {
                 self.running[*process] = Some(begun);
             }
             Trouble::Pause(process) => {
-                self.running[*process].iter_mut().for_each(Running::go_on);
+                self.running[*process].iter_mut().for_each(Running::resume);
             }
             Trouble::PowerOff(server) => drop(self.servers[*server].power.send_replace(true)),
             Trouble::Calendar(..) => {}
@@ -77,9 +77,9 @@ impl World<'_> {
     }
 }
 
-/// Calls `does` for each link between the process and the servers.
-fn links(process: usize, servers: &[usize], mut does: impl FnMut(String, String)) {
+/// Calls `apply` for each link between the process and the servers.
+fn links(process: usize, servers: &[usize], mut apply: impl FnMut(String, String)) {
     for server in servers {
-        does(Process::name(process), server_name(*server));
+        apply(Process::name(process), server_name(*server));
     }
 }

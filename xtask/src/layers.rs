@@ -10,7 +10,7 @@ use std::path::Path;
 use crate::child;
 
 /// The layers, from top to bottom.
-const ROOMS: [&str; 12] = [
+const LAYERS: [&str; 12] = [
     "expansion",
     "testing",
     "manager",
@@ -32,8 +32,8 @@ const ROOT_FILES: [&str; 2] = ["lib.rs", "sim.rs"];
 /// The names that a `pub use` defines, each with the segments of its path.
 type Names = BTreeMap<String, Vec<String>>;
 
-fn floor(room: &str) -> Option<usize> {
-    ROOMS.iter().position(|each| *each == room)
+fn depth_of(layer: &str) -> Option<usize> {
+    LAYERS.iter().position(|each| *each == layer)
 }
 
 /// Returns a file's code without its comments and without the tests at its end.
@@ -79,7 +79,7 @@ fn leaves(tree: &str) -> Vec<(Vec<String>, String)> {
 }
 
 /// Returns the paths after `crate::` in a file's code, in imports and elsewhere.
-fn named(code: &str) -> Vec<Vec<String>> {
+fn crate_paths(code: &str) -> Vec<Vec<String>> {
     let mut paths = Vec::new();
     for (at, _) in code.match_indices("crate::") {
         let before = &code[..at];
@@ -102,14 +102,14 @@ fn named(code: &str) -> Vec<Vec<String>> {
 }
 
 /// Returns the names that a file's `pub use` defines for paths that begin with `prefix`.
-fn public(code: &str, prefix: &str) -> Names {
+fn public_names(code: &str, prefix: &str) -> Names {
     let uses = code.split("pub use ").skip(1).filter_map(|rest| rest.split(';').next());
     let paths = uses.filter_map(|tree| tree.strip_prefix(prefix)).flat_map(leaves);
     paths.map(|(path, name)| (name, path)).collect()
 }
 
 /// Returns the layer of a path after `crate::`.
-fn room_of(path: &[String], root: &Names, store: &Names) -> Option<String> {
+fn layer_of(path: &[String], root: &Names, store: &Names) -> Option<String> {
     let (first, second) = (path.first()?, path.get(1));
     if first == "store"
         && let Some(path) = second.and_then(|name| store.get(name))
@@ -118,26 +118,28 @@ fn room_of(path: &[String], root: &Names, store: &Names) -> Option<String> {
     }
     match first.as_str() {
         "__private" => Some("expansion".to_owned()),
-        room if floor(room).is_some() => Some(room.to_owned()),
-        name => root.get(name).and_then(|path| room_of(path, root, store)),
+        layer if depth_of(layer).is_some() => Some(layer.to_owned()),
+        name => root.get(name).and_then(|path| layer_of(path, root, store)),
     }
 }
 
 /// Returns the imports of one file that point to a higher layer.
-fn upwards(file: &str, text: &str, root: &Names, store: &Names) -> Vec<String> {
-    let Some((room, _)) = file.split_once('/') else { return Vec::new() };
-    let Some(from) = floor(room) else { return vec![format!("{file}: `{room}` is no room")] };
+fn upward_imports(file: &str, text: &str, root: &Names, store: &Names) -> Vec<String> {
+    let Some((layer, _)) = file.split_once('/') else { return Vec::new() };
+    let Some(from) = depth_of(layer) else {
+        return vec![format!("{file}: `{layer}` is not a layer")];
+    };
     let code = code(text);
     let mut found = Vec::new();
-    if file == format!("{room}/mod.rs") && code.contains("super::") {
-        found.push(format!("{file}: `super` leads out of the room"));
+    if file == format!("{layer}/mod.rs") && code.contains("super::") {
+        found.push(format!("{file}: `super` leaves the layer"));
     }
-    for path in named(&code) {
-        let Some(to) = room_of(&path, root, store) else { continue };
+    for path in crate_paths(&code) {
+        let Some(to) = layer_of(&path, root, store) else { continue };
         // `store/mod.rs` re-exports the engines as `lockattr::store::…`.
-        let is_face = file == "store/mod.rs" && to == "engines";
-        if floor(&to).is_some_and(|to| to < from) && !is_face {
-            found.push(format!("{file}: {room} -> {to} (crate::{})", path.join("::")));
+        let is_reexport = file == "store/mod.rs" && to == "engines";
+        if depth_of(&to).is_some_and(|to| to < from) && !is_reexport {
+            found.push(format!("{file}: {layer} -> {to} (crate::{})", path.join("::")));
         }
     }
     found
@@ -156,49 +158,49 @@ fn sources(folder: &Path, prefix: &str, found: &mut Vec<(String, String)>) {
 }
 
 /// Returns the sources of the runtime crate.
-fn runtime() -> Vec<(String, String)> {
+fn runtime_sources() -> Vec<(String, String)> {
     let mut files = Vec::new();
     sources(&child::root().join("lockattr/src"), "", &mut files);
     files
 }
 
 /// Returns the public names of one file of the runtime crate.
-fn public_of(files: &[(String, String)], file: &str, prefix: &str) -> Names {
+fn public_names_of(files: &[(String, String)], file: &str, prefix: &str) -> Names {
     let text = files.iter().find(|(name, _)| name == file).map(|(_, text)| code(text));
-    public(&text.expect(file), prefix)
+    public_names(&text.expect(file), prefix)
 }
 
 /// Red without: any import that was changed so that it points downwards.
 #[test]
-fn an_import_only_points_to_a_room_below() {
-    let files = runtime();
-    let root = public_of(&files, "lib.rs", "");
-    let store = public_of(&files, "store/mod.rs", "crate::");
+fn an_import_only_points_to_a_lower_layer() {
+    let files = runtime_sources();
+    let root = public_names_of(&files, "lib.rs", "");
+    let store = public_names_of(&files, "store/mod.rs", "crate::");
     let is_test = |file: &str| file.ends_with("tests.rs") || file.contains("/tests/");
     let sources = files.iter().filter(|(file, _)| !is_test(file));
     let found: Vec<_> =
-        sources.flat_map(|(file, text)| upwards(file, text, &root, &store)).collect();
+        sources.flat_map(|(file, text)| upward_imports(file, text, &root, &store)).collect();
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
 /// Red without: any of the top-level files that moved into a layer.
 #[test]
-fn every_file_lies_in_a_room() {
-    let files = runtime();
-    let at_the_top: Vec<_> = files.iter().filter(|(file, _)| !file.contains('/')).collect();
-    for (file, _) in at_the_top {
-        assert!(ROOT_FILES.contains(&file.as_str()), "{file} lies in no room");
+fn every_file_is_in_a_layer() {
+    let files = runtime_sources();
+    let top_level: Vec<_> = files.iter().filter(|(file, _)| !file.contains('/')).collect();
+    for (file, _) in top_level {
+        assert!(ROOT_FILES.contains(&file.as_str()), "{file} is in no layer");
     }
 }
 
 /// Red without: the checks of inline paths, of re-exports of the root and of `store`, and of
 /// `super`.
 #[test]
-fn an_arrow_upwards_is_found() {
-    let root = public("pub use manager::{LockManager, Other as Named};", "");
-    let store = public("pub use crate::engines::redis::RedisStore;", "crate::");
+fn an_import_from_a_higher_layer_is_found() {
+    let root = public_names("pub use manager::{LockManager, Other as Named};", "");
+    let store = public_names("pub use crate::engines::redis::RedisStore;", "crate::");
     let check = |file: &str, text: &str, expected: usize| {
-        let found = upwards(file, text, &root, &store);
+        let found = upward_imports(file, text, &root, &store);
         assert_eq!(found.len(), expected, "{file}: {text}\n{found:?}");
     };
     check("store/claim.rs", "use crate::lock::key::LockKey;", 0);

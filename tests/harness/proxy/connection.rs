@@ -10,7 +10,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 
-use super::replies::{self, Asked, Event, Reply};
+use super::replies::{self, Event, Pending, Reply};
 use super::resp::{self, Splitter};
 use super::script::{self, Fault, Gate};
 use super::{Controls, Flow, locked};
@@ -26,21 +26,21 @@ struct Request {
     name: String,
     /// The number of replies that the server sends to it.
     replies: usize,
-    met: Option<(Fault, Gate)>,
+    fault: Option<(Fault, Gate)>,
 }
 
 /// Forwards frames in both directions until both sides have closed, or one has failed.
 pub(super) async fn run(client: TcpStream, server: TcpStream, controls: Controls) {
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
-    let (requests, queue) = unbounded_channel();
-    let (events, told) = unbounded_channel();
+    let (requests, request_queue) = unbounded_channel();
+    let (events, event_queue) = unbounded_channel();
     // An error on one side ends the other: dropping the halves closes both sockets.
     let all = tokio::try_join!(
         read_requests(from_client, requests, &controls),
-        write_requests(queue, to_server, events.clone(), controls.clone()),
+        write_requests(request_queue, to_server, events.clone(), controls.clone()),
         read_replies(from_server, events, &controls),
-        replies::write(told, to_client, controls.clone()),
+        replies::write(event_queue, to_client, controls.clone()),
     );
     all.ok();
 }
@@ -60,11 +60,11 @@ async fn read_requests(
             _ if name.ends_with("subscribe") => words.len().max(2) - 1,
             _ => 1,
         };
-        let met = if replies > 0 { locked(&controls.script).asked(&name) } else { None };
-        if let Some((Fault::Delay(delay), _)) = met {
+        let fault = if replies > 0 { locked(&controls.script).record_request(&name) } else { None };
+        if let Some((Fault::Delay(delay), _)) = fault {
             chunk.due += delay;
         }
-        queue.send(Request { chunk, name, replies, met }).ok();
+        queue.send(Request { chunk, name, replies, fault }).ok();
     })
     .await;
     Ok(())
@@ -76,10 +76,10 @@ async fn read_replies(
     controls: &Controls,
 ) -> io::Result<()> {
     read(from, controls, |chunk| {
-        events.send(Event::Said(chunk)).ok();
+        events.send(Event::Frame(chunk)).ok();
     })
     .await;
-    events.send(Event::Ended).ok();
+    events.send(Event::Closed).ok();
     Ok(())
 }
 
@@ -105,41 +105,41 @@ async fn write_requests(
     mut controls: Controls,
 ) -> io::Result<()> {
     // Once bytes are lost, the stream carries nothing more: later bytes would mean something else.
-    let mut holed = false;
-    while let Some(Request { chunk, name, replies, mut met }) = queue.recv().await {
+    let mut lost_bytes = false;
+    while let Some(Request { chunk, name, replies, mut fault }) = queue.recv().await {
         sleep_until(chunk.due).await;
-        if let Some((Fault::HoldRequest, gate)) = &mut met {
-            gate.opened().await;
+        if let Some((Fault::HoldRequest, gate)) = &mut fault {
+            gate.wait_until_open().await;
         }
-        holed |= controls.flow(|now| now.requests).await == Flow::Swallow;
-        if holed {
+        lost_bytes |= controls.flow(|now| now.requests).await == Flow::Swallow;
+        if lost_bytes {
             continue;
         }
         let due = Instant::now() + controls.switches.borrow().delay;
-        let ask = |reply| {
+        let expect = |reply| {
             // The receiver is gone once the server has closed the connection.
-            events.send(Event::Asked(Asked { name, due, reply })).ok();
+            events.send(Event::Request(Pending { name, due, reply })).ok();
         };
-        match met {
-            Some((Fault::SwallowRequest, _)) => holed = true,
-            Some((Fault::Answer(line), _)) => ask(Reply::Error(line)),
+        match fault {
+            Some((Fault::SwallowRequest, _)) => lost_bytes = true,
+            Some((Fault::Answer(line), _)) => expect(Reply::Error(line)),
             Some((Fault::CutBefore, _)) => {
-                ask(Reply::End);
-                holed = true;
+                expect(Reply::Close);
+                lost_bytes = true;
             }
             Some((Fault::HalfOpen, _)) => {
-                let (sender, silent) = oneshot::channel();
-                ask(Reply::Silence(sender));
-                holed = true;
+                let (sender, silenced) = oneshot::channel();
+                expect(Reply::Silence(sender));
+                lost_bytes = true;
                 // Wait until the server has replied to the earlier requests.
-                silent.await.ok();
+                silenced.await.ok();
                 to.shutdown().await?;
             }
-            met => {
-                holed = matches!(met, Some((Fault::CutAfter, _)));
+            fault => {
+                lost_bytes = matches!(fault, Some((Fault::CutAfter, _)));
                 // Send the event first, so that the reply finds its request.
                 if replies > 0 {
-                    ask(Reply::Servers { left: replies, met });
+                    expect(Reply::FromServer { left: replies, fault });
                 }
                 to.write_all(&chunk.bytes).await?;
             }

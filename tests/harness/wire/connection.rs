@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::alias::Alias;
-use crate::network::{Flow, Switches, flowing};
+use crate::network::{Flow, Switches, wait_for_flow};
 
 /// Bytes in transit, and when they may arrive.
 struct Chunk {
@@ -33,13 +33,13 @@ pub(super) async fn run(
     let (from_server, to_server) = server.into_split();
     // An error on one side ends the other: dropping the halves closes both sockets.
     let both = tokio::try_join!(
-        carry(from_client, to_server, |now| now.requests, &switches, &came, None),
-        carry(from_server, to_client, |now| now.replies, &switches, &came, alias),
+        forward(from_client, to_server, |now| now.requests, &switches, &came, None),
+        forward(from_server, to_client, |now| now.replies, &switches, &came, alias),
     );
     both.ok();
 }
 
-async fn carry(
+async fn forward(
     from: OwnedReadHalf,
     to: OwnedWriteHalf,
     direction: fn(&Switches) -> Flow,
@@ -70,7 +70,7 @@ async fn read(
         came.fetch_add(count as u64, Ordering::Relaxed);
         let due = Instant::now() + switches.borrow().delay;
         let bytes = match alias {
-            Some(alias) => alias.put_in(&buffer[..count], &mut kept),
+            Some(alias) => alias.substitute(&buffer[..count], &mut kept),
             None => buffer[..count].to_vec(),
         };
         if queue.send(Chunk { due, bytes }).is_err() {
@@ -87,19 +87,19 @@ async fn write(
 ) -> io::Result<()> {
     let mut switches = switches.clone();
     // Once bytes are lost, the stream carries nothing more: later bytes would mean something else.
-    let mut holed = false;
+    let mut lost_bytes = false;
     while let Some(Chunk { due, bytes }) = queue.recv().await {
         // Even a sleep into the past ends at the next millisecond. Held bytes pass at once.
         if Instant::now() < due {
             sleep_until(due).await;
         }
-        holed |= flowing(&mut switches, direction).await == Flow::Swallow;
-        if !holed {
+        lost_bytes |= wait_for_flow(&mut switches, direction).await == Flow::Swallow;
+        if !lost_bytes {
             to.write_all(&bytes).await?;
         }
     }
     // The end of the stream is forwarded like its bytes, after them. If bytes were lost, it is not.
-    if holed || flowing(&mut switches, direction).await == Flow::Swallow {
+    if lost_bytes || wait_for_flow(&mut switches, direction).await == Flow::Swallow {
         std::future::pending::<()>().await;
     }
     to.shutdown().await
