@@ -117,7 +117,7 @@ async fn new_client_acquires_all<T: Topology>(engine: &T) -> Vec<String> {
         match timeout(limit + SLACK, had).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                hung.push(format!("after the round `{key}` cannot be acquired: {error}"))
+                hung.push(format!("after the round `{key}` cannot be acquired: {error}"));
             }
             Err(_) => hung.push(format!("after the round an acquire of `{key}` gets no reply")),
         }
