@@ -173,7 +173,7 @@ impl Aftermath {
         if self.nemesis == Nemesis::Calm {
             match self.world.ours.try_acquire("a", LockOptions::new()).await {
                 Ok(guard) => {
-                    guard.expect("the lock is still held by this process").release().await.unwrap()
+                    guard.expect("the lock is still held by this process").release().await.unwrap();
                 }
                 Err(error) => assert!(matches!(error, Error::ShutDown { .. }), "{error:?}"),
             }
