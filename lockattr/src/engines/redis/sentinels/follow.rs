@@ -39,7 +39,7 @@ impl Sentinels {
 
 impl Drop for Sentinels {
     fn drop(&mut self) {
-        let followers = self.followers.get_mut();
+        let followers = self.followers.lock();
         followers.values().for_each(AbortHandle::abort);
     }
 }
