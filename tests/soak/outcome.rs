@@ -125,7 +125,7 @@ impl Outcome {
         let mut text = format!(
             "{:<16} {:>6.0} s  acquired {acquired}, contended {contended}, failed {failed}, unknown \
              {unknown}; reentered {reentered}, renewed {renewed}, released {released}, checked \
-             {checked}, lost {lost}; shelves {added}\n{:24}{faults} faults: {}\n{:24}violations {}, \
+             {checked}, lost {lost}; resource writes {added}\n{:24}{faults} faults: {}\n{:24}violations {}, \
              leaked keys {}, hung waiters {}",
             self.topology,
             self.seconds,

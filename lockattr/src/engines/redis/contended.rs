@@ -1,22 +1,26 @@
 //! Locks that were recently contended.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use foldhash::fast::FixedState;
 use tokio::time::Instant;
 
-/// The number of lights, the entries of the table. A power of two.
+/// The number of entries in the table. A power of two.
 const BUCKETS: usize = 1024;
+
+/// Not seeded: a client that finds colliding names makes only its own locks slower.
+const HASHER: FixedState = FixedState::with_seed(0);
 
 /// How many milliseconds a lock counts as contended after a waiter was seen.
 const REMEMBERED_MILLIS: u32 = 2_000;
 
 /// Which locks are contended, as far as this process knows. Acquisitions and releases of these use
 /// the scripts at once, because plain commands would fail and cost one more round trip. Only a
-/// hint: locks may share a light, and only speed depends on it.
+/// hint: locks may share an entry, and only speed depends on it.
 pub(super) struct Contended {
     created: Instant,
-    /// For each light, until when it is on, in milliseconds after `created`.
+    /// For each entry, until when its locks count as contended, in milliseconds after `created`.
     until: Box<[AtomicU32]>,
 }
 
@@ -44,10 +48,8 @@ impl Contended {
     }
 
     fn bucket(&self, lock: &str) -> &AtomicU32 {
-        let mut hasher = DefaultHasher::new();
-        lock.hash(&mut hasher);
         // The remainder is smaller than the table.
-        &self.until[(hasher.finish() % BUCKETS as u64) as usize]
+        &self.until[(HASHER.hash_one(lock) % BUCKETS as u64) as usize]
     }
 }
 
