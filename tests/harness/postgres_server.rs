@@ -134,7 +134,7 @@ impl PostgresServer {
     pub async fn left_in(&self, database: &str, schema: &str) -> Vec<String> {
         let client = self.client_of(database).await;
         let mut left = Vec::new();
-        for table in ["leases", "shares", "line"] {
+        for table in ["locks", "holders", "queue"] {
             let exists = format!("select to_regclass('{schema}.lockattr_{table}') is not null");
             let exists =
                 client.query_one(&exists, &[]).await.expect("the harness can read the tables");

@@ -53,9 +53,9 @@ impl Store {
                 let client = PostgresServer::shared().await.client().await;
                 // Expired rows are swept by later calls.
                 let taken = format!(
-                    "select (select count(*) from {schema}.lockattr_leases where ends > now())
-                     + (select count(*) from {schema}.lockattr_shares where ends > now())
-                     + (select count(*) from {schema}.lockattr_line)"
+                    "select (select count(*) from {schema}.lockattr_locks where ends > now())
+                     + (select count(*) from {schema}.lockattr_holders where ends > now())
+                     + (select count(*) from {schema}.lockattr_queue)"
                 );
                 let free =
                     async || client.query_one(&taken, &[]).await.unwrap().get::<_, i64>(0) == 0;

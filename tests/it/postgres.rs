@@ -55,7 +55,7 @@ impl Database {
     async fn waiting(&self, count: i64) {
         let client = self.server.client_of(&self.name).await;
         let there = async || {
-            let row = client.query_one("select count(*) from lockattr_line", &[]).await.unwrap();
+            let row = client.query_one("select count(*) from lockattr_queue", &[]).await.unwrap();
             row.get::<_, i64>(0) == count
         };
         eventually(SOON, &format!("{count} queued"), there).await;

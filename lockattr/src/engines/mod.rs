@@ -1,6 +1,8 @@
 //! The engines that keep locks, each in a folder of its own. All of them implement
 //! [`Store`](crate::store::Store).
 
+#[cfg(any(feature = "redis", feature = "postgres"))]
+mod contended;
 #[cfg(feature = "etcd")]
 pub(crate) mod etcd;
 #[cfg(fuzzing)]
@@ -15,5 +17,7 @@ pub(crate) mod redis;
 pub(crate) mod redlock;
 #[cfg(any(feature = "zookeeper", feature = "etcd"))]
 mod sequenced;
+#[cfg(feature = "postgres")]
+mod sql;
 #[cfg(feature = "zookeeper")]
 pub(crate) mod zookeeper;

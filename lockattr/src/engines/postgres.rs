@@ -3,10 +3,12 @@
 //! A lock is a row with an end by the server's clock. Each step that compares and changes is a
 //! function in the database: the rules of the Redis scripts, in PL/pgSQL.
 
+mod acquire_reply;
 mod advisory;
 mod config;
 mod connection_slot;
 mod driver;
+mod execute;
 mod failure;
 #[cfg(fuzzing)]
 pub mod fuzzed;
@@ -14,43 +16,46 @@ mod heartbeat;
 mod held_locks;
 mod listener;
 mod lock_kind;
+mod parameters;
 mod pooler;
 mod queries;
+mod requests;
 mod session;
+mod statements;
 mod transaction;
 mod transaction_waiters;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::future::{join, join_all};
 use tokio::time::Instant;
 use url::Url;
 
+use super::contended::Contended;
 use crate::lock::settings::ServerSettings;
 use crate::store::url::StoreUrl;
 use crate::store::{
-    AcquireOutcome, AcquireRequest, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
-    RenewRequest, Store, StoreError, Subscriber, Waiting, connection_for,
+    AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
+    RenewRequest, Sharing, Store, StoreError, Subscriber, Waiting, connection_for,
 };
 use crate::{Error, HeldLock, Holder};
 pub use advisory::PostgresSessionStore;
+use acquire_reply::acquired;
 use config::Config;
 use connection_slot::ConnectionSlot;
-use failure::Failure;
 use held_locks::{ForceRelease, HeldLocksQuery, force_released};
 use listener::Listener;
 use lock_kind::LockKind;
 pub(crate) use lock_kind::open;
-use queries::{AcquireQuery, BatchItem, HolderQuery, Queries, Query};
+use queries::{HolderQuery, Queries};
+use requests::{Connection, DatabaseReply, DatabaseRequest};
 pub use transaction::PostgresTransaction;
 pub(crate) use transaction::{InTransactions, TAKEN, TOO_STRICT, in_transactions};
 
-/// Most claims in one statement. A longer one would block too many locks for others.
-const BATCH: usize = 100;
-
-/// How often a conflicting statement is repeated.
-const MAX_ATTEMPTS: usize = 3;
+/// After how many releases the rows that dead processes left are swept.
+const SWEEP_EVERY: u64 = 256;
 
 /// Longest name, in bytes. A longer one does not fit an index.
 const LONGEST_NAME: usize = 2_000;
@@ -60,8 +65,9 @@ macro_rules! migration {
     () => {
         concat!(
             include_str!("postgres/tables.sql"),
-            include_str!("postgres/guard.sql"),
-            include_str!("postgres/count.sql"),
+            include_str!("postgres/lock_rows.sql"),
+            include_str!("postgres/counter.sql"),
+            include_str!("postgres/holders.sql"),
             include_str!("postgres/queue.sql"),
             include_str!("postgres/acquire.sql"),
             include_str!("postgres/release.sql"),
@@ -100,13 +106,13 @@ macro_rules! migration {
 ///
 /// # Tables
 ///
-/// The first connection creates `lockattr_leases`, `lockattr_shares`, `lockattr_line`, the sequence
+/// The first connection creates `lockattr_locks`, `lockattr_holders`, `lockattr_queue`, the sequence
 /// `lockattr_fence` and functions whose names begin with `lockattr_`, in the first schema of the
 /// search path (`?options=-csearch_path%3Dlocks` for another). If its user lacks the rights, run
 /// [`MIGRATION`](Self::MIGRATION) as a user who has them, and grant these:
 ///
 /// ```text
-/// grant select, insert, update, delete on lockattr_leases, lockattr_shares, lockattr_line to app;
+/// grant select, insert, update, delete on lockattr_locks, lockattr_holders, lockattr_queue to app;
 /// grant usage, update on sequence lockattr_fence to app;
 /// ```
 ///
@@ -161,6 +167,9 @@ macro_rules! migration {
 pub struct PostgresStore {
     slots: Box<[Arc<ConnectionSlot<Queries>>]>,
     listener: Arc<ConnectionSlot<Listener>>,
+    contended: Contended,
+    /// How many requests have released locks.
+    released: AtomicU64,
     address: String,
 }
 
@@ -173,7 +182,7 @@ impl PostgresStore {
     /// ```
     /// use lockattr::store::PostgresStore;
     ///
-    /// assert!(PostgresStore::MIGRATION.contains("create table if not exists lockattr_leases"));
+    /// assert!(PostgresStore::MIGRATION.contains("create table if not exists lockattr_locks"));
     /// ```
     ///
     /// Its text:
@@ -208,6 +217,8 @@ impl PostgresStore {
             slots: connections
                 .map(|_| ConnectionSlot::new(config.clone(), queries.clone()))
                 .collect(),
+            contended: Contended::new(),
+            released: AtomicU64::new(0),
             address: config.address.clone(),
             listener: ConnectionSlot::new(config, Arc::default()),
         })
@@ -222,7 +233,89 @@ impl PostgresStore {
         connection_for(key, self.slots.len())
     }
 
-    async fn try_acquire(&self, request: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
+    async fn connection(
+        &self,
+        slot: &Arc<ConnectionSlot<Queries>>,
+    ) -> Result<Connection, StoreError> {
+        Ok(Connection { live: slot.get().await?, slot: slot.clone() })
+    }
+
+    /// Sends one request over the connection for its key.
+    async fn run(
+        &self,
+        key: &LockKey,
+        request: DatabaseRequest,
+    ) -> Result<DatabaseReply, StoreError> {
+        let connection = self.connection(self.slot(key)).await?;
+        connection.live.session.requests.run(&connection, request).await
+    }
+
+    /// Sends each request over the connection for its key, all at once.
+    async fn run_each(
+        &self,
+        requests: Vec<(&LockKey, DatabaseRequest)>,
+    ) -> Vec<Result<DatabaseReply, StoreError>> {
+        if let [(key, _)] = &requests[..] {
+            let key = *key;
+            let request = requests.into_iter().map(|(_, request)| self.run(key, request));
+            return join_all(request).await;
+        }
+        let count = requests.len();
+        let mut by_slot: Vec<_> = self.slots.iter().map(|_| (Vec::new(), Vec::new())).collect();
+        for (index, (key, request)) in requests.into_iter().enumerate() {
+            let (indices, requests) = &mut by_slot[self.slot_index(key)];
+            indices.push(index);
+            requests.push(request);
+        }
+        let replies = self.slots.iter().zip(by_slot).map(async |(slot, (indices, requests))| {
+            if requests.is_empty() {
+                return (indices, Vec::new());
+            }
+            let replies = match self.connection(slot).await {
+                Ok(connection) => {
+                    let requests = requests.into_iter();
+                    connection.live.session.requests.run_all(&connection, requests).await
+                }
+                Err(error) => indices.iter().map(|_| Err(error.clone())).collect(),
+            };
+            (indices, replies)
+        });
+        let mut results: Vec<_> = (0..count).map(|_| Err(unexpected_reply())).collect();
+        for (indices, replies) in join_all(replies).await {
+            for (index, reply) in indices.into_iter().zip(replies) {
+                results[index] = reply;
+            }
+        }
+        results
+    }
+
+    /// Acquires a free lock by one plain statement.
+    async fn acquire_free(
+        &self,
+        request: &AcquireRequest,
+    ) -> Result<Option<AcquireOutcome>, StoreError> {
+        let (claim, key) = (&request.claim, request.claim.key());
+        if !is_plain(claim) || self.contended.contains(key.name(), Instant::now()) {
+            return Ok(None);
+        }
+        let insert = DatabaseRequest::Insert { claim: claim.clone(), ttl: request.ttl };
+        match self.run(key, insert).await? {
+            DatabaseReply::Inserted(Some(counter)) => {
+                acquired(counter, false).map(Some).ok_or_else(unexpected_reply)
+            }
+            DatabaseReply::Inserted(None) => {
+                self.contended.note(key.name());
+                Ok(None)
+            }
+            _ => Err(unexpected_reply()),
+        }
+    }
+
+    /// Acquires a lock that is not free, or waits for it.
+    async fn acquire_contended(
+        &self,
+        request: &AcquireRequest,
+    ) -> Result<AcquireOutcome, StoreError> {
         let AcquireRequest { claim, ttl, waiting, .. } = request;
         let listener_lock = match waiting {
             Waiting::Not => None,
@@ -235,67 +328,68 @@ impl PostgresStore {
             }
         };
         let sent = Instant::now();
-        let slot = self.slot(claim.key());
-        let granted = in_one_step(slot, &AcquireQuery { request, listener_lock }).await?;
+        let acquire = DatabaseRequest::Acquire { request: request.clone(), listener_lock };
+        let DatabaseReply::Acquired(granted) = self.run(claim.key(), acquire).await? else {
+            return Err(unexpected_reply());
+        };
         let (outcome, clock) = granted.ok_or_else(unexpected_reply)?;
         if let Some(micros) = clock {
             self.listener.role.0.saw_clock(sent, micros);
         }
+        if !matches!(outcome, AcquireOutcome::Acquired { contended: false, .. }) {
+            self.contended.note(claim.key().name());
+        }
         Ok(outcome)
     }
 
-    /// Whether each claim held its locks, in the order of `items`. Sends one statement for each
-    /// connection and batch of `BATCH` claims, all at once.
-    async fn run_batches<I: BatchItem>(&self, items: &[I]) -> Vec<Result<bool, StoreError>> {
-        if let [item] = items {
-            let held = in_one_step(self.slot(item.claim().key()), &[item][..]).await;
-            return vec![held.and_then(|held| held.first().copied().ok_or_else(too_short))];
-        }
-        let mut by_slot = vec![Vec::new(); self.slots.len()];
-        for (index, item) in items.iter().enumerate() {
-            by_slot[self.slot_index(item.claim().key())].push((index, item));
-        }
-        let slots = self.slots.iter().zip(&by_slot);
-        let batches =
-            slots.flat_map(|(slot, request)| request.chunks(BATCH).map(move |it| (slot, it)));
-        let replies = batches.map(|(slot, request)| async move {
-            let batch: Vec<_> = request.iter().map(|(_, item)| *item).collect();
-            (request, in_one_step(slot, &batch[..]).await)
-        });
-        let mut outcomes = vec![Err(too_short()); items.len()];
-        for (request, replies) in join_all(replies).await {
-            for (nth, (index, _)) in request.iter().enumerate() {
-                outcomes[*index] = match &replies {
-                    Ok(held) => held.get(nth).copied().ok_or_else(too_short),
-                    Err(error) => Err(error.clone()),
-                };
+    /// Releases locks that no claim waits for by plain statements, and the others by the function.
+    async fn release_each(&self, releases: &[ReleaseRequest]) -> Vec<Result<bool, StoreError>> {
+        let now = Instant::now();
+        let first = releases.iter().map(|release| {
+            let (claim, key) = (&release.claim, release.claim.key());
+            let is_free = is_plain(claim)
+                && release.after.is_zero()
+                && !self.contended.contains(key.name(), now);
+            match is_free {
+                true => (key, DatabaseRequest::Delete(claim.clone())),
+                false => (key, DatabaseRequest::Release(release.clone())),
             }
+        });
+        let mut replies = self.run_each(first.collect()).await;
+        let refused = |reply: &Result<_, _>| matches!(reply, Ok(DatabaseReply::Deleted(None)));
+        let left: Vec<_> = (0..releases.len()).filter(|&at| refused(&replies[at])).collect();
+        let second = left.iter().map(|&at| {
+            let release = &releases[at];
+            self.contended.note(release.claim.key().name());
+            (release.claim.key(), DatabaseRequest::Release(release.clone()))
+        });
+        let mut second: Vec<_> = second.collect();
+        if let [release, ..] = releases
+            && self.released.fetch_add(1, Ordering::Relaxed) % SWEEP_EVERY == SWEEP_EVERY - 1
+        {
+            second.push((release.claim.key(), DatabaseRequest::Sweep));
         }
-        outcomes
+        for (at, reply) in left.iter().zip(self.run_each(second).await) {
+            replies[*at] = reply;
+        }
+        replies.into_iter().map(|reply| reply.and_then(held)).collect()
     }
 }
 
-fn too_short() -> StoreError {
-    StoreError::new("the server's reply was too short")
+/// Whether a plain statement may acquire and release the lock of this claim.
+fn is_plain(claim: &Claim) -> bool {
+    claim.keys().len() == 1 && claim.sharing() == Sharing::Exclusive
+}
+
+fn held(reply: DatabaseReply) -> Result<bool, StoreError> {
+    match reply {
+        DatabaseReply::Held(held) | DatabaseReply::Deleted(Some(held)) => Ok(held),
+        _ => Err(unexpected_reply()),
+    }
 }
 
 fn unexpected_reply() -> StoreError {
     StoreError::new("the server sent an unexpected reply")
-}
-
-/// Runs one statement, and repeats it if it conflicted with another transaction.
-async fn in_one_step<Q: Query + ?Sized>(
-    slot: &Arc<ConnectionSlot<Queries>>,
-    query: &Q,
-) -> Result<Q::Output, StoreError> {
-    let live = slot.get().await?;
-    let mut attempts = 0;
-    loop {
-        match slot.finish(&live, query.run(&live.session, &live.client)).await {
-            Err(Failure { is_conflict: true, .. }) if attempts < MAX_ATTEMPTS => attempts += 1,
-            outcome => return outcome.map_err(|failure| failure.error),
-        }
-    }
 }
 
 impl fmt::Debug for PostgresStore {
@@ -306,7 +400,10 @@ impl fmt::Debug for PostgresStore {
 
 impl Store for PostgresStore {
     async fn acquire(&self, request: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
-        self.try_acquire(request).await
+        match self.acquire_free(request).await? {
+            Some(acquired) => Ok(acquired),
+            None => self.acquire_contended(request).await,
+        }
     }
 
     fn subscribe(&self, subscriber: &Arc<Subscriber>) {
@@ -314,7 +411,15 @@ impl Store for PostgresStore {
     }
 
     async fn renew(&self, renewals: &[RenewRequest]) -> Vec<Result<RenewOutcome, StoreError>> {
-        let held = self.run_batches(renewals).await.into_iter();
+        let requests = renewals.iter().map(|renewal| {
+            let request = match renewal.claim.sharing() {
+                Sharing::Exclusive => DatabaseRequest::Renew(renewal.clone()),
+                _ => DatabaseRequest::RenewShared(renewal.clone()),
+            };
+            (renewal.claim.key(), request)
+        });
+        let replies = self.run_each(requests.collect()).await.into_iter();
+        let held = replies.map(|reply| reply.and_then(held));
         held.map(|held| Ok(if held? { RenewOutcome::Renewed } else { RenewOutcome::NotHeld }))
             .collect()
     }
@@ -323,22 +428,26 @@ impl Store for PostgresStore {
         &self,
         releases: &[ReleaseRequest],
     ) -> Vec<Result<ReleaseOutcome, StoreError>> {
-        let held = self.run_batches(releases).await.into_iter();
+        let held = self.release_each(releases).await.into_iter();
         held.map(|held| Ok(if held? { ReleaseOutcome::Released } else { ReleaseOutcome::NotHeld }))
             .collect()
     }
 
     async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
-        in_one_step(self.slot(key), &HolderQuery(key.name())).await
+        self.slot(key).query(&HolderQuery(key.name())).await
     }
 
     async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
-        in_one_step(&self.slots[0], &HeldLocksQuery(prefix)).await
+        self.slots[0].query(&HeldLocksQuery(prefix)).await
     }
 
     async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
-        let outcome = in_one_step(self.slot(key), &ForceRelease(key.name())).await?;
+        let outcome = self.slot(key).query(&ForceRelease(key.name())).await?;
         force_released(outcome).ok_or_else(unexpected_reply)?
+    }
+
+    fn answered_since(&self, key: &LockKey, since: Instant) -> bool {
+        self.slot(key).answered_since(since)
     }
 
     /// Each connection is checked, so that the first locks need not wait for one.

@@ -10,7 +10,6 @@ mod combiner;
 mod config;
 mod connect;
 mod connection_slot;
-mod contended;
 mod counters;
 mod free;
 #[cfg(fuzzing)]

@@ -1,6 +1,7 @@
 //! When a store's connection last received a reply.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -24,6 +25,13 @@ impl LastReply {
 
     pub(crate) fn is_after(&self, since: Instant) -> bool {
         self.last.load(Ordering::Relaxed) > self.age(since)
+    }
+
+    /// When the last reply came, if that was after `since`.
+    #[cfg_attr(not(feature = "postgres"), allow(dead_code))]
+    pub(crate) fn after(&self, since: Instant) -> Option<Instant> {
+        let last = self.last.load(Ordering::Relaxed);
+        (last > self.age(since)).then(|| self.created + Duration::from_micros(last))
     }
 
     fn age(&self, now: Instant) -> u64 {

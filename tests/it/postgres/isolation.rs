@@ -34,15 +34,13 @@ async fn sessions_see_what_was_committed_while_they_waited_whatever_the_role_has
             let holder = acquire(&first, "a").await;
             // Another client blocks the lock until both sessions have asked for it.
             let meddler = database.server.client_of(&database.name).await;
-            let number = "lockattr_number_1(convert_to('lock:a', 'UTF8'))";
-            let lock = format!("select pg_advisory_lock({number})");
-            meddler.batch_execute(&lock).await.unwrap();
+            let lock = "begin; select from lockattr_locks where name = 'lock:a' for update";
+            meddler.batch_execute(lock).await.unwrap();
             let next = tokio::spawn(async move { acquire(&next, "a").await });
             block(&database, 1).await;
             let released = tokio::spawn(holder.release());
             block(&database, 2).await;
-            let unlock = format!("select pg_advisory_unlock({number})");
-            meddler.batch_execute(&unlock).await.unwrap();
+            meddler.batch_execute("commit").await.unwrap();
             released.await.unwrap().unwrap();
             let next = timeout(SOON, next).await;
             let guard = next.unwrap_or_else(|_| panic!("{isolation}: not notified")).unwrap();
@@ -52,10 +50,10 @@ async fn sessions_see_what_was_committed_while_they_waited_whatever_the_role_has
     }
 }
 
-/// Waits until this many sessions wait for an advisory lock.
+/// Waits until this many sessions wait for a row.
 async fn block(database: &Database, count: i64) {
     let waits = "select count(*) from pg_stat_activity
-        where datname = current_database() and wait_event = 'advisory'";
+        where datname = current_database() and wait_event_type = 'Lock'";
     eventually(SOON, "they wait", async || database.number(waits).await == count).await;
 }
 

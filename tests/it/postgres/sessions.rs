@@ -10,11 +10,12 @@ use super::*;
 async fn all_leases_are_renewed_by_one_statement() {
     let database = Database::new().await;
     let manager = database.manager("ttl=6s&heartbeat=60s&connections=1").await;
-    let guards = (0..50).map(|n| format!("key {n}"));
-    let guards = guards.map(async |key| acquire(&manager, &key).await);
-    let guards = futures_util::future::join_all(guards).await;
+    let mut guards = Vec::new();
+    for n in 0..50 {
+        guards.push(acquire(&manager, &format!("key {n}")).await);
+    }
     // Rows that one statement wrote belong to one transaction.
-    let writers = "select count(distinct xmin::text) from lockattr_leases";
+    let writers = "select count(distinct xmin::text) from lockattr_locks";
     assert_eq!(database.number(writers).await, 50);
     eventually(SOON, "all are renewed together", async || database.number(writers).await <= 3)
         .await;
@@ -31,7 +32,7 @@ async fn a_request_to_a_stopped_session_is_not_executed_after_its_release() {
     let manager = database.manager(query).await;
     acquire(&manager, "a").await.release().await.unwrap();
     let session = "select pid::bigint from pg_stat_activity
-        where datname = current_database() and query like '%lockattr_release_1%'
+        where datname = current_database() and query like '%delete from lockattr_locks where%'
             and pid <> pg_backend_pid()";
     let session = i32::try_from(database.number(session).await).unwrap();
     database.server.stop_session(session);
@@ -60,7 +61,7 @@ async fn a_new_session_does_not_terminate_a_session_that_probes_its_predecessor(
     let manager = database.manager("ttl=60s&connections=1").await;
     acquire(&manager, "a").await.release().await.unwrap();
     let asks = "from pg_stat_activity join pg_locks using (pid)
-        where datname = current_database() and query like '%lockattr_release_1%'
+        where datname = current_database() and query like '%delete from lockattr_locks where%'
             and locktype = 'advisory' and pid <> pg_backend_pid()";
     let place =
         database.number(&format!("select classid::bigint << 32 | objid::bigint {asks}")).await;
@@ -133,7 +134,7 @@ async fn the_server_cancels_a_statement_that_the_client_stopped_waiting_for() {
     let manager = database.manager("ttl=60s&wait=0s&response_timeout=2s").await;
     // Another client locks the table.
     let meddler = database.server.client_of(&database.name).await;
-    meddler.batch_execute("begin; lock table lockattr_leases").await.unwrap();
+    meddler.batch_execute("begin; lock table lockattr_locks").await.unwrap();
     let refused = manager.try_acquire("a", LockOptions::new()).await;
     assert!(matches!(refused, Err(Error::Store { .. })), "{refused:?}");
     let waits = "select count(*) from pg_stat_activity
@@ -156,8 +157,8 @@ async fn dropped_tables_are_created_again() {
     let database = Database::new().await;
     let manager = database.manager("ttl=20s").await;
     acquire(&manager, "a").await.release().await.unwrap();
-    database.run("drop table lockattr_leases, lockattr_shares, lockattr_line cascade").await;
-    database.run("drop sequence lockattr_fence; drop function lockattr_renew_1").await;
+    database.run("drop table lockattr_locks, lockattr_holders, lockattr_queue cascade").await;
+    database.run("drop sequence lockattr_counter; drop function lockattr_force_release_2").await;
     let works = async || manager.try_acquire("a", LockOptions::new()).await.is_ok();
     eventually(SOON, "it works again", works).await;
     database.has_nothing_left().await;

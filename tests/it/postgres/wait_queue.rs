@@ -12,8 +12,8 @@ use tokio::time::{Instant, sleep};
 use super::*;
 
 /// Counts the queued waiters that a live connection listens for.
-const HEARD: &str = "select count(*) from lockattr_line join pg_locks on locktype = 'advisory'
-    and granted and ear = (classid::bigint << 32) | objid::bigint";
+const HEARD: &str = "select count(*) from lockattr_queue join pg_locks on locktype = 'advisory'
+    and granted and listener = (classid::bigint << 32) | objid::bigint";
 
 /// The next renewal is due after 100 s, and the next heartbeat after 60 s. Queued waiters ask by
 /// themselves after 15 s, so all of them join at once.

@@ -1,13 +1,15 @@
--- 5: acquire.
+-- 6: acquire, where the plain insert found the lock's row.
 
 -- Acquires free locks, or acquires again the locks that this claim already holds. If they are not
--- free and `hears` is set, adds the claim to the wait queues. All of the locks or none.
+-- free and `hears` is set, adds the claim to the wait queues. All of the locks or none; their names
+-- are in order.
 --
--- Returns the fencing number and whether others wait. Without a number, returns a holder's value,
--- the microseconds until a lease ends, and the server's clock.
-create or replace function lockattr_acquire_1(
+-- Returns the fencing token and whether others wait. Without a token, returns a holder's value, the
+-- microseconds until a lease ends, how many claims wait before this one, and the server's clock.
+create or replace function lockattr_acquire_2(
   locks bytea[], owner bytea, label bytea, wants text, most integer, lasts bigint, hears bigint,
-  out number bigint, out wanted boolean, out holder bytea, out remains bigint, out clock bigint
+  out fencing bigint, out contended boolean, out holder bytea, out remains bigint, out ahead bigint,
+  out clock bigint
 )
 language plpgsql as $$
 declare
@@ -16,84 +18,88 @@ declare
   served boolean := false;
   moment timestamptz;
   ends_at timestamptz;
+  messages text[] := '{}';
 begin
-  if cardinality(locks) = 1 and lockattr_guard_one_1(locks[1]) then
-    moment := clock_timestamp();
-    ends_at := moment + lasts * interval '1 millisecond';
-    if wants = 'x' then
-      -- The usual case.
-      insert into lockattr_leases as taken select locks[1], owner, label, ends_at
-      where not exists (select from lockattr_line where name = locks[1])
-        and not exists (select from lockattr_shares where name = locks[1])
-        and not lockattr_taken_by_a_transaction_1(locks)
-      on conflict (name) do update
-        set token = excluded.token, value = excluded.value, ends = excluded.ends
-        where taken.ends <= moment or taken.token = excluded.token;
-      if found then
-        number := lockattr_count_1();
-        wanted := false;
-        return;
-      end if;
-    end if;
-    perform lockattr_still_one_1(locks[1]);
-  else
-    perform lockattr_guard_1(locks);
-  end if;
+  perform lockattr_guard_2(locks, true);
   moment := clock_timestamp();
   ends_at := moment + lasts * interval '1 millisecond';
 
-  wanted := exists (select from lockattr_line where name = any (locks));
-  if (not wanted and lockattr_admits_1(locks, wants, most, moment))
-    or lockattr_has_1(locks, owner, moment)
+  contended := exists (select from lockattr_locks where name = any (locks) and waiting > 0);
+  if (not contended and lockattr_admits_2(locks, wants, most, moment))
+    or lockattr_has_2(locks, owner, moment)
   then
-    number := lockattr_count_1();
-    perform lockattr_take_1(locks, owner, label, wants, ends_at, moment);
+    -- The release that answered an earlier request may have left an entry.
+    perform lockattr_leave_queue_2(locks, owner);
+    perform lockattr_take_2(locks, owner, label, wants, ends_at, moment);
+    fencing := lockattr_count_2();
     return;
   end if;
 
   if hears is not null then
     foreach lock in array locks loop
-      insert into lockattr_line
+      insert into lockattr_queue
       select lock, greatest((extract(epoch from moment) * 1000000)::bigint, 1 + coalesce(
-        (select place from lockattr_line where name = lock order by place desc limit 1), 0)),
+        (select place from lockattr_queue where name = lock order by place desc limit 1), 0)),
         owner, label, wants, most, lasts, hears, moment,
         case when cardinality(locks) > 1 then locks end
-      on conflict (token, name) do update set ear = excluded.ear, asked = excluded.asked
+      on conflict (token, name) do update
+        set listener = excluded.listener, asked = excluded.asked, ttl = excluded.ttl
       returning xmax = 0 into added;
       if added then
-        perform lockattr_tell_1(token, 'wanted ' || encode(lock, 'hex'))
-        from lockattr_leases where name = lock and ends > moment;
+        update lockattr_locks set waiting = waiting + 1 where name = lock;
+        -- The first waiter notifies the holder.
+        messages := messages || array(
+          select unnest(array[lockattr_channel_2(token), 'wanted ' || encode(lock, 'hex')])
+          from lockattr_locks where name = lock and token <> '' and ends > moment and waiting = 1);
       end if;
     end loop;
   end if;
 
   -- If the last holder's lease has expired, the waiters may have the locks.
-  select served_now.number, served_now.served into number, served
-  from lockattr_serve_1(locks, owner, moment) as served_now;
+  select result.messages, result.fencing, result.served into messages, fencing, served
+  from lockattr_serve_2(locks, owner, moment, messages) as result;
   if served then
     foreach lock in array locks loop
-      perform lockattr_tell_sooner_1(lock, null, moment);
+      messages := lockattr_wake_earlier_2(lock, null, moment, messages);
     end loop;
   end if;
-  wanted := exists (select from lockattr_line where name = any (locks));
-  if number is null and not served and not wanted
-    and lockattr_admits_1(locks, wants, most, moment)
+  contended := exists (select from lockattr_locks where name = any (locks) and waiting > 0);
+  if fencing is null and not served and not contended
+    and lockattr_admits_2(locks, wants, most, moment)
   then
     -- All waiters were gone.
-    number := lockattr_count_1();
-    perform lockattr_take_1(locks, owner, label, wants, ends_at, moment);
+    perform lockattr_take_2(locks, owner, label, wants, ends_at, moment);
+    fencing := lockattr_count_2();
   end if;
-  if number is not null then
-    return;
+  if fencing is null then
+    select value into holder from (
+      select value, ends from lockattr_locks
+      where name = any (locks) and token <> '' and ends > moment
+      union all
+      select value, ends from lockattr_holders where name = any (locks) and ends > moment
+    ) as held order by ends limit 1;
+    remains := extract(epoch from lockattr_ends_2(locks, moment) - moment) * 1000000;
+    clock := extract(epoch from moment) * 1000000;
+    if hears is null then
+      perform lockattr_tidy_2(locks);
+    else
+      select max(before) into ahead from (
+        select (
+          select count(*) from (
+            select from lockattr_queue as other
+            where other.name = own.name and other.place < own.place limit 64
+          ) as others
+        ) as before
+        from lockattr_queue as own where own.token = owner and own.name = any (locks)
+      ) as queues;
+    end if;
+    if not served then
+      -- A queue entry need not survive a crash: its process sends its requests again. So this
+      -- commit does not wait for the disk, and NOTIFY keeps no other commit waiting for it.
+      perform set_config('synchronous_commit', 'off', true);
+    end if;
   end if;
-
-  select value into holder from (
-    select value, ends from lockattr_leases where name = any (locks) and ends > moment
-    union all
-    select value, ends from lockattr_shares where name = any (locks) and ends > moment
-  ) as held order by ends limit 1;
-  remains := extract(epoch from lockattr_ends_1(locks, moment) - moment) * 1000000;
-  clock := extract(epoch from moment) * 1000000;
+  perform lockattr_notify_2(messages);
 end
 $$;
 

@@ -6,23 +6,25 @@ use std::sync::{Arc, Weak};
 
 use tokio::runtime;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 use tokio_postgres::tls::NoTlsStream;
 use tokio_postgres::{Client, Connection, NoTls, Notification, Socket};
 
 use super::config::Config;
 use super::driver::{self, Driver};
-use super::failure::{Failure, connected, failure_of, within_response_timeout};
+use super::failure::{Failure, connected, failure_of, unless_silent};
 use super::heartbeat::run_connection;
 use super::pooler;
 use super::session;
 use crate::store::StoreError;
 use crate::store::heartbeat::Heartbeat;
+use crate::store::last_reply::LastReply;
 use crate::store::slots::{Slots, current_runtime};
 
 /// The purpose of a connection.
 pub(super) trait Role: Send + Sync + 'static {
     /// The state of a connection that is ready.
-    type Session: Clone + Send + Sync;
+    type Session: Send + Sync;
 
     /// Prepares a new connection, in the place with this number.
     fn begin(
@@ -42,29 +44,34 @@ pub(super) trait Role: Send + Sync + 'static {
 pub(super) struct ConnectionSlot<R: Role> {
     pub(super) config: Config,
     pub(super) role: Arc<R>,
-    connections: Slots<runtime::Id, LiveConnection<R>>,
+    connections: Slots<runtime::Id, Arc<LiveConnection<R>>>,
     /// Numbers its places, one for each runtime, by numbers that no other process has.
     numbers: RandomState,
 }
 
 /// The outcome of an attempt to connect.
-pub(super) type Outcome<R> = Result<LiveConnection<R>, StoreError>;
+pub(super) type Outcome<R> = Result<Arc<LiveConnection<R>>, StoreError>;
 
 /// A connection that is believed to work.
 pub(super) struct LiveConnection<R: Role> {
-    pub(super) client: Arc<Client>,
+    pub(super) client: Client,
     pub(super) session: R::Session,
-    pub(super) heartbeat: Arc<Heartbeat>,
+    pub(super) signs: Arc<SignsOfLife>,
     id: u64,
     /// The task that reads and writes for it.
     driver: AbortHandle,
 }
 
-impl<R: Role> Clone for LiveConnection<R> {
-    fn clone(&self) -> Self {
-        let Self { client, session, heartbeat, id, driver } = self;
-        let (client, session, heartbeat) = (client.clone(), session.clone(), heartbeat.clone());
-        Self { client, session, heartbeat, id: *id, driver: driver.clone() }
+/// What the server has sent over a connection.
+pub(super) struct SignsOfLife {
+    pub(super) heartbeat: Heartbeat,
+    pub(super) last_reply: LastReply,
+}
+
+impl SignsOfLife {
+    fn note(&self) {
+        self.heartbeat.note_reply();
+        self.last_reply.record();
     }
 }
 
@@ -94,11 +101,10 @@ impl<R: Role> ConnectionSlot<R> {
         live: &LiveConnection<R>,
         request: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Result<T, Failure> {
-        let outcome = within_response_timeout(&self.config, request).await;
+        let outcome = unless_silent(&self.config, &live.signs.last_reply, request).await;
         match &outcome {
-            Ok(_) => live.heartbeat.note_reply(),
             Err(failure) if failure.ends_connection => self.forget(live.id),
-            Err(_) => {}
+            Ok(_) | Err(_) => live.signs.note(),
         }
         outcome
     }
@@ -129,19 +135,24 @@ impl<R: Role> ConnectionSlot<R> {
     async fn establish(self: &Arc<Self>, runtime: runtime::Id, id: u64) -> Outcome<R> {
         let failed = |error| failure_of(&self.config.address, error).error;
         let (client, connection) = self.config.server.connect(NoTls).await.map_err(failed)?;
-        let heartbeat = Arc::<Heartbeat>::default();
-        let driving =
-            drive(connection, Arc::downgrade(self), self.role.clone(), heartbeat.clone(), id);
+        let (heartbeat, last_reply) = (Heartbeat::default(), LastReply::new());
+        let signs = Arc::new(SignsOfLife { heartbeat, last_reply });
+        let driving = drive(connection, Arc::downgrade(self), self.role.clone(), signs.clone(), id);
         let driver = Driver::start(driving);
         let slot_lock = self.numbers.hash_one(runtime).cast_signed();
         session::begin(&client, &self.config, slot_lock).await?;
         let session = self.role.begin(&client, slot_lock).await.map_err(failed)?;
-        let (client, driver) = (Arc::new(client), driver.keep());
-        Ok(LiveConnection { client, session, heartbeat, id, driver })
+        Ok(Arc::new(LiveConnection { client, session, signs, id, driver: driver.keep() }))
+    }
+
+    /// Whether this runtime's connection has received a reply since then.
+    pub(super) fn answered_since(&self, since: Instant) -> bool {
+        let live = current_runtime().ok().and_then(|it| self.connections.live(it.id()));
+        live.is_some_and(|(_, live)| live.signs.last_reply.is_after(since))
     }
 
     /// The connection with this id, if it is still in use.
-    pub(super) fn live_with(&self, id: u64) -> Option<LiveConnection<R>> {
+    pub(super) fn live_with(&self, id: u64) -> Option<Arc<LiveConnection<R>>> {
         self.connections.live_with(id)
     }
 
@@ -159,11 +170,11 @@ async fn drive<R: Role>(
     connection: Connection<Socket, NoTlsStream>,
     slot: Weak<ConnectionSlot<R>>,
     role: Arc<R>,
-    heartbeat: Arc<Heartbeat>,
+    signs: Arc<SignsOfLife>,
     id: u64,
 ) {
     driver::drive(connection, |notification| {
-        heartbeat.note_reply();
+        signs.note();
         role.notified(notification);
     })
     .await;

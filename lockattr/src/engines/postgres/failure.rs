@@ -1,12 +1,14 @@
 //! What the client's errors mean for the store.
 
 use std::error::Error as _;
+use std::pin::pin;
 
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_postgres::error::{DbError, Severity, SqlState};
 
 use super::config::Config;
 use crate::store::StoreError;
+use crate::store::last_reply::LastReply;
 
 /// A request without an answer that counts.
 pub(super) struct Failure {
@@ -45,19 +47,38 @@ pub(super) async fn connected<T>(
     })
 }
 
-/// The answer to a request, or the error after `response_timeout`.
+/// The reply to a request, or the error after `response_timeout`.
 pub(super) async fn within_response_timeout<T>(
     config: &Config,
     request: impl Future<Output = Result<T, tokio_postgres::Error>>,
 ) -> Result<T, Failure> {
-    let (address, limit) = (&config.address, config.timing.response_timeout);
-    match timeout(limit, request).await {
-        Ok(reply) => reply.map_err(|error| failure_of(address, error)),
-        Err(_) => {
-            let error = StoreError::new(format!("no answer from {address} within {limit:?}"));
-            Err(Failure { error, ends_connection: true, is_conflict: false })
+    match timeout(config.timing.response_timeout, request).await {
+        Ok(reply) => reply.map_err(|error| failure_of(&config.address, error)),
+        Err(_) => Err(silent(config)),
+    }
+}
+
+/// The reply to a request; an error once the server has sent no reply at all for `response_timeout`.
+/// A server that replies to other requests of the connection is busy, and not silent.
+pub(super) async fn unless_silent<T>(
+    config: &Config,
+    last_reply: &LastReply,
+    request: impl Future<Output = Result<T, tokio_postgres::Error>>,
+) -> Result<T, Failure> {
+    let mut request = pin!(request);
+    let mut heard = Instant::now();
+    loop {
+        match timeout_at(heard + config.timing.response_timeout, &mut request).await {
+            Ok(reply) => return reply.map_err(|error| failure_of(&config.address, error)),
+            Err(_) => heard = last_reply.after(heard).ok_or_else(|| silent(config))?,
         }
     }
+}
+
+fn silent(config: &Config) -> Failure {
+    let (address, limit) = (&config.address, config.timing.response_timeout);
+    let error = StoreError::new(format!("no answer from {address} within {limit:?}"));
+    Failure { error, ends_connection: true, is_conflict: false }
 }
 
 pub(super) fn failure_of(address: &str, error: tokio_postgres::Error) -> Failure {

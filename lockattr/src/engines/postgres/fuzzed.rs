@@ -3,11 +3,13 @@
 #![allow(missing_docs, reason = "each function is named after the parser that it fuzzes")]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::acquire_reply::{AcquireRow, granted};
 use super::listener::Listener;
-use super::queries::{AcquireRow, granted};
+
 use crate::store::{AcquireOutcome, Subscriber};
 
 pub fn acquired(
@@ -18,8 +20,8 @@ pub fn acquired(
     clock: Option<i64>,
     queued: bool,
 ) -> Option<AcquireOutcome> {
-    let row = AcquireRow { counter, contended, value, remains, clock };
-    granted(&row, queued).map(|(outcome, _clock)| outcome)
+    let row = AcquireRow { counter, contended, value, remains, ahead: None, clock };
+    granted(&row, Duration::from_secs(10), queued).map(|(outcome, _clock)| outcome)
 }
 
 /// A notification from the server, whose clock showed `clock` before.

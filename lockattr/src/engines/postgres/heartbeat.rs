@@ -15,16 +15,16 @@ use crate::store::slots::Attempt;
 pub(super) async fn run_connection<R: Role>(
     slot: Arc<ConnectionSlot<R>>,
     runtime: runtime::Id,
-    attempt: Attempt<LiveConnection<R>>,
+    attempt: Attempt<Arc<LiveConnection<R>>>,
 ) {
     let task = HeartbeatTask { slot: Arc::downgrade(&slot), id: attempt.id };
     let interval = slot.config.timing.heartbeat;
     let outcome = slot.connect(runtime, attempt.id).await;
-    let heartbeat = outcome.as_ref().ok().map(|live| live.heartbeat.clone());
+    let signs = outcome.as_ref().ok().map(|live| live.signs.clone());
     attempt.finish(outcome);
     drop(slot);
-    if let Some(heartbeat) = heartbeat {
-        task.until_silent(&heartbeat, interval).await;
+    if let Some(signs) = signs {
+        task.until_silent(&signs.heartbeat, interval).await;
     }
 }
 

@@ -3,7 +3,8 @@
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error};
 
-use super::queries::{Query, Statements};
+use super::queries::Query;
+use super::statements::Statements;
 use crate::HeldLock;
 use crate::store::{HeldLockRows, StoreError};
 
@@ -11,16 +12,16 @@ use crate::store::{HeldLockRows, StoreError};
 /// missing: those have only a number, not a name.
 const HELD_LOCKS: &str = "
     select name, value, (extract(epoch from ends - clock_timestamp()) * 1000000)::bigint, shared,
-        (select count(*) from lockattr_line where lockattr_line.name = held.name)
+        coalesce((select waiting from lockattr_locks where lockattr_locks.name = held.name), 0)::bigint
     from (
-        select name, value, ends, false as shared from lockattr_leases
+        select name, value, ends, false as shared from lockattr_locks where token <> ''
         union all
-        select name, value, ends, true from lockattr_shares
+        select name, value, ends, true from lockattr_holders
     ) as held
     where ends > clock_timestamp() and name >= $1 and substring(name for octet_length($1)) = $1
     order by ends";
 
-const FORCE_RELEASE: &str = "select lockattr_evict_1($1)";
+const FORCE_RELEASE: &str = "select lockattr_force_release_2($1)";
 
 /// Lists all leases under names that begin with this.
 pub(super) struct HeldLocksQuery<'a>(pub(super) &'a str);

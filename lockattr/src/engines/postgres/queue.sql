@@ -1,128 +1,98 @@
--- 4: the holders of a lock, its wait queue, and the hand-off.
+-- 5: the wait queue, and the hand-off.
+--
+-- Notifications are collected in an array: the channel of a subscriber, then the message. NOTIFY
+-- makes commits wait for each other, so a release sends them after its commit (release.sql).
 
--- Whether the holders let a claim of this kind have the locks now. Ignores the wait queue.
-create or replace function lockattr_admits_1(
-  locks bytea[], wants text, most integer, moment timestamptz
-) returns boolean
-language plpgsql as $$
-begin
-  if exists (select from lockattr_leases where name = any (locks) and ends > moment) then
-    return false;
-  elsif lockattr_taken_by_a_transaction_1(locks) then
-    return false;
-  elsif wants = 'x' then
-    return not exists (select from lockattr_shares where name = any (locks) and ends > moment);
-  end if;
-  return not exists (
-    select from lockattr_shares where name = any (locks) and ends > moment
-    group by name having bool_or(kind <> wants) or (wants = 'p' and count(*) >= most)
-  );
-end
+-- The channel of a subscriber, whose number is the first half of its claims' owner tokens.
+create or replace function lockattr_channel_2(owner bytea) returns text
+language sql immutable as $$
+  select 'lockattr_inbox_' || left(encode(owner, 'hex'), 16)
 $$;
 
--- Whether the claim holds all these locks.
-create or replace function lockattr_has_1(locks bytea[], owner bytea, moment timestamptz)
-returns boolean
+-- Sends notifications when the transaction commits.
+create or replace function lockattr_notify_2(messages text[]) returns void
 language plpgsql as $$
 begin
-  return cardinality(locks) = (
-    select count(*) from (
-      select from lockattr_leases where name = any (locks) and token = owner and ends > moment
-      union all
-      select from lockattr_shares where name = any (locks) and token = owner and ends > moment
-    ) as held
-  );
-end
-$$;
-
-create or replace function lockattr_take_1(
-  locks bytea[], owner bytea, label bytea, wants text, ends_at timestamptz, moment timestamptz
-) returns void
-language plpgsql as $$
-begin
-  if wants = 'x' then
-    insert into lockattr_leases select lock, owner, label, ends_at from unnest(locks) as lock
-    on conflict (name) do update
-      set token = excluded.token, value = excluded.value, ends = excluded.ends;
-    delete from lockattr_shares where name = any (locks);
-  else
-    insert into lockattr_shares select lock, owner, wants, label, ends_at from unnest(locks) as lock
-    on conflict (name, token) do update set ends = excluded.ends;
-    delete from lockattr_shares where name = any (locks) and ends <= moment;
-    delete from lockattr_leases where name = any (locks);
-  end if;
-end
-$$;
-
--- Notifies a subscriber at the commit. The first half of the owner token names its channel.
-create or replace function lockattr_tell_1(owner bytea, message text) returns void
-language plpgsql as $$
-begin
-  perform pg_notify('lockattr_inbox_' || left(encode(owner, 'hex'), 16), message);
+  for nth in 1 .. cardinality(messages) by 2 loop
+    perform pg_notify(messages[nth], messages[nth + 1]);
+  end loop;
 end
 $$;
 
 -- Whether the connection that acquired this advisory lock still exists. Must be called on another
 -- one.
-create or replace function lockattr_hears_1(ear bigint) returns boolean
+create or replace function lockattr_hears_2(listener bigint) returns boolean
 language plpgsql as $$
 begin
-  return not pg_try_advisory_xact_lock_shared(ear);
+  return not pg_try_advisory_xact_lock_shared(listener);
 end
 $$;
 
--- When the first lease on one of these locks ends.
-create or replace function lockattr_ends_1(locks bytea[], moment timestamptz) returns timestamptz
-language plpgsql as $$
-begin
-  return least(
-    (select min(ends) from lockattr_leases where name = any (locks) and ends > moment),
-    (select min(ends) from lockattr_shares where name = any (locks) and ends > moment),
-    -- The end of a transaction is not known in advance, and a rollback notifies no process.
-    case when lockattr_taken_by_a_transaction_1(locks) then moment + interval '1 second' end
-  );
-end
+-- How long a queue entry lasts after its process last sent a request, as `entry_lifetime` in
+-- store/queue.rs. Given in milliseconds, as the TTL.
+create or replace function lockattr_entry_lifetime_2(ttl bigint) returns interval
+language sql immutable as $$
+  select least(greatest(ttl, 1000), 15000) * interval '1 millisecond'
+$$;
+
+-- How long the lease of a waiter lasts from now, as `lease_of` in store/queue.rs. Its process may
+-- have stopped right after its last request, so that is where the lease begins.
+create or replace function lockattr_lease_2(ttl bigint, silent interval) returns interval
+language sql immutable as $$
+  select least(ttl * interval '1 millisecond', greatest(ttl, 1000) * interval '1 millisecond' - silent)
 $$;
 
 -- The milliseconds after which the lease is certainly over.
-create or replace function lockattr_after_1(moment timestamptz, ends_at timestamptz) returns bigint
+create or replace function lockattr_after_2(moment timestamptz, ends_at timestamptz) returns bigint
+language sql immutable as $$
+  select ceil(extract(epoch from ends_at - moment) * 1000)::bigint + 1
+$$;
+
+-- Removes a claim from the wait queues of these locks.
+create or replace function lockattr_leave_queue_2(locks bytea[], owner bytea) returns void
 language plpgsql as $$
 begin
-  return ceil(extract(epoch from ends_at - moment) * 1000) + 1;
+  with removed as (
+    delete from lockattr_queue where token = owner and name = any (locks) returning name
+  )
+  update lockattr_locks set waiting = waiting - 1 from removed
+  where lockattr_locks.name = removed.name;
 end
 $$;
 
 -- The waiters of a lock expect its next lease to end at `ended`, or know of no lease if that is
 -- null. If the next lease ends sooner, notifies the first waiter that listens.
-create or replace function lockattr_tell_sooner_1(
-  lock bytea, ended timestamptz, moment timestamptz
-) returns void
+create or replace function lockattr_wake_earlier_2(
+  lock bytea, ended timestamptz, moment timestamptz, inout messages text[]
+)
 language plpgsql as $$
 declare
   ends_at timestamptz;
-  waiting record;
+  waiter record;
 begin
-  if not exists (select from lockattr_line where name = lock) then
+  if not exists (select from lockattr_locks where name = lock and waiting > 0) then
     return;
   end if;
-  ends_at := lockattr_ends_1(array[lock], moment);
+  ends_at := lockattr_ends_2(array[lock], moment);
   if ends_at is null or ends_at >= ended then
     return;
   end if;
-  for waiting in select token, ear from lockattr_line where name = lock order by place loop
-    if lockattr_hears_1(waiting.ear) then
-      perform lockattr_tell_1(waiting.token, format('later %s %s', encode(waiting.token, 'hex'),
-        lockattr_after_1(moment, ends_at)));
+  for waiter in select token, listener from lockattr_queue where name = lock order by place loop
+    if lockattr_hears_2(waiter.listener) then
+      messages := messages || lockattr_channel_2(waiter.token) || format('later %s %s',
+        encode(waiter.token, 'hex'), lockattr_after_2(moment, ends_at));
       return;
     end if;
   end loop;
 end
 $$;
 
--- Hands the locks off to the heads of their wait queues, in order of arrival. If `asking` is one of
--- them, returns its number instead of notifying it. Also returns whether any claim was served.
-create or replace function lockattr_serve_1(
-  locks bytea[], asking bytea, moment timestamptz, out number bigint, out served boolean
+-- Hands the locks off to the heads of their wait queues, in order of arrival. The locks' rows are
+-- locked. If `asking` is one of these claims, returns its fencing token instead of notifying it.
+-- Also returns whether any claim was served.
+create or replace function lockattr_serve_2(
+  locks bytea[], asking bytea, moment timestamptz,
+  inout messages text[], out fencing bigint, out served boolean
 )
 language plpgsql as $$
 declare
@@ -131,7 +101,8 @@ declare
   claim record;
   needed bytea[];
   counter bigint;
-  ends_at timestamptz;
+  lasts interval;
+  contended boolean;
 begin
   served := false;
   while cardinality(locks) > 0 loop
@@ -139,32 +110,43 @@ begin
     locks := locks[1 : cardinality(locks) - 1];
     passed := 0;
     loop
-      select * into claim from lockattr_line where name = lock and place > passed
+      select * into claim from lockattr_queue where name = lock and place > passed
       order by place limit 1;
       exit when not found;
       needed := coalesce(claim.names, array[lock]);
-      if lockattr_admits_1(needed, claim.kind, claim.permits, moment) then
-        delete from lockattr_line where token = claim.token and name = any (needed);
-        ends_at := moment + claim.ttl * interval '1 millisecond';
+      if claim.token is distinct from asking
+        and claim.asked + lockattr_entry_lifetime_2(claim.ttl) <= moment
+      then
+        -- Its process sends no more requests. The next waiter of each of its locks is served.
+        perform lockattr_leave_queue_2(needed, claim.token);
+        if claim.names is not null then
+          locks := locks || needed;
+        end if;
+      elsif lockattr_admits_2(needed, claim.kind, claim.permits, moment) then
+        perform lockattr_leave_queue_2(needed, claim.token);
         if claim.token = asking then
-          number := lockattr_count_1();
+          fencing := lockattr_count_2();
           served := true;
-          perform lockattr_take_1(needed, claim.token, claim.value, claim.kind, ends_at, moment);
-        elsif lockattr_hears_1(claim.ear) then
+          perform lockattr_take_2(needed, claim.token, claim.value, claim.kind,
+            moment + claim.ttl * interval '1 millisecond', moment);
+        elsif lockattr_hears_2(claim.listener) then
           served := true;
-          counter := lockattr_count_1();
-          perform lockattr_take_1(needed, claim.token, claim.value, claim.kind, ends_at, moment);
-          perform lockattr_tell_1(claim.token, format('granted %s %s %s %s',
-            encode(claim.token, 'hex'), counter,
-            (extract(epoch from moment) * 1000000)::bigint,
-            (exists (select from lockattr_line where name = any (needed)))::integer));
+          lasts := lockattr_lease_2(claim.ttl, moment - claim.asked);
+          perform lockattr_take_2(
+            needed, claim.token, claim.value, claim.kind, moment + lasts, moment);
+          counter := lockattr_count_2();
+          contended := exists (
+            select from lockattr_locks where name = any (needed) and waiting > 0);
+          messages := messages || lockattr_channel_2(claim.token) || format('granted %s %s %s %s %s',
+            encode(claim.token, 'hex'), counter, (extract(epoch from moment) * 1000000)::bigint,
+            contended::integer, claim.ttl - floor(extract(epoch from lasts) * 1000)::bigint);
         elsif claim.names is not null then
           -- Its process is gone, so the next waiter of each of its locks is served.
           locks := locks || needed;
         end if;
       elsif claim.names is not null
         and extract(epoch from moment) * 1000000 - claim.place < 1000000
-        and lockattr_admits_1(array[lock], claim.kind, claim.permits, moment)
+        and lockattr_admits_2(array[lock], claim.kind, claim.permits, moment)
       then
         -- It waits for another lock. For up to a second, the next waiter may have this one.
         passed := claim.place;

@@ -1,125 +1,142 @@
--- 6: release.
+-- 7: release, where the plain deletion found a waiter, several holders or several locks.
 
 -- Releases the locks that the claims still hold, removes the claims from the wait queues, and hands
 -- off what has become free. For each claim: the number of its locks, whose names follow each other
 -- in names_of_all; its owner token; for how many milliseconds its locks stay held.
 --
 -- Returns for each claim whether it held its locks.
-create or replace function lockattr_release_1(
-  sizes integer[], names_of_all bytea[], owners bytea[], stays bigint[]
-) returns boolean[]
+create or replace procedure lockattr_release_2(
+  sizes integer[], names_of_all bytea[], owners bytea[], stays bigint[], inout results boolean[]
+)
 language plpgsql as $$
 declare
-  results boolean[] := '{}';
   locks bytea[];
   ended timestamptz[];
   owner bytea;
   moment timestamptz;
   ends_at timestamptz;
-  lock bytea;
-  waiting record;
+  messages text[] := '{}';
   first integer := 1;
   had integer;
 begin
-  if cardinality(names_of_all) = 1 and lockattr_guard_one_1(names_of_all[1]) then
-    if stays[1] = 0 then
-      -- The usual case.
-      delete from lockattr_leases where name = names_of_all[1] and token = owners[1]
-        and not exists (select from lockattr_line where name = names_of_all[1])
-      returning ends into ends_at;
-      if found then
-        if random() < 0.01 then
-          perform lockattr_sweep_1();
-        end if;
-        return array[ends_at > clock_timestamp()];
-      end if;
-    end if;
-    perform lockattr_still_one_1(names_of_all[1]);
-  else
-    perform lockattr_guard_1(names_of_all);
-  end if;
+  perform lockattr_guard_2(
+    array(select distinct lock from unnest(names_of_all) as lock order by lock), false);
   moment := clock_timestamp();
-
+  results := '{}';
   for nth in 1 .. cardinality(owners) loop
     owner := owners[nth];
     locks := names_of_all[first : first + sizes[nth] - 1];
     first := first + sizes[nth];
     ended := '{}';
     had := 0;
-    foreach lock in array locks loop
-      ends_at := null;
-      if stays[nth] = 0 then
-        delete from lockattr_leases where name = lock and token = owner returning ends into ends_at;
-        if not found then
-          delete from lockattr_shares where name = lock and token = owner returning ends into ends_at;
-        end if;
-      else
-        update lockattr_leases set ends = moment + stays[nth] * interval '1 millisecond'
-        where name = lock and token = owner and ends > moment returning ends into ends_at;
-        if not found then
-          update lockattr_shares set ends = moment + stays[nth] * interval '1 millisecond'
-          where name = lock and token = owner and ends > moment returning ends into ends_at;
-        end if;
-        if ends_at is not null then
-          -- The lease ends earlier than the waiters expect.
-          for waiting in select token from lockattr_line where name = lock loop
-            perform lockattr_tell_1(waiting.token, format('later %s %s',
-              encode(waiting.token, 'hex'), lockattr_after_1(moment, ends_at)));
-          end loop;
-        end if;
-      end if;
+    for at in 1 .. cardinality(locks) loop
+      ends_at := lockattr_release_one_2(locks[at], owner, stays[nth], moment);
       if ends_at > moment then
         had := had + 1;
       end if;
+      if stays[nth] > 0 and ends_at is not null then
+        -- The lease ends earlier than the waiters expect.
+        messages := messages || array(
+          select unnest(array[lockattr_channel_2(token), format('later %s %s',
+            encode(token, 'hex'), stays[nth] + 1)])
+          from lockattr_queue where name = locks[at]);
+      end if;
       ended := ended || case when stays[nth] = 0 and ends_at > moment then ends_at end;
     end loop;
-    delete from lockattr_line where token = owner and name = any (locks);
-    perform lockattr_serve_1(locks, null, moment);
-    for lock_nth in 1 .. cardinality(locks) loop
-      if ended[lock_nth] is not null then
-        perform lockattr_tell_sooner_1(locks[lock_nth], ended[lock_nth], moment);
+    perform lockattr_leave_queue_2(locks, owner);
+    select result.messages into messages
+    from lockattr_serve_2(locks, null, moment, messages) as result;
+    for at in 1 .. cardinality(locks) loop
+      if ended[at] is not null then
+        messages := lockattr_wake_earlier_2(locks[at], ended[at], moment, messages);
       end if;
     end loop;
+    perform lockattr_tidy_2(locks);
     results := results || (had = cardinality(locks));
   end loop;
-  if random() < 0.01 then
-    perform lockattr_sweep_1();
+  if cardinality(messages) > 0 then
+    -- NOTIFY keeps all other commits that notify waiting until its own is on the disk. So the
+    -- notifications have a transaction of their own, which does not wait for the disk. If the server
+    -- crashes between the two, the waiters find their grants with their next requests.
+    commit;
+    perform set_config('synchronous_commit', 'off', true);
+    perform lockattr_notify_2(messages);
   end if;
-  return results;
+end
+$$;
+
+-- Ends the claim's lease on a lock whose row is locked, or lets it end after `stay` milliseconds.
+-- Returns when the lease would have ended; null if the claim has none.
+create or replace function lockattr_release_one_2(
+  lock bytea, owner bytea, stay bigint, moment timestamptz
+) returns timestamptz
+language plpgsql as $$
+declare
+  ends_at timestamptz;
+begin
+  if stay = 0 then
+    select ends into ends_at from lockattr_locks where name = lock and token = owner;
+    if found then
+      update lockattr_locks set token = '', value = '' where name = lock;
+    else
+      delete from lockattr_holders where name = lock and token = owner returning ends into ends_at;
+    end if;
+  else
+    update lockattr_locks set ends = moment + stay * interval '1 millisecond'
+    where name = lock and token = owner and ends > moment returning ends into ends_at;
+    if not found then
+      update lockattr_holders set ends = moment + stay * interval '1 millisecond'
+      where name = lock and token = owner and ends > moment returning ends into ends_at;
+    end if;
+  end if;
+  return ends_at;
 end
 $$;
 
 -- Deletes expired leases of locks that no client requests; a request replaces the expired lease.
--- Runs in one of a hundred releases, on a few pages, and skips locked rows.
-create or replace function lockattr_sweep_1() returns void
+-- Each process calls it now and then. It looks at a few pages, and skips locked rows.
+create or replace function lockattr_sweep_2() returns void
 language plpgsql as $$
 declare
   earliest timestamptz := clock_timestamp() - interval '1 minute';
   pages tid[];
+  entry record;
 begin
-  pages := lockattr_pages_1('lockattr_leases');
-  delete from lockattr_leases where ctid = any (array(
-    select ctid from lockattr_leases
+  pages := lockattr_pages_2('lockattr_queue');
+  for entry in
+    select name, token from lockattr_queue
+    where ctid >= pages[1] and ctid < pages[2] and asked < earliest
+  loop
+    -- The lock's row comes first, as everywhere.
+    perform from lockattr_locks where name = entry.name for update skip locked;
+    if found then
+      perform lockattr_leave_queue_2(array[entry.name], entry.token);
+    end if;
+  end loop;
+  pages := lockattr_pages_2('lockattr_holders');
+  for entry in
+    select name from lockattr_holders
     where ctid >= pages[1] and ctid < pages[2] and ends < earliest
-    for update skip locked
-  ));
-  pages := lockattr_pages_1('lockattr_shares');
-  delete from lockattr_shares where ctid = any (array(
-    select ctid from lockattr_shares
-    where ctid >= pages[1] and ctid < pages[2] and ends < earliest
-    for update skip locked
-  ));
-  pages := lockattr_pages_1('lockattr_line');
-  delete from lockattr_line where ctid = any (array(
-    select ctid from lockattr_line
-    where ctid >= pages[1] and ctid < pages[2] and asked < earliest and not lockattr_hears_1(ear)
+  loop
+    perform from lockattr_locks where name = entry.name for update skip locked;
+    if found then
+      delete from lockattr_holders where name = entry.name and ends < earliest;
+      perform lockattr_tidy_2(array[entry.name]);
+    end if;
+  end loop;
+  pages := lockattr_pages_2('lockattr_locks');
+  delete from lockattr_locks where ctid = any (array(
+    select ctid from lockattr_locks
+    where ctid >= pages[1] and ctid < pages[2] and ends < earliest and waiting = 0
+      and not exists (
+        select from lockattr_holders where lockattr_holders.name = lockattr_locks.name)
     for update skip locked
   ));
 end
 $$;
 
 -- The beginning and the end of eight random adjacent pages of a table.
-create or replace function lockattr_pages_1(of_table regclass) returns tid[]
+create or replace function lockattr_pages_2(of_table regclass) returns tid[]
 language plpgsql as $$
 declare
   pages bigint := pg_relation_size(of_table) / current_setting('block_size')::bigint;

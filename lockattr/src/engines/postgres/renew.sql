@@ -1,22 +1,20 @@
--- 8: renew.
+-- 9: renew, for claims that may share their locks. A plain update renews exclusive leases.
 
 -- Extends leases that the claims still hold. For each claim: the number of its locks, whose names
 -- follow each other in names_of_all; its owner token; its TTL in milliseconds.
 --
 -- Returns for each claim whether it still holds all its locks.
-create or replace function lockattr_renew_1(
+create or replace function lockattr_renew_2(
   sizes integer[], names_of_all bytea[], owners bytea[], ttls bigint[]
 ) returns boolean[]
 language plpgsql as $$
 declare
-  number bigint;
   moment timestamptz;
   results boolean[];
 begin
   -- A claim that acquires a lock whose lease has expired must not see it renewed at the same time.
-  for number in select distinct lockattr_number_1(lock) from unnest(names_of_all) as lock order by 1 loop
-    perform pg_advisory_xact_lock(number);
-  end loop;
+  perform lockattr_lock_rows_2(
+    array(select distinct lock from unnest(names_of_all) as lock order by lock), false);
   moment := clock_timestamp();
   with claims as (
     select nth, owner, moment + ttl * interval '1 millisecond' as ends_at,
@@ -27,11 +25,11 @@ begin
     from claims, generate_series(1, size) as place
   ), alone as (
     -- Never shortens a lease: a renewal may overtake a longer one that was sent before.
-    update lockattr_leases set ends = greatest(ends, ends_at) from locks
+    update lockattr_locks set ends = greatest(ends, ends_at) from locks
     where name = lock and token = owner and ends > moment
     returning nth
   ), shared as (
-    update lockattr_shares set ends = greatest(ends, ends_at) from locks
+    update lockattr_holders set ends = greatest(ends, ends_at) from locks
     where name = lock and token = owner and ends > moment
     returning nth
   ), held as (

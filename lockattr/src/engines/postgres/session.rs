@@ -73,7 +73,7 @@ fn take_slot_lock(slot_lock: i64) -> String {
 }
 
 /// Fails where the functions of this version are missing.
-const IS_INSTALLED: &str = "select 'lockattr_renew_1'::regproc";
+const IS_INSTALLED: &str = "select 'lockattr_force_release_2'::regproc";
 
 fn is_missing(error: &tokio_postgres::Error) -> bool {
     let missing = [&SqlState::UNDEFINED_FUNCTION, &SqlState::UNDEFINED_TABLE];

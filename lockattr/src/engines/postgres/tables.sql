@@ -1,21 +1,27 @@
 -- The locks of lockattr in PostgreSQL: 1, the tables.
 --
 -- The whole script can run any number of times, while programs use the tables.
+--
+-- A lock that is held or waited for has a row in lockattr_locks, and that row is removed with its
+-- last holder or waiter. So an insert succeeds exactly where no claim comes first, and a deletion
+-- where `waiting` is 0 leaves no waiter behind.
 
--- The fencing counter.
-create sequence if not exists lockattr_fence;
+-- The fencing counter: a fencing token is the sum of both.
+create sequence if not exists lockattr_counter;
+create sequence if not exists lockattr_counter_base;
 
--- Locks with one holder: its owner token, its value (the token again and the holder's label), and
--- when its lease ends, by this server's clock.
-create table if not exists lockattr_leases (
+-- The owner token, the value (the token again and the holder's label) and the end of the lease are
+-- those of an exclusive holder. Without one, the token is empty. The end is by this server's clock.
+create table if not exists lockattr_locks (
   name bytea primary key,
   token bytea not null,
   value bytea not null,
-  ends timestamptz not null
+  ends timestamptz not null,
+  waiting integer not null default 0
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
--- Locks with several holders: kind is s (shared) or p (permits).
-create table if not exists lockattr_shares (
+-- Each holder of a shared lock (kind s) or of a permit (kind p).
+create table if not exists lockattr_holders (
   name bytea,
   token bytea,
   kind text not null,
@@ -25,9 +31,9 @@ create table if not exists lockattr_shares (
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
 -- The wait queues. Place is the order: microseconds since 1970. Kind is x (exclusive), s or p, and
--- permits the limit. Ear is the advisory lock of the connection that listens for this claim, and
--- ends with it. Names are all the locks of a claim for several.
-create table if not exists lockattr_line (
+-- permits the limit. Listener is the advisory lock of the connection that listens for this claim,
+-- and ends with it. Names are all the locks of a claim for several.
+create table if not exists lockattr_queue (
   name bytea,
   place bigint,
   token bytea not null,
@@ -35,13 +41,13 @@ create table if not exists lockattr_line (
   kind text not null,
   permits integer not null,
   ttl bigint not null,
-  ear bigint not null,
+  listener bigint not null,
   asked timestamptz not null,
   names bytea[],
   primary key (name, place)
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
-create unique index if not exists lockattr_line_token on lockattr_line (token, name);
+create unique index if not exists lockattr_queue_token on lockattr_queue (token, name);
 
-create index if not exists lockattr_line_several on lockattr_line (name) where names is not null;
+create index if not exists lockattr_queue_several on lockattr_queue (name) where names is not null;
 

@@ -7,8 +7,9 @@ use futures_util::future::BoxFuture;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error};
 
-use super::queries::{Query, Statements};
-use super::{PostgresSessionStore, PostgresStore, in_one_step};
+use super::queries::Query;
+use super::statements::Statements;
+use super::{PostgresSessionStore, PostgresStore};
 use crate::FencingToken;
 use crate::store::{AnyStore, LockKey, StoreError};
 
@@ -102,7 +103,7 @@ impl Query for NumberQuery<'_> {
     type Output = i64;
 
     async fn run(&self, _statements: &Statements, client: &Client) -> Result<i64, Error> {
-        let statement = "select lockattr_transaction_1($1)";
+        let statement = "select lockattr_transaction_2($1)";
         client.query_typed_one(statement, &[(&self.0, Type::BYTEA)]).await?.try_get(0)
     }
 }
@@ -122,7 +123,7 @@ impl Query for HasQuery {
 impl InTransactions for PostgresStore {
     fn number<'a>(&'a self, key: &'a LockKey) -> BoxFuture<'a, Result<i64, StoreError>> {
         Box::pin(
-            async move { in_one_step(self.slot(key), &NumberQuery(key.name().as_bytes())).await },
+            async move { self.slot(key).query(&NumberQuery(key.name().as_bytes())).await },
         )
     }
 
@@ -145,7 +146,7 @@ impl InTransactions for PostgresStore {
         pid: i32,
     ) -> BoxFuture<'_, Result<Option<Option<FencingToken>>, StoreError>> {
         Box::pin(async move {
-            let has = in_one_step(&self.slots[0], &HasQuery(number, pid)).await?;
+            let has = self.slots[0].query(&HasQuery(number, pid)).await?;
             Ok(has.then_some(None))
         })
     }

@@ -6,7 +6,7 @@ use redis::{FromRedisValue, PushInfo, PushKind};
 use tokio::time::Instant;
 
 use super::cluster::{ShardChannels, slot_of};
-use super::contended::Contended;
+use crate::engines::contended::Contended;
 use crate::store::{Notifications, Subscriber, Subscribers};
 
 /// The prefix of a subscriber's channel. Its number follows, which the scripts find in the token;

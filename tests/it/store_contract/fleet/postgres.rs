@@ -27,8 +27,8 @@ impl Fleet for OnPostgres {
     async fn wait_until_gone(&self, subscriber: u64) {
         let client = PostgresServer::shared().await.client().await;
         let subscribers = format!(
-            "select 1 from {}.lockattr_line join pg_locks on locktype = 'advisory'
-                 and ear = (classid::bigint << 32) | objid::bigint
+            "select 1 from {}.lockattr_queue join pg_locks on locktype = 'advisory'
+                 and listener = (classid::bigint << 32) | objid::bigint
              where left(encode(token, 'hex'), 16) = $1",
             self.schema
         );

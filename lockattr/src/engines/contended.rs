@@ -18,26 +18,26 @@ const REMEMBERED_MILLIS: u32 = 2_000;
 /// Which locks are contended, as far as this process knows. Acquisitions and releases of these use
 /// the scripts at once, because plain commands would fail and cost one more round trip. Only a
 /// hint: locks may share an entry, and only speed depends on it.
-pub(super) struct Contended {
+pub(in crate::engines) struct Contended {
     created: Instant,
     /// For each entry, until when its locks count as contended, in milliseconds after `created`.
     until: Box<[AtomicU32]>,
 }
 
 impl Contended {
-    pub(super) fn new() -> Self {
+    pub(in crate::engines) fn new() -> Self {
         let until = (0..BUCKETS).map(|_| AtomicU32::new(0)).collect();
         Self { created: Instant::now(), until }
     }
 
     /// Records that a process waits for this lock.
-    pub(super) fn note(&self, lock: &str) {
+    pub(in crate::engines) fn note(&self, lock: &str) {
         let until = self.age(Instant::now()).saturating_add(REMEMBERED_MILLIS);
         self.bucket(lock).store(until, Ordering::Relaxed);
     }
 
     /// Returns whether a waiter for it was seen a short time before `now`.
-    pub(super) fn contains(&self, lock: &str, now: Instant) -> bool {
+    pub(in crate::engines) fn contains(&self, lock: &str, now: Instant) -> bool {
         self.bucket(lock).load(Ordering::Relaxed) > self.age(now)
     }
 

@@ -1,0 +1,96 @@
+//! The requests of a store: in which order they are sent, and which of them share a statement.
+
+use std::mem::discriminant;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::acquire_reply::Clock;
+use super::connection_slot::{ConnectionSlot, LiveConnection};
+use super::queries::Queries;
+use crate::engines::sql::{Execute, Request, Statement};
+use crate::store::{AcquireOutcome, AcquireRequest, Claim, ReleaseRequest, RenewRequest};
+
+/// A request to the database.
+pub(super) enum DatabaseRequest {
+    /// Acquires a lock, which is exclusive and single, if it has no row.
+    Insert { claim: Arc<Claim>, ttl: Duration },
+    /// Acquires any lock. With `listener_lock`, the claim can wait in the queue.
+    Acquire { request: AcquireRequest, listener_lock: Option<i64> },
+    /// Releases a lock, which is exclusive and single, if no claim waits for it.
+    Delete(Arc<Claim>),
+    /// Releases any lock, or lets it end after a delay.
+    Release(ReleaseRequest),
+    /// Renews an exclusive lease.
+    Renew(RenewRequest),
+    /// Renews any lease.
+    RenewShared(RenewRequest),
+    /// Deletes some of the rows that dead processes left.
+    Sweep,
+}
+
+impl DatabaseRequest {
+    /// The claim that sends the request.
+    pub(super) fn claim(&self) -> Option<&Arc<Claim>> {
+        match self {
+            Self::Insert { claim, .. } | Self::Delete(claim) => Some(claim),
+            Self::Acquire { request, .. } => Some(&request.claim),
+            Self::Release(release) => Some(&release.claim),
+            Self::Renew(renewal) | Self::RenewShared(renewal) => Some(&renewal.claim),
+            Self::Sweep => None,
+        }
+    }
+}
+
+/// The reply to a request.
+pub(super) enum DatabaseReply {
+    /// The counter of an acquisition; `None` if the lock has a row.
+    Inserted(Option<i64>),
+    /// `None` if the function returned what it cannot return.
+    Acquired(Option<(AcquireOutcome, Clock)>),
+    /// Whether the deleted lease still ran; `None` if nothing was deleted.
+    Deleted(Option<bool>),
+    /// Whether the claim held all its locks.
+    Held(bool),
+    Swept,
+}
+
+impl Request for DatabaseRequest {
+    type Reply = DatabaseReply;
+
+    fn priority(&self) -> usize {
+        match self {
+            Self::Renew(_) | Self::RenewShared(_) => 0,
+            Self::Delete(_) | Self::Release(_) => 1,
+            Self::Insert { .. } | Self::Acquire { .. } | Self::Sweep => 2,
+        }
+    }
+
+    fn joins(&self, other: &Self) -> bool {
+        match self {
+            Self::Acquire { .. } | Self::Sweep => false,
+            _ => discriminant(self) == discriminant(other),
+        }
+    }
+
+    fn outlives_caller(&self) -> bool {
+        self.priority() < 2 || matches!(self, Self::Sweep)
+    }
+}
+
+/// Executes requests over a connection.
+#[derive(Clone)]
+pub(super) struct Connection {
+    pub(super) slot: Arc<ConnectionSlot<Queries>>,
+    pub(super) live: Arc<LiveConnection<Queries>>,
+}
+
+impl Execute<DatabaseRequest> for Connection {
+    fn execute(&self, batch: Vec<DatabaseRequest>) -> Statement<DatabaseRequest> {
+        let Self { slot, live } = self.clone();
+        Box::pin(async move { slot.repeated(&live, &*batch).await })
+    }
+
+    fn is_usable(&self) -> bool {
+        !self.live.client.is_closed()
+    }
+}
