@@ -29,7 +29,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use futures_util::future::{join, join_all};
+use futures_util::future::join_all;
 use tokio::time::Instant;
 use url::Url;
 
@@ -49,7 +49,7 @@ use held_locks::{ForceRelease, HeldLocksQuery, force_released};
 use listener::Listener;
 use lock_kind::LockKind;
 pub(crate) use lock_kind::open;
-use queries::{HolderQuery, Queries};
+use queries::{HolderQuery, MAX_ATTEMPTS, Queries};
 use requests::{Connection, DatabaseReply, DatabaseRequest};
 pub use transaction::PostgresTransaction;
 pub(crate) use transaction::{InTransactions, TAKEN, TOO_STRICT, in_transactions};
@@ -307,6 +307,7 @@ impl PostgresStore {
                 self.contended.note(key.name());
                 Ok(None)
             }
+            DatabaseReply::Conflict => Ok(None),
             _ => Err(unexpected_reply()),
         }
     }
@@ -323,18 +324,26 @@ impl PostgresStore {
             Waiting::Queued | Waiting::Told { .. } => {
                 let listener_lock = self.listener.subscribe(claim.token().subscriber()).await?;
                 claim.enter_queue(*ttl, *waiting);
-                self.listener.role.1.add(claim);
+                self.listener.role.transaction_waiters.add(claim);
                 Some(listener_lock)
             }
         };
-        let sent = Instant::now();
-        let acquire = DatabaseRequest::Acquire { request: request.clone(), listener_lock };
-        let DatabaseReply::Acquired(granted) = self.run(claim.key(), acquire).await? else {
-            return Err(unexpected_reply());
+        let acquire = || DatabaseRequest::Acquire { request: request.clone(), listener_lock };
+        let (mut sent, mut reply) = (Instant::now(), self.run(claim.key(), acquire()).await?);
+        for _ in 1..MAX_ATTEMPTS {
+            if !matches!(reply, DatabaseReply::Conflict) {
+                break;
+            }
+            (sent, reply) = (Instant::now(), self.run(claim.key(), acquire()).await?);
+        }
+        let granted = match reply {
+            DatabaseReply::Acquired(granted) => granted,
+            DatabaseReply::Conflict => return Err(conflict()),
+            _ => return Err(unexpected_reply()),
         };
         let (outcome, clock) = granted.ok_or_else(unexpected_reply)?;
         if let Some(micros) = clock {
-            self.listener.role.0.saw_clock(sent, micros);
+            self.listener.role.notifications.saw_clock(sent, micros);
         }
         if !matches!(outcome, AcquireOutcome::Acquired { contended: false, .. }) {
             self.contended.note(claim.key().name());
@@ -388,6 +397,11 @@ fn held(reply: DatabaseReply) -> Result<bool, StoreError> {
     }
 }
 
+fn conflict() -> StoreError {
+    let sentence = "other claims for several locks made the server roll the request back: try again";
+    StoreError::new(sentence).not_sent()
+}
+
 fn unexpected_reply() -> StoreError {
     StoreError::new("the server sent an unexpected reply")
 }
@@ -407,7 +421,11 @@ impl Store for PostgresStore {
     }
 
     fn subscribe(&self, subscriber: &Arc<Subscriber>) {
-        self.listener.role.0.subscribers.add(subscriber);
+        self.listener.role.notifications.subscribers.add(subscriber);
+    }
+
+    fn watch_for_waiters(&self, claim: &Claim, until: Instant) {
+        self.listener.watch_for_waiters(claim.token().subscriber(), until);
     }
 
     async fn renew(&self, renewals: &[RenewRequest]) -> Vec<Result<RenewOutcome, StoreError>> {
@@ -461,8 +479,7 @@ impl Store for PostgresStore {
             let outcome = slot.finish(&live, live.client.check_connection()).await;
             outcome.map_err(|failure| failure.error)
         }));
-        let (pings, listens) = join(pings, self.listener.get()).await;
-        pings.into_iter().collect::<Result<(), _>>().and(listens.map(|_| ()))
+        pings.await.into_iter().collect()
     }
 
     fn refuses(&self, key: &LockKey) -> Option<String> {

@@ -152,6 +152,12 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// manager keeps it.
     fn subscribe(&self, _subscriber: &Arc<Subscriber>) {}
 
+    /// Until this instant, the manager hands the lock of this claim to callers of its own process, or keeps it cached. From
+    /// now on the store has to report [waiters](Subscriber::contended) elsewhere, and once any that may have come before.
+    ///
+    /// A store that always reports them need not do anything.
+    fn watch_for_waiters(&self, _claim: &Claim, _until: Instant) {}
+
     /// Extends each lease to its `ttl` from now, where the claim still holds its lock.
     fn renew(
         &self,

@@ -192,6 +192,12 @@ impl Subscriber {
         slots.iter().for_each(|(_, slot)| slot.put(Notification::AskAgain(now)));
     }
 
+    /// Claims may have begun to wait for any lock while the store did not report them.
+    #[cfg_attr(not(any(feature = "postgres", feature = "mysql")), allow(dead_code))]
+    pub(crate) fn any_may_be_contended(&self) {
+        (self.on_contended)(None);
+    }
+
     /// The claim with this token has certainly lost its lock, although its lease is not over. A store calls this when it
     /// learns of the loss before the next renewal does.
     pub fn lost(&self, token: OwnerToken) {

@@ -33,6 +33,15 @@ pub(super) trait Role: Send + Sync + 'static {
         slot_lock: i64,
     ) -> impl Future<Output = Result<Self::Session, tokio_postgres::Error>> + Send;
 
+    /// Called with each heartbeat.
+    fn check(
+        &self,
+        _client: &Client,
+        _session: &Self::Session,
+    ) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
+
     /// Handles a notification of the server.
     fn notified(&self, _notification: &Notification) {}
 
@@ -147,8 +156,13 @@ impl<R: Role> ConnectionSlot<R> {
 
     /// Whether this runtime's connection has received a reply since then.
     pub(super) fn answered_since(&self, since: Instant) -> bool {
-        let live = current_runtime().ok().and_then(|it| self.connections.live(it.id()));
-        live.is_some_and(|(_, live)| live.signs.last_reply.is_after(since))
+        let live = current_runtime().ok().and_then(|it| self.live_on(it.id()));
+        live.is_some_and(|live| live.signs.last_reply.is_after(since))
+    }
+
+    /// The connection of this runtime, if it has one.
+    pub(super) fn live_on(&self, runtime: runtime::Id) -> Option<Arc<LiveConnection<R>>> {
+        self.connections.live(runtime).map(|(_, live)| live)
     }
 
     /// The connection with this id, if it is still in use.

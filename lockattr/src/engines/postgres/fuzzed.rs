@@ -27,9 +27,9 @@ pub fn acquired(
 /// A notification from the server, whose clock showed `clock` before.
 pub fn notified(subscriber: &Arc<Subscriber>, clock: Option<u64>, channel: &str, payload: &str) {
     let listener = Listener::default();
-    listener.0.subscribers.add(subscriber);
+    listener.notifications.subscribers.add(subscriber);
     if let Some(micros) = clock {
-        listener.0.saw_clock(Instant::now(), micros);
+        listener.notifications.saw_clock(Instant::now(), micros);
     }
     listener.dispatch(channel, payload);
 }

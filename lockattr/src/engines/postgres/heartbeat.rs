@@ -40,7 +40,16 @@ impl<R: Role> HeartbeatTask<R> {
             if heartbeat.must_ping(interval).await && !self.is_responsive().await {
                 return;
             }
+            self.check().await;
         }
+    }
+
+    async fn check(&self) {
+        let Some(slot) = self.slot.upgrade() else { return };
+        let Some(live) = slot.live_with(self.id) else { return };
+        let limit = slot.config.timing.response_timeout;
+        // A silent server is found by the next heartbeat.
+        timeout(limit, slot.role.check(&live.client, &live.session)).await.ok();
     }
 
     /// Whether the connection is still in use and answers. An error is an answer too.

@@ -1,27 +1,47 @@
 //! The connection that listens, for all subscribers of a store on one runtime.
+//!
+//! Each listening session of a database costs every commit that notifies. So this one listens only
+//! while a claim of this process waits, or while this process keeps a lock for its own callers.
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use tokio::time::Instant;
 use tokio_postgres::{Client, Error, Notification};
 
 use super::connection_slot::{ConnectionSlot, LiveConnection, Role};
 use super::failure::Failure;
 use super::transaction::ENDED;
 use super::transaction_waiters::TransactionWaiters;
-use crate::platform::sync::Mutex;
+use crate::platform::sync::{Mutex, MutexGuard};
+use crate::store::slots::current_runtime;
 use crate::store::{Notifications, StoreError};
 
 /// The channel of a subscriber is this and its number; the functions find the number in the token.
 const CHANNEL: &str = "lockattr_inbox_";
 
+/// How long it listens after the last need, because waiters come in groups.
+const LINGER: Duration = Duration::from_secs(30);
+
 /// A connection that only listens, because a busy one receives notifications late. Whether it still
 /// exists is checked on other connections.
-pub(super) struct Listener(pub(super) Notifications, pub(super) TransactionWaiters);
+pub(super) struct Listener {
+    pub(super) notifications: Notifications,
+    pub(super) transaction_waiters: TransactionWaiters,
+    /// Until when it listens.
+    needed_until: Mutex<Instant>,
+    /// Whether a task is about to listen.
+    is_starting: AtomicBool,
+}
 
 impl Default for Listener {
     fn default() -> Self {
-        Self(Notifications::new(Arc::default(), false), TransactionWaiters::default())
+        let (transaction_waiters, is_starting) = Default::default();
+        let notifications = Notifications::new(Arc::default(), false);
+        let needed_until = Mutex::new(Instant::now());
+        Self { notifications, transaction_waiters, needed_until, is_starting }
     }
 }
 
@@ -31,19 +51,17 @@ pub(super) struct ListenerSession {
     /// exists.
     slot_lock: i64,
     /// The subscribers whose channels it listens to.
-    listens: Mutex<HashSet<u64>>,
+    channels: Mutex<HashSet<u64>>,
+    /// Locked while a statement changes what it listens to.
+    changes: tokio::sync::Mutex<()>,
 }
 
 impl Role for Listener {
-    type Session = Arc<ListenerSession>;
+    type Session = ListenerSession;
 
-    async fn begin(&self, client: &Client, slot_lock: i64) -> Result<Arc<ListenerSession>, Error> {
-        let subscribers: HashSet<_> =
-            self.0.subscribers.all().iter().map(|subscriber| subscriber.id()).collect();
-        let channels: String = subscribers.iter().map(|&subscriber| listen(subscriber)).collect();
-        let channels = format!("listen {ENDED}; {channels}");
-        client.batch_execute(&channels).await?;
-        Ok(Arc::new(ListenerSession { slot_lock, listens: Mutex::new(subscribers) }))
+    async fn begin(&self, _client: &Client, slot_lock: i64) -> Result<ListenerSession, Error> {
+        let (channels, changes) = Default::default();
+        Ok(ListenerSession { slot_lock, channels, changes })
     }
 
     fn notified(&self, notification: &Notification) {
@@ -51,23 +69,51 @@ impl Role for Listener {
     }
 
     fn interrupted(&self) {
-        self.0.interrupted();
+        self.notifications.interrupted();
+    }
+
+    /// Stops listening where it is no longer needed.
+    async fn check(&self, client: &Client, session: &ListenerSession) {
+        if self.is_needed() {
+            return;
+        }
+        let _in_order = session.changes.lock().await;
+        {
+            let mut channels = session.channels();
+            // A subscriber that still finds its channel here has extended the need before.
+            if channels.is_empty() || self.is_needed() {
+                return;
+            }
+            channels.clear();
+        }
+        // If it fails, the connection is checked next.
+        client.batch_execute("unlisten *").await.ok();
     }
 }
 
 impl Listener {
     pub(super) fn dispatch(&self, channel: &str, payload: &str) {
         if channel == ENDED {
-            self.1.ask_again(&self.0.subscribers, &unhex(payload));
+            self.transaction_waiters.ask_again(&self.notifications.subscribers, &unhex(payload));
             return;
         }
         let subscriber = channel.strip_prefix(CHANNEL);
         let subscriber = subscriber.and_then(|digits| u64::from_str_radix(digits, 16).ok());
         let Some(subscriber) = subscriber else { return };
         match payload.strip_prefix("wanted ").map(unhex) {
-            Some(name) => self.0.deliver(subscriber, &["wanted ", &name].concat()),
-            None => self.0.deliver(subscriber, payload),
+            Some(name) => self.notifications.deliver(subscriber, &["wanted ", &name].concat()),
+            None => self.notifications.deliver(subscriber, payload),
         }
+    }
+
+    fn listen_until(&self, until: Instant) {
+        let mut needed_until = self.needed_until.lock();
+        *needed_until = until.max(*needed_until);
+    }
+
+    fn is_needed(&self) -> bool {
+        let waits = || self.notifications.subscribers.all().iter().any(|it| it.waiting() > 0);
+        *self.needed_until.lock() > Instant::now() || waits()
     }
 }
 
@@ -75,28 +121,63 @@ impl ConnectionSlot<Listener> {
     /// Ensures that messages for this subscriber are received. Returns the number of the place.
     pub(super) async fn subscribe(self: &Arc<Self>, subscriber: u64) -> Result<i64, StoreError> {
         let live = self.get().await?;
-        if !live.session.listens().contains(&subscriber) {
+        self.role.listen_until(Instant::now() + LINGER);
+        let session = &live.session;
+        if session.channels().contains(&subscriber) {
+            return Ok(session.slot_lock);
+        }
+        let in_order = session.changes.lock().await;
+        if !session.channels().contains(&subscriber) {
             let request = self.finish(&live, listen_on(&live, subscriber)).await;
             // No request of the claim was sent yet.
             request.map_err(|Failure { error, .. }| error.not_sent())?;
-            live.session.listens().insert(subscriber);
+            session.channels().insert(subscriber);
+            drop(in_order);
+            // Notifications of earlier waiters were not received.
+            if let Some(subscriber) = self.role.notifications.subscribers.get(subscriber) {
+                subscriber.any_may_be_contended();
+            }
         }
-        Ok(live.session.slot_lock)
+        Ok(session.slot_lock)
+    }
+
+    /// Listens for waiters until then. If it has to begin first, a task does so.
+    pub(super) fn watch_for_waiters(self: &Arc<Self>, subscriber: u64, until: Instant) {
+        self.role.listen_until(until);
+        let Ok(runtime) = current_runtime() else { return };
+        let listens =
+            |live: &LiveConnection<Listener>| live.session.channels().contains(&subscriber);
+        if self.live_on(runtime.id()).is_some_and(|live| listens(&live))
+            || self.role.is_starting.swap(true, Ordering::AcqRel)
+        {
+            return;
+        }
+        let starting = Starting(self.clone());
+        runtime.spawn(async move {
+            // Without a connection, the next hand-off tries again.
+            starting.0.subscribe(subscriber).await.ok();
+        });
+    }
+}
+
+/// A task that is about to listen, until it has ended for whatever reason.
+struct Starting(Arc<ConnectionSlot<Listener>>);
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        self.0.role.is_starting.store(false, Ordering::Release);
     }
 }
 
 async fn listen_on(live: &LiveConnection<Listener>, subscriber: u64) -> Result<(), Error> {
-    live.client.batch_execute(&listen(subscriber)).await
+    let channels = format!("listen {ENDED}; listen {CHANNEL}{subscriber:016x}");
+    live.client.batch_execute(&channels).await
 }
 
 impl ListenerSession {
-    fn listens(&self) -> crate::platform::sync::MutexGuard<'_, HashSet<u64>> {
-        self.listens.lock()
+    fn channels(&self) -> MutexGuard<'_, HashSet<u64>> {
+        self.channels.lock()
     }
-}
-
-fn listen(subscriber: u64) -> String {
-    format!("listen {CHANNEL}{subscriber:016x}; ")
 }
 
 /// Decodes the name of a lock, which may have bytes that a message cannot.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio_postgres::{Client, Error};
 
-use super::connection_slot::{ConnectionSlot, Role};
+use super::connection_slot::{ConnectionSlot, LiveConnection, Role};
 use super::failure::Failure;
 use super::requests::DatabaseRequest;
 use super::statements::Statements;
@@ -13,7 +13,7 @@ use crate::engines::sql::Requests;
 use crate::store::{StoreError, holder_of};
 
 /// How often a conflicting statement is repeated.
-const MAX_ATTEMPTS: usize = 3;
+pub(super) const MAX_ATTEMPTS: usize = 3;
 
 pub(super) struct Queries;
 
@@ -52,15 +52,24 @@ impl ConnectionSlot<Queries> {
         self.repeated(&live, query).await
     }
 
+    /// Runs one statement.
+    pub(super) async fn once<Q: Query + ?Sized>(
+        &self,
+        live: &LiveConnection<Queries>,
+        query: &Q,
+    ) -> Result<Q::Output, Failure> {
+        self.finish(live, query.run(&live.session.statements, &live.client)).await
+    }
+
     /// Runs one statement, and repeats it if it conflicted with another transaction.
     pub(super) async fn repeated<Q: Query + ?Sized>(
         &self,
-        live: &super::connection_slot::LiveConnection<Queries>,
+        live: &LiveConnection<Queries>,
         query: &Q,
     ) -> Result<Q::Output, StoreError> {
         let mut attempts = 0;
         loop {
-            match self.finish(live, query.run(&live.session.statements, &live.client)).await {
+            match self.once(live, query).await {
                 Err(Failure { is_conflict: true, .. }) if attempts < MAX_ATTEMPTS => attempts += 1,
                 outcome => return outcome.map_err(|failure| failure.error),
             }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::acquire_reply::Clock;
 use super::connection_slot::{ConnectionSlot, LiveConnection};
+use super::failure::Failure;
 use super::queries::Queries;
 use crate::engines::sql::{Execute, Request, Statement};
 use crate::store::{AcquireOutcome, AcquireRequest, Claim, ReleaseRequest, RenewRequest};
@@ -52,6 +53,8 @@ pub(super) enum DatabaseReply {
     /// Whether the claim held all its locks.
     Held(bool),
     Swept,
+    /// Another transaction made the server roll the statement back.
+    Conflict,
 }
 
 impl Request for DatabaseRequest {
@@ -87,7 +90,19 @@ pub(super) struct Connection {
 impl Execute<DatabaseRequest> for Connection {
     fn execute(&self, batch: Vec<DatabaseRequest>) -> Statement<DatabaseRequest> {
         let Self { slot, live } = self.clone();
-        Box::pin(async move { slot.repeated(&live, &*batch).await })
+        Box::pin(async move {
+            if batch.iter().all(DatabaseRequest::outlives_caller) {
+                return slot.repeated(&live, &*batch).await;
+            }
+            // Only a caller that still waits repeats an acquisition. Otherwise it could follow the
+            // release that undoes it.
+            match slot.once(&live, &*batch).await {
+                Err(Failure { is_conflict: true, .. }) => {
+                    Ok(batch.iter().map(|_| DatabaseReply::Conflict).collect())
+                }
+                outcome => outcome.map_err(|failure| failure.error),
+            }
+        })
     }
 
     fn is_usable(&self) -> bool {

@@ -70,6 +70,7 @@ impl HeldLease {
                     .next(now, |options| held.fits(options, now))
                 {
                     Next::Waiter(waiter) if waiter.wants().sharing == Sharing::Shared => {
+                        held.watch_for_waiters(held.frame.hold().valid_until());
                         let (readers, guard) = ReaderGroup::begin(held, waiter.wants(), head, now);
                         match waiter.hand_off(guard) {
                             Ok(()) => return readers.admit_more(now)?.pass_on(now),
@@ -77,6 +78,7 @@ impl HeldLease {
                         }
                     }
                     Next::Waiter(waiter) => {
+                        held.watch_for_waiters(held.frame.hold().valid_until());
                         let guard = held.hand_off(waiter.wants(), head, now);
                         let Err(guard) = waiter.hand_off(guard) else { return None };
                         // That waiter is gone; the lock may suit the next one.
@@ -160,10 +162,16 @@ impl HeldLease {
         else {
             return Some(self);
         };
+        self.watch_for_waiters(until);
         // The hold ends for its holder; the next one is ready in the cache.
         let ttl = self.frame.hold().ttl();
         let cached = self.next_hold(fencing, ttl, None, now).into_guard();
         head.cache(cached, until).err().and_then(LockGuard::into_held)
+    }
+
+    /// This process keeps the lock. A process elsewhere that waits for it must be noticed.
+    fn watch_for_waiters(&self, until: Instant) {
+        self.frame.core().store().watch_for_waiters(self.claim(), until);
     }
 
     /// Whether a writer or reader with these options can have the lock without a request to the
