@@ -3,6 +3,7 @@
 mod fencing;
 mod isolation;
 mod sessions;
+mod slow_commits;
 mod standby;
 mod tables;
 mod url;

@@ -8,7 +8,8 @@
 //!
 //! * in memory: processes that die or are cut off, since everything is in one process, and a lock
 //!   that is taken away, which the `force` tests cover;
-//! * PostgreSQL and MySQL: they have older rules;
+//! * MySQL: it has older rules;
+//! * PostgreSQL: a lock that another program deletes, because no other program writes its tables;
 //! * ZooKeeper and etcd: crowds that share a lock, because each caller waits for itself there.
 //!
 //! On a quorum, and for keys in several slots of a cluster, an entry at the head reserves nothing.
@@ -35,30 +36,40 @@ use topology::Topology;
 
 /// Runs the tests of the suite on each topology. All tests of a topology share its servers.
 macro_rules! queue_promises {
-    ($($name:ident: $topology:ty),* $(,)?) => {
+    ($($name:ident: $topology:ty),* $(,)?; $($rest:tt)*) => {
         $(mod $name {
             type Servers = $topology;
 
-            queue_promises!(dead, [
-                a_killed_writer_keeps_readers_out_for_a_ttl_at_most,
-                a_killed_waiter_for_two_keys_keeps_the_free_one_for_a_ttl_at_most,
-                a_stopped_process_costs_one_ttl_however_many_waiters_it_has,
-            ]);
-            queue_promises!(given_up, [
-                waiters_that_gave_up_while_they_were_cut_off_delay_no_other,
-                a_killed_holder_behind_a_waiter_that_gave_up_costs_one_ttl,
-            ]);
-            queue_promises!(crowd, [
-                callers_whose_wait_ends_together_are_all_contended,
-                a_caller_whose_request_is_sent_just_before_its_deadline_is_contended,
-                a_call_that_does_not_wait_gets_its_answer_over_a_slow_network,
-                readers_of_one_process_enter_together_when_the_writer_has_gone,
-            ]);
-            queue_promises!(taken, [
-                a_waiter_acquires_a_deleted_lock_within_its_retry_delay,
-                a_waiter_acquires_a_force_released_lock_within_its_retry_delay,
-            ]);
+            queue_promises!(all);
+            queue_promises!(taken, [a_waiter_acquires_a_deleted_lock_within_its_retry_delay]);
         })*
+
+        queue_promises!(only_ours, $($rest)*);
+    };
+    (only_ours, $($name:ident: $topology:ty),* $(,)?) => {
+        $(mod $name {
+            type Servers = $topology;
+
+            queue_promises!(all);
+        })*
+    };
+    (all) => {
+        queue_promises!(dead, [
+            a_killed_writer_keeps_readers_out_for_a_ttl_at_most,
+            a_killed_waiter_for_two_keys_keeps_the_free_one_for_a_ttl_at_most,
+            a_stopped_process_costs_one_ttl_however_many_waiters_it_has,
+        ]);
+        queue_promises!(given_up, [
+            waiters_that_gave_up_while_they_were_cut_off_delay_no_other,
+            a_killed_holder_behind_a_waiter_that_gave_up_costs_one_ttl,
+        ]);
+        queue_promises!(crowd, [
+            callers_whose_wait_ends_together_are_all_contended,
+            a_caller_whose_request_is_sent_just_before_its_deadline_is_contended,
+            a_call_that_does_not_wait_gets_its_answer_over_a_slow_network,
+            readers_of_one_process_enter_together_when_the_writer_has_gone,
+        ]);
+        queue_promises!(taken, [a_waiter_acquires_a_force_released_lock_within_its_retry_delay]);
     };
     ($file:ident, [$($test:ident),* $(,)?]) => {
         $(#[tokio::test]
@@ -77,7 +88,9 @@ queue_promises! {
     replicas: lockattr_tests::Replicated,
     redlock: lockattr_tests::Independents,
     zookeeper: lockattr_tests::ZooKeeper,
-    etcd: lockattr_tests::Etcd,
+    etcd: lockattr_tests::Etcd;
+    // Only this library deletes locks there.
+    postgres: lockattr_tests::PostgresServer,
 }
 
 /// What an overloaded machine may take beyond a promise. Shorter than a minute, the life of entries

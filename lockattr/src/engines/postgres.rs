@@ -34,6 +34,7 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::contended::Contended;
+use super::sql::Execute;
 use crate::lock::settings::ServerSettings;
 use crate::store::url::StoreUrl;
 use crate::store::{
@@ -41,8 +42,8 @@ use crate::store::{
     RenewRequest, Sharing, Store, StoreError, Subscriber, Waiting, connection_for,
 };
 use crate::{Error, HeldLock, Holder};
-pub use advisory::PostgresSessionStore;
 use acquire_reply::acquired;
+pub use advisory::PostgresSessionStore;
 use config::Config;
 use connection_slot::ConnectionSlot;
 use held_locks::{ForceRelease, HeldLocksQuery, force_released};
@@ -240,14 +241,20 @@ impl PostgresStore {
         Ok(Connection { live: slot.get().await?, slot: slot.clone() })
     }
 
-    /// Sends one request over the connection for its key.
+    /// Sends one request over the connection for its key. If the connection ends before, sends it
+    /// over the next one.
     async fn run(
         &self,
         key: &LockKey,
-        request: DatabaseRequest,
+        request: impl Fn() -> DatabaseRequest,
     ) -> Result<DatabaseReply, StoreError> {
         let connection = self.connection(self.slot(key)).await?;
-        connection.live.session.requests.run(&connection, request).await
+        match connection.live.session.requests.run(&connection, request()).await {
+            Err(error) if error.is_not_sent() && !connection.is_usable() => {}
+            reply => return reply,
+        }
+        let connection = self.connection(self.slot(key)).await?;
+        connection.live.session.requests.run(&connection, request()).await
     }
 
     /// Sends each request over the connection for its key, all at once.
@@ -255,10 +262,8 @@ impl PostgresStore {
         &self,
         requests: Vec<(&LockKey, DatabaseRequest)>,
     ) -> Vec<Result<DatabaseReply, StoreError>> {
-        if let [(key, _)] = &requests[..] {
-            let key = *key;
-            let request = requests.into_iter().map(|(_, request)| self.run(key, request));
-            return join_all(request).await;
+        if let [(key, request)] = &requests[..] {
+            return vec![self.run(key, || request.clone()).await];
         }
         let count = requests.len();
         let mut by_slot: Vec<_> = self.slots.iter().map(|_| (Vec::new(), Vec::new())).collect();
@@ -298,7 +303,7 @@ impl PostgresStore {
         if !is_plain(claim) || self.contended.contains(key.name(), Instant::now()) {
             return Ok(None);
         }
-        let insert = DatabaseRequest::Insert { claim: claim.clone(), ttl: request.ttl };
+        let insert = || DatabaseRequest::Insert { claim: claim.clone(), ttl: request.ttl };
         match self.run(key, insert).await? {
             DatabaseReply::Inserted(Some(counter)) => {
                 acquired(counter, false).map(Some).ok_or_else(unexpected_reply)
@@ -329,12 +334,12 @@ impl PostgresStore {
             }
         };
         let acquire = || DatabaseRequest::Acquire { request: request.clone(), listener_lock };
-        let (mut sent, mut reply) = (Instant::now(), self.run(claim.key(), acquire()).await?);
+        let (mut sent, mut reply) = (Instant::now(), self.run(claim.key(), acquire).await?);
         for _ in 1..MAX_ATTEMPTS {
             if !matches!(reply, DatabaseReply::Conflict) {
                 break;
             }
-            (sent, reply) = (Instant::now(), self.run(claim.key(), acquire()).await?);
+            (sent, reply) = (Instant::now(), self.run(claim.key(), acquire).await?);
         }
         let granted = match reply {
             DatabaseReply::Acquired(granted) => granted,
@@ -398,7 +403,8 @@ fn held(reply: DatabaseReply) -> Result<bool, StoreError> {
 }
 
 fn conflict() -> StoreError {
-    let sentence = "other claims for several locks made the server roll the request back: try again";
+    let sentence =
+        "other claims for several locks made the server roll the request back: try again";
     StoreError::new(sentence).not_sent()
 }
 

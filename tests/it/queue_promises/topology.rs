@@ -1,7 +1,8 @@
 //! The servers that the tests of the suite share, and how another program takes a lock away there.
 
 use lockattr_tests::{
-    Cluster, Engine, Etcd, Independents, RedisServer, Replicated, Sentinels, Servers, ZooKeeper,
+    Cluster, Engine, Etcd, Independents, PostgresServer, RedisServer, Replicated, Sentinels,
+    Servers, ZooKeeper,
 };
 use tokio::sync::OnceCell;
 
@@ -98,5 +99,15 @@ impl Topology for Etcd {
     async fn steal(&self, key: &str, held: &[String]) {
         let holder = held.iter().find(|path| path.contains(&format!("{key}/")));
         self.ctl(&["del", holder.expect("it is held")]).await;
+    }
+}
+
+impl Topology for PostgresServer {
+    async fn shared() -> &'static Self {
+        engine_faults::postgres::SHARED.get_or_init(<Self as Engine>::start).await
+    }
+
+    async fn steal(&self, key: &str, _: &[String]) {
+        self.run(&format!("delete from lockattr_locks where name = 'lock:{key}'")).await;
     }
 }

@@ -258,6 +258,9 @@ impl Fleet for OnCluster {
     }
 }
 
+/// In place of a name: any lock may be contended.
+pub(super) const ANY: &str = "any";
+
 /// A manager as a store sees it.
 pub(super) struct Manager {
     store: AnyStore,
@@ -270,7 +273,7 @@ impl Manager {
         let contended = Arc::<Mutex<Vec<String>>>::default();
         let reported = contended.clone();
         let on_contended = move |name: Option<&str>| {
-            reported.lock().unwrap().extend(name.map(str::to_owned));
+            reported.lock().unwrap().push(name.unwrap_or(ANY).to_owned());
         };
         let subscriber = Arc::new(Subscriber::new(on_contended));
         store.subscribe(&subscriber);

@@ -1,9 +1,10 @@
 //! The wait queue: the order of grants, the notifications, and the entries that leave it.
 
 use lockattr_tests::eventually;
+use tokio::time::Instant;
 
 use super::asked::key;
-use super::fleet::{Fleet, Manager};
+use super::fleet::{ANY, Fleet, Manager};
 use super::{AnyStore, MEANWHILE, TTL};
 
 pub(super) async fn queued_claims_are_granted_in_the_order_of_their_arrival(store: AnyStore) {
@@ -100,15 +101,25 @@ pub(super) async fn a_caller_that_asks_only_once_does_not_overtake_the_queue(sto
     assert!(hasty.try_acquire().await);
 }
 
+/// As a manager asks for that hands its locks to its own callers.
 pub(super) async fn a_holder_learns_that_others_wait(store: AnyStore) {
     let (holder, other) = (Manager::on(&store), Manager::on(&store));
-    let first = holder.claim_for("wanted");
-    // `gets` asks as a waiter, so the store knows where to send the notification.
-    first.acquire().await;
-    other.claim_for("wanted").enqueue().await;
-    let notified = async || holder.contended().contains(&key("wanted").name().to_owned());
-    eventually(TTL, "the holder is notified", notified).await;
-    assert!(other.contended().is_empty());
+    let learns = async |named: &str, reports: &[&str]| {
+        let first = holder.claim_for(named);
+        first.acquire().await;
+        store.watch_for_waiters(&first.claim, Instant::now() + TTL);
+        other.claim_for(named).enqueue().await;
+        let name = key(named).name().to_owned();
+        let notified = async || {
+            let contended = holder.contended();
+            contended.contains(&name) || reports.iter().any(|&any| contended.contains(&any.into()))
+        };
+        eventually(TTL, "the holder is notified", notified).await;
+        assert!(!other.contended().contains(&name));
+    };
+    // A store that begins to report waiters does not know which of them came before.
+    learns("wanted", &[ANY]).await;
+    learns("wanted, too", &[]).await;
 }
 
 pub(super) async fn fencing_tokens_grow_over_grants_too(store: AnyStore) {

@@ -51,6 +51,11 @@ begin
         messages := messages || array(
           select unnest(array[lockattr_channel_2(token), 'wanted ' || encode(lock, 'hex')])
           from lockattr_locks where name = lock and token <> '' and ends > moment and waiting = 1);
+      else
+        -- An operator has deleted the lock's row.
+        update lockattr_locks
+        set waiting = (select count(*) from lockattr_queue where lockattr_queue.name = lock)
+        where name = lock and waiting = 0;
       end if;
     end loop;
   end if;

@@ -34,11 +34,7 @@ pub(super) trait Role: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Self::Session, tokio_postgres::Error>> + Send;
 
     /// Called with each heartbeat.
-    fn check(
-        &self,
-        _client: &Client,
-        _session: &Self::Session,
-    ) -> impl Future<Output = ()> + Send {
+    fn check(&self, _client: &Client, _session: &Self::Session) -> impl Future<Output = ()> + Send {
         std::future::ready(())
     }
 

@@ -27,7 +27,10 @@ impl Role for Queries {
     type Session = QuerySession;
 
     async fn begin(&self, client: &Client, _place: i64) -> Result<QuerySession, Error> {
-        Ok(QuerySession { statements: Statements::prepare(client).await?, requests: Arc::default() })
+        Ok(QuerySession {
+            statements: Statements::prepare(client).await?,
+            requests: Arc::default(),
+        })
     }
 }
 

@@ -55,7 +55,7 @@ begin
   with removed as (
     delete from lockattr_queue where token = owner and name = any (locks) returning name
   )
-  update lockattr_locks set waiting = waiting - 1 from removed
+  update lockattr_locks set waiting = greatest(waiting - 1, 0) from removed
   where lockattr_locks.name = removed.name;
 end
 $$;

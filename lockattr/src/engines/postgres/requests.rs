@@ -12,6 +12,7 @@ use crate::engines::sql::{Execute, Request, Statement};
 use crate::store::{AcquireOutcome, AcquireRequest, Claim, ReleaseRequest, RenewRequest};
 
 /// A request to the database.
+#[derive(Clone)]
 pub(super) enum DatabaseRequest {
     /// Acquires a lock, which is exclusive and single, if it has no row.
     Insert { claim: Arc<Claim>, ttl: Duration },

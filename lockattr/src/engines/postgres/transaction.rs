@@ -122,9 +122,7 @@ impl Query for HasQuery {
 
 impl InTransactions for PostgresStore {
     fn number<'a>(&'a self, key: &'a LockKey) -> BoxFuture<'a, Result<i64, StoreError>> {
-        Box::pin(
-            async move { self.slot(key).query(&NumberQuery(key.name().as_bytes())).await },
-        )
+        Box::pin(async move { self.slot(key).query(&NumberQuery(key.name().as_bytes())).await })
     }
 
     /// A commit notifies the waiters. A rollback drops the message.

@@ -49,7 +49,9 @@ pub(in crate::engines) trait Request: Send + 'static {
 }
 
 /// Executes requests over one connection.
-pub(in crate::engines) trait Execute<R: Request>: Clone + Send + Sync + 'static {
+pub(in crate::engines) trait Execute<R: Request>:
+    Clone + Send + Sync + 'static
+{
     /// Executes these requests in one statement, and returns a reply to each. The first poll hands
     /// the statement to the client.
     fn execute(&self, batch: Vec<R>) -> Statement<R>;
@@ -59,8 +61,7 @@ pub(in crate::engines) trait Execute<R: Request>: Clone + Send + Sync + 'static 
 }
 
 /// A statement under way.
-pub(in crate::engines) type Statement<R> =
-    Pin<Box<dyn Future<Output = Replies<R>> + Send>>;
+pub(in crate::engines) type Statement<R> = Pin<Box<dyn Future<Output = Replies<R>> + Send>>;
 
 type Replies<R> = Result<Vec<<R as Request>::Reply>, StoreError>;
 
@@ -171,7 +172,8 @@ impl<R: Request> Requests<R> {
     /// Completes a statement, and then those that wait for its place, in a task.
     fn complete<E: Execute<R>>(self: &Arc<Self>, executor: &E, next: Combined<R>) {
         let Ok(runtime) = Handle::try_current() else { return self.close() };
-        let task = CombinedTask { requests: self.clone(), executor: executor.clone(), next: Some(next) };
+        let task =
+            CombinedTask { requests: self.clone(), executor: executor.clone(), next: Some(next) };
         runtime.spawn(task.run());
     }
 
@@ -328,3 +330,6 @@ fn not_sent() -> StoreError {
 fn too_short() -> StoreError {
     StoreError::new("the server's reply was too short")
 }
+
+#[cfg(test)]
+mod tests;

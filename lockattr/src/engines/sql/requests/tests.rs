@@ -1,0 +1,176 @@
+//! A connection whose statements are recorded, and end when the test says so.
+
+use futures_util::FutureExt;
+use futures_util::future::join_all;
+use tokio::sync::Semaphore;
+use tokio::task::yield_now;
+
+use super::*;
+
+/// A renewal (`r`), release (`d`) or acquisition (`a`), and its number.
+type Named = (char, usize);
+
+impl Request for Named {
+    type Reply = usize;
+
+    fn priority(&self) -> usize {
+        "rda".find(self.0).expect("one of them")
+    }
+
+    fn joins(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+
+    fn outlives_caller(&self) -> bool {
+        self.0 != 'a'
+    }
+}
+
+#[derive(Clone)]
+struct Connection(Arc<Server>);
+
+struct Server {
+    /// What each statement executed, in the order in which they were handed to the client.
+    statements: Mutex<Vec<String>>,
+    /// How many statements may end.
+    replies: Semaphore,
+    is_usable: Mutex<bool>,
+}
+
+impl Execute<Named> for Connection {
+    fn execute(&self, batch: Vec<Named>) -> Statement<Named> {
+        let server = self.0.clone();
+        Box::pin(async move {
+            let text = batch.iter().map(|(kind, number)| format!("{kind}{number}"));
+            server.statements.lock().push(text.collect::<Vec<_>>().join(" "));
+            server.replies.acquire().await.expect("it is open").forget();
+            match *server.is_usable.lock() {
+                true => Ok(batch.into_iter().map(|(_, number)| number).collect()),
+                false => Err(StoreError::new("the server is gone")),
+            }
+        })
+    }
+
+    fn is_usable(&self) -> bool {
+        *self.0.is_usable.lock()
+    }
+}
+
+impl Connection {
+    fn new() -> Self {
+        let (statements, replies) = (Mutex::default(), Semaphore::new(0));
+        Self(Arc::new(Server { statements, replies, is_usable: Mutex::new(true) }))
+    }
+
+    fn statements(&self) -> Vec<String> {
+        self.0.statements.lock().clone()
+    }
+
+    /// Lets this many statements end, and what follows from that happen.
+    async fn reply(&self, count: usize) {
+        self.0.replies.add_permits(count);
+        for _ in 0..50 {
+            yield_now().await;
+        }
+    }
+}
+
+/// Sends requests in tasks, in this order.
+async fn send(
+    requests: &Arc<Requests<Named>>,
+    connection: &Connection,
+    named: &[Named],
+) -> Vec<tokio::task::JoinHandle<Result<usize, StoreError>>> {
+    let mut tasks = Vec::new();
+    for &request in named {
+        let (requests, connection) = (requests.clone(), connection.clone());
+        tasks.push(tokio::spawn(async move { requests.run(&connection, request).await }));
+        yield_now().await;
+    }
+    tasks
+}
+
+/// Red without: the limit, the priorities, or the requests behind the first that join it.
+#[tokio::test]
+async fn what_waits_goes_together_in_the_order_of_its_urgency() {
+    let (requests, connection) = (Arc::default(), Connection::new());
+    let named =
+        [('a', 1), ('a', 2), ('a', 3), ('d', 4), ('a', 5), ('r', 6), ('d', 7), ('r', 8), ('a', 9)];
+    let tasks = send(&requests, &connection, &named).await;
+    assert_eq!(connection.statements(), ["a1", "a2"], "two are in flight");
+    connection.reply(1).await;
+    assert_eq!(connection.statements()[2..], ["r6 r8"]);
+    connection.reply(1).await;
+    assert_eq!(connection.statements()[3..], ["d4 d7"]);
+    connection.reply(1).await;
+    assert_eq!(connection.statements()[4..], ["a3 a5 a9"]);
+    connection.reply(2).await;
+    let replies = join_all(tasks).await.into_iter().map(|reply| reply.unwrap().unwrap());
+    assert_eq!(replies.collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    assert_eq!(send(&requests, &connection, &[('a', 10)]).await.len(), 1);
+    assert_eq!(connection.statements()[5..], ["a10"], "no place was lost");
+}
+
+/// Red without: `MAX_BATCH`.
+#[tokio::test]
+async fn a_statement_has_a_largest_size() {
+    let (requests, connection) = (Arc::<Requests<Named>>::default(), Connection::new());
+    let all = requests.run_all(&connection, (0..MAX_BATCH + 3).map(|number| ('r', number)));
+    let (replies, ()) = tokio::join!(all, connection.reply(2));
+    assert_eq!(replies.len(), MAX_BATCH + 3);
+    let sizes = connection.statements().iter().map(|it| it.split(' ').count()).collect::<Vec<_>>();
+    assert_eq!(sizes, [MAX_BATCH, 3]);
+}
+
+/// Red without: `outlives_caller` in `next`.
+#[tokio::test]
+async fn an_acquisition_whose_caller_has_gone_is_not_sent_and_a_release_is() {
+    let (requests, connection) = (Arc::default(), Connection::new());
+    let named = [('a', 1), ('a', 2), ('a', 3), ('d', 4)];
+    let tasks = send(&requests, &connection, &named).await;
+    tasks[2].abort();
+    tasks[3].abort();
+    connection.reply(2).await;
+    assert_eq!(connection.statements(), ["a1", "a2", "d4"]);
+}
+
+/// Otherwise callers that give up would send any number of statements to a server that is slow.
+///
+/// Red without: the drop of `LoneStatement`.
+#[tokio::test]
+async fn a_statement_whose_caller_has_gone_is_in_flight_until_its_reply() {
+    let (requests, connection) = (Arc::default(), Connection::new());
+    let tasks = send(&requests, &connection, &[('a', 1), ('a', 2), ('d', 3)]).await;
+    tasks[0].abort();
+    tasks[1].abort();
+    yield_now().await;
+    assert_eq!(connection.statements(), ["a1", "a2"]);
+    connection.reply(1).await;
+    assert_eq!(connection.statements(), ["a1", "a2", "d3"]);
+}
+
+/// Red without: `close` after a statement over a connection that has ended.
+#[tokio::test]
+async fn requests_of_a_connection_that_has_ended_were_not_sent() {
+    let (requests, connection) = (Arc::default(), Connection::new());
+    let tasks = send(&requests, &connection, &[('a', 1), ('a', 2), ('d', 3)]).await;
+    *connection.0.is_usable.lock() = false;
+    connection.reply(2).await;
+    let errors = join_all(tasks).await.into_iter().map(|reply| reply.unwrap().unwrap_err());
+    let not_sent = errors.map(|error| error.is_not_sent()).collect::<Vec<_>>();
+    assert_eq!(not_sent, [false, false, true]);
+    assert_eq!(connection.statements(), ["a1", "a2"]);
+    let late = requests.run(&connection, ('d', 4)).now_or_never().expect("at once");
+    assert!(late.unwrap_err().is_not_sent());
+}
+
+/// Red without: the first poll of a statement while the queue is locked.
+#[tokio::test]
+async fn the_next_statement_is_sent_before_another_request_can_follow() {
+    let (requests, connection) = (Arc::default(), Connection::new());
+    let tasks = send(&requests, &connection, &[('a', 1), ('a', 2), ('a', 3)]).await;
+    connection.0.replies.add_permits(1);
+    // The task of this statement completes it, and no other task runs before the assertion.
+    tasks.into_iter().next().expect("three").await.unwrap().unwrap();
+    assert_eq!(connection.statements(), ["a1", "a2", "a3"]);
+}

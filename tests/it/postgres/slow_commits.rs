@@ -1,0 +1,134 @@
+//! Many callers at once, over a server whose disk needs milliseconds for a commit. Requests wait in
+//! this process until the server has answered others; that is not the server's silence.
+
+use std::sync::Arc;
+
+use lockattr_tests::Engine;
+use tokio::task::JoinSet;
+
+use super::*;
+
+/// A commit takes some five milliseconds.
+async fn slow_server() -> PostgresServer {
+    let server = PostgresServer::start().await;
+    for setting in ["fsync = on", "commit_delay = 4000", "commit_siblings = 0"] {
+        server.run(&format!("alter system set {setting}")).await;
+    }
+    server.run("select pg_reload_conf()").await;
+    server
+}
+
+/// Red without: the limit of what is in flight, the silence that counts from the last reply, or the
+/// renewals that come first.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_tasks_lose_no_lease_and_no_release() {
+    let server = slow_server().await;
+    // Shorter than a thousand commits take, one after the other.
+    let query = "wait=60s&response_timeout=2s&connect_timeout=10s";
+    let manager = manager(&with_query(&server.url(), query)).await;
+    let mut held = Vec::new();
+    for n in 0..20 {
+        let options = LockOptions::new().ttl(Duration::from_secs(6));
+        held.push(manager.acquire(format!("held {n}"), options).await.unwrap());
+    }
+    let mut tasks = JoinSet::new();
+    let manager = Arc::new(manager);
+    for n in 0..1_000 {
+        let manager = manager.clone();
+        tasks.spawn(async move {
+            for _ in 0..4 {
+                let guard = acquire(&manager, &format!("key {n}")).await;
+                guard.release().await.unwrap_or_else(|error| panic!("key {n}: {error}"));
+            }
+        });
+    }
+    tasks.join_all().await;
+    for guard in held {
+        guard.ensure_held().expect("renewed before all others");
+        guard.release().await.expect("ours");
+    }
+    assert!(server.left().await.is_empty(), "{:?}", server.left().await);
+}
+
+/// A caller whose wait ends while its request still waits here has met a busy server, and no outage.
+///
+/// Red without: `answered_since`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_caller_that_gives_up_in_the_crowd_is_contended() {
+    let server = slow_server().await;
+    let manager = Arc::new(manager(&with_query(&server.url(), "wait=300ms&connections=1")).await);
+    let mut tasks = JoinSet::new();
+    for n in 0..5_000 {
+        let manager = manager.clone();
+        tasks.spawn(async move {
+            match manager.acquire(format!("key {n}"), LockOptions::new()).await {
+                Ok(guard) => guard.release().await.map(|()| true),
+                Err(lockattr::Error::Contended { .. }) => Ok(false),
+                Err(error) => Err(error),
+            }
+        });
+    }
+    let outcomes = tasks.join_all().await;
+    let granted: Result<Vec<_>, _> = outcomes.into_iter().collect();
+    let granted = granted.unwrap_or_else(|error| panic!("{error}"));
+    assert!(granted.contains(&true) && granted.contains(&false));
+    eventually(SOON, "nothing is left", async || server.left().await.is_empty()).await;
+}
+
+/// A session that is stopped in the middle of a statement keeps no lock that other sessions need.
+///
+/// Red without: the counter that takes no lock of a session.
+#[tokio::test]
+async fn stopped_sessions_do_not_stop_other_processes() {
+    let database = Database::new().await;
+    let query = "ttl=20s&response_timeout=300ms&connect_timeout=2s&connections=1";
+    let managers: Vec<_> =
+        futures_util::future::join_all((0..4).map(|_| database.manager(query))).await;
+    let works = async |manager: &LockManager, key: &str| {
+        let works = async || match manager.try_acquire(key, LockOptions::new()).await {
+            Ok(Some(guard)) => guard.release().await.is_ok(),
+            Ok(None) | Err(_) => false,
+        };
+        eventually(SOON, &format!("{key} is locked"), works).await;
+    };
+    for round in 0..8 {
+        let busy: Vec<_> = managers
+            .iter()
+            .enumerate()
+            .map(|(n, manager)| {
+                let manager = manager.clone();
+                tokio::spawn(async move {
+                    loop {
+                        let key = format!("busy {n}");
+                        if let Ok(Some(guard)) = manager.try_acquire(key, LockOptions::new()).await
+                        {
+                            guard.release().await.ok();
+                        }
+                    }
+                })
+            })
+            .collect();
+        let session = "select pid::bigint from pg_stat_activity where datname = current_database()
+            and pid <> pg_backend_pid() and backend_type = 'client backend'
+            order by random() limit 1";
+        let session = i32::try_from(database.number(session).await).unwrap();
+        database.server.stop_session(session);
+        // Long enough for its client to give it up.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        database.server.continue_session(session);
+        busy.iter().for_each(tokio::task::JoinHandle::abort);
+        for (n, manager) in managers.iter().enumerate() {
+            works(manager, &format!("key {round} {n}")).await;
+        }
+    }
+    // Each session holds the lock of its own place, and nothing else.
+    let locks = "select count(*) from pg_locks where locktype = 'advisory'
+        and database = (select oid from pg_database where datname = current_database())";
+    let sessions = "select count(*) from pg_stat_activity where datname = current_database()
+        and pid <> pg_backend_pid() and backend_type = 'client backend'";
+    eventually(SOON, "no other lock is held", async || {
+        database.number(locks).await == database.number(sessions).await
+    })
+    .await;
+    database.has_nothing_left().await;
+}
