@@ -1,7 +1,8 @@
 //! The store in a PostgreSQL database.
 //!
-//! A lock is a row with an end by the server's clock. Each step that compares and changes is a
-//! function in the database: the rules of the Redis scripts, in PL/pgSQL.
+//! A lock that is held or waited for is a row with an end by the server's clock. A free lock is
+//! acquired by a plain insert and released by a plain deletion (`statements.rs`). Everything else is
+//! a function in the database: the rules of the Redis scripts, in PL/pgSQL.
 
 mod acquire_reply;
 mod advisory;
@@ -83,11 +84,10 @@ macro_rules! migration {
 ///
 /// Made by [`LockManager::connect`](crate::LockManager::connect) from a `postgres://` or
 /// `postgresql://` URL, or by hand. A lock is a row in a table, whose lease ends by the server's
-/// clock. Acquiring and releasing are one statement each, and so is renewing all due leases. The
-/// statement calls a function in the database, so that no transaction is open while a client is
-/// slow. A caller that cannot acquire joins the wait queue, also a table, and a `NOTIFY` tells it
-/// that it has the lock. While nothing changes, each connection only checks the server once per
-/// `heartbeat`.
+/// clock. A free lock is acquired by one `INSERT` and released by one `DELETE`. Requests of many
+/// callers share a statement, so they share its commit. A caller that cannot acquire joins the wait
+/// queue, also a table, by calling a function in the database. The release hands the lock to the
+/// first waiter, and a `NOTIFY` tells it so.
 ///
 /// # URL
 ///
@@ -101,29 +101,32 @@ macro_rules! migration {
 /// `target_session_attrs` says otherwise. TLS is not supported yet, so `sslmode=require` is
 /// refused.
 ///
-/// A process has `connections` (2) sessions for each runtime that locks, and one more that listens.
-/// When a session is opened, at most once a minute, three more briefly probe for a pooler. So the
-/// server, or the pool, needs room for `connections` + 3.
+/// A process has `connections` (2) sessions for each runtime that locks. One more listens, from the
+/// first time that a caller has to wait. When a session is opened, at most once a minute, three more
+/// briefly probe for a pooler. So the server, or the pool, needs room for `connections` + 3.
 ///
 /// # Tables
 ///
-/// The first connection creates `lockattr_locks`, `lockattr_holders`, `lockattr_queue`, the sequence
-/// `lockattr_fence` and functions whose names begin with `lockattr_`, in the first schema of the
-/// search path (`?options=-csearch_path%3Dlocks` for another). If its user lacks the rights, run
-/// [`MIGRATION`](Self::MIGRATION) as a user who has them, and grant these:
+/// The first connection creates `lockattr_locks`, `lockattr_holders`, `lockattr_queue`, the
+/// sequences `lockattr_counter` and `lockattr_counter_base`, and functions whose names begin with
+/// `lockattr_`, in the first schema of the search path (`?options=-csearch_path%3Dlocks` for
+/// another). If its user lacks the rights, run [`MIGRATION`](Self::MIGRATION) as a user who has
+/// them, and grant these:
 ///
 /// ```text
 /// grant select, insert, update, delete on lockattr_locks, lockattr_holders, lockattr_queue to app;
-/// grant usage, update on sequence lockattr_fence to app;
+/// grant usage, select, update on sequence lockattr_counter, lockattr_counter_base to app;
 /// ```
 ///
 /// A row is deleted when its lock is released. Rows of dead holders are deleted gradually, so only
-/// the sequence stays. The names of the functions end in their version: programs of an older and a
-/// newer release can lock side by side.
+/// the sequences stay. The names of the functions end in their version. All programs that lock in a
+/// database must use the same version.
 ///
-/// As in every table of PostgreSQL, deleted rows take up space until no transaction can see them. A
-/// key that is locked a thousand times a second becomes slow while another transaction of the
-/// database stays open for an hour.
+/// As in every table of PostgreSQL, a deleted or updated row takes up space until no transaction can
+/// see it. A key that is locked a thousand times a second becomes slow while another transaction of
+/// the server keeps a snapshot for minutes (`REPEATABLE READ`, a long report, `pg_dump`): a minute
+/// makes an acquisition about five times slower. A lock that is handed off is updated in place, and
+/// suffers less than one that is released and acquired again.
 ///
 /// # Durability
 ///
@@ -133,15 +136,17 @@ macro_rules! migration {
 /// asynchronous standby, a lock that the standby had not received. A synchronous standby has all
 /// locks (`synchronous_commit` is `on` or stronger, and `synchronous_standby_names` is set). In
 /// each case [fencing tokens](crate::FencingToken) grow, as long as the servers' clocks differ by
-/// less than the failover takes.
+/// less than the failover takes: each session raises the counter to the clock when it begins.
+///
+/// An entry in the wait queue is not synced to the disk, because its process sends it again.
 ///
 /// # Dead waiters
 ///
-/// A waiter counts as alive while the server has the connection over which it listens. A killed
-/// process is passed over once the server has seen that connection close, mostly within
-/// milliseconds. A machine that vanished silently is passed over once three keepalives, which the
-/// server sends each `heartbeat`, had no answer. A lock that becomes free before that is granted to
-/// the dead waiter, and is free again when that lease ends without a renewal, one `ttl` later.
+/// A waiter's entry ends after a TTL (at least 1 s, at most 15 s) unless its process sends another
+/// request, which it does after each third of that. In addition, a waiter counts as dead as soon as
+/// the server has seen the connection close over which it listens. So a killed process is mostly
+/// passed over within milliseconds. A process that was stopped, or whose machine vanished silently,
+/// costs one TTL, however many waiters it has.
 ///
 /// # Poolers
 ///
@@ -152,7 +157,10 @@ macro_rules! migration {
 /// # Limits
 ///
 /// * A key has at most 2,000 bytes with its prefix.
-/// * PostgreSQL commits transactions that notify one at a time, across all databases of a server.
+/// * PostgreSQL commits transactions that notify one at a time, across all databases of a server. A
+///   hand-off therefore notifies in a second transaction, which does not wait for the disk. Each
+///   session that listens makes every such commit slower, so a process listens only while a caller
+///   waits or while it hands a lock to its own callers.
 /// * [`held_locks`](crate::LockManager::held_locks) does not list a lock that a
 ///   [transaction](PostgresTransaction) holds, and `force_release` does not take it.
 /// * A [`RedlockStore`](crate::store::RedlockStore) cannot use it: the server grants a waiter the

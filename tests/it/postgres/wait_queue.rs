@@ -5,6 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::join_all;
+use lockattr::store::{
+    AcquireOutcome, AcquireRequest, Claim, LockKey, Notification, PostgresStore, ReleaseOutcome,
+    ReleaseRequest, Sharing, Store, Subscriber, Waiting,
+};
 use lockattr_tests::{Node, node};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
@@ -144,4 +148,44 @@ async fn a_waiter_outlives_the_end_of_every_session() {
     let guard = tokio::time::timeout(SOON, next).await.expect("notified").unwrap();
     guard.release().await.unwrap();
     database.has_nothing_left().await;
+}
+
+/// The process that holds the lock has acquired it by a plain statement, and was not told of the
+/// waiter.
+///
+/// Red without: `waiting = 0` in `DELETE` or `DELETE_MANY`.
+#[tokio::test]
+async fn a_release_finds_a_waiter_that_its_process_does_not_know() {
+    let database = Database::new().await;
+    let stores: Vec<_> = (0..2)
+        .map(|_| Arc::new(PostgresStore::open(&database.url_with("")).unwrap()))
+        .collect();
+    let subscriber = Arc::new(Subscriber::new(|_name| {}));
+    stores[1].subscribe(&subscriber);
+    let claim = |name: &str| {
+        let key = LockKey::new("lock:", name).unwrap();
+        Arc::new(Claim::of(&subscriber, key, [], Sharing::Exclusive, ""))
+    };
+    let ttl = Duration::from_secs(60);
+    for names in [&["alone"][..], &["one of many", "another"]] {
+        let (mut held, mut queued) = (Vec::new(), Vec::new());
+        for name in names {
+            held.push(claim(name));
+            stores[0].acquire(&AcquireRequest::new(held[held.len() - 1].clone(), ttl)).await.unwrap();
+            let waiter = claim(name);
+            queued.push(subscriber.subscribe(waiter.token()));
+            let request = AcquireRequest::new(waiter.clone(), ttl).waiting(Waiting::Queued);
+            let outcome = stores[1].acquire(&request).await.unwrap();
+            assert!(matches!(outcome, AcquireOutcome::Held { queued: Some(_), .. }));
+        }
+        let releases: Vec<_> = held.into_iter().map(ReleaseRequest::new).collect();
+        for released in stores[0].release(&releases).await {
+            assert!(matches!(released, Ok(ReleaseOutcome::Released)));
+        }
+        // No claim asks again here.
+        for subscription in queued {
+            let granted = tokio::time::timeout(SOON, subscription.next()).await;
+            assert!(matches!(granted, Ok(Notification::Granted(_))), "{granted:?}");
+        }
+    }
 }
