@@ -16,7 +16,7 @@ const ALL: &str = "select pid, clock_timestamp() - state_change < interval '300 
 const WAITING: &str = "select count(*) from pg_stat_activity
     where application_name = 'lockattr' and wait_event_type = 'Lock'";
 
-/// The sessions that are tried, and how long each stops until the row looks who waits.
+/// The sessions that are tried, and how long each stops before the row counts the waiting ones.
 const TRIES: usize = 10;
 const LOOK: Duration = Duration::from_millis(20);
 
