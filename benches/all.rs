@@ -1,7 +1,7 @@
 //! Every number the project holds itself to, measured beside its peers in one run.
 //!
 //! ```text
-//! cargo bench -p lockattr-benches                            # all rows, a quarter of an hour
+//! cargo bench -p lockattr-benches                            # all rows, almost half an hour
 //! cargo bench -p lockattr-benches -- row hot-key row wait    # these
 //! cargo bench -p lockattr-benches -- --seconds 10            # longer: each way of each row
 //! ```
@@ -12,6 +12,7 @@
 
 mod command_line;
 mod commands;
+mod commits;
 mod fleet;
 mod instructions;
 mod load;
@@ -20,6 +21,7 @@ mod outcome;
 mod own_cpu;
 mod pairs;
 mod peers;
+mod rates;
 mod repeated;
 mod report;
 mod rounds;
@@ -41,7 +43,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let CommandLine { mode, rows, seconds } = match CommandLine::read(&words) {
+    let CommandLine { mode, rows, seconds, only } = match CommandLine::read(&words) {
         Ok(read) => read,
         Err(mistake) => {
             eprintln!("{mistake}\n{USAGE}");
@@ -54,7 +56,7 @@ fn main() -> ExitCode {
         Mode::Rows => {
             let mut report = Report::new();
             for row in rows {
-                runtime().block_on(row.measure(&mut report, seconds));
+                runtime().block_on(row.measure(&mut report, seconds, only.as_deref()));
             }
             report.finish();
         }

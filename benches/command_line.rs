@@ -6,9 +6,10 @@ use crate::instructions::Counted;
 use crate::rows::Row;
 
 pub(crate) const USAGE: &str = "\
-usage: cargo bench -p lockattr-benches [-- [row NAME]... [--seconds N]]
+usage: cargo bench -p lockattr-benches [-- [row NAME]... [--seconds N] [--only ENGINE]]
 rows: uncontended, keys, hot-key, processes, modes, growth, cores, wait, reentry, attribute, leases,
-      quorum, postgres, mysql, zookeeper, etcd, engines, recovery";
+      quorum, postgres, mysql, zookeeper, etcd, storm, stalls, engines, recovery
+--only: for the rows storm and stalls, such as `postgres`";
 
 /// How long each way is measured in each row, over all rounds, by default.
 const SECONDS: f64 = 2.0;
@@ -20,6 +21,8 @@ pub(crate) struct CommandLine {
     pub(crate) mode: Mode,
     pub(crate) rows: Vec<Row>,
     pub(crate) seconds: Duration,
+    /// The engine that rows about several engines are limited to.
+    pub(crate) only: Option<String>,
 }
 
 pub(crate) enum Mode {
@@ -37,7 +40,8 @@ pub(crate) enum Mode {
 
 impl CommandLine {
     pub(crate) fn read(words: &[String]) -> Result<Self, String> {
-        let mut read = Self { mode: Mode::Rows, rows: Vec::new(), seconds: seconds(SECONDS) };
+        let (mode, rows, only) = (Mode::Rows, Vec::new(), None);
+        let mut read = Self { mode, rows, seconds: seconds(SECONDS), only };
         let mut words = words.iter();
         while let Some(word) = words.next() {
             let mut next = || words.next().ok_or(format!("`{word}` has no value"));
@@ -46,6 +50,7 @@ impl CommandLine {
                 "--bench" => {}
                 "row" => read.rows.push(Row::named(next()?)?),
                 "--seconds" => read.seconds = read_seconds(next()?)?,
+                "--only" => read.only = Some(next()?.clone()),
                 "worker" => read.mode = Mode::Worker(words.by_ref().cloned().collect()),
                 "leases" => read.mode = Mode::Leases { arrival: next()?.clone() },
                 "hold" => {

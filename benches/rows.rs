@@ -15,6 +15,8 @@ mod processes;
 mod quorum;
 pub(crate) mod recovery;
 mod reentry;
+mod stalls;
+mod storm;
 mod uncontended;
 mod wait;
 mod zookeeper;
@@ -44,12 +46,14 @@ pub(crate) enum Row {
     Mysql,
     Zookeeper,
     Etcd,
+    Storm,
+    Stalls,
     Engines,
     Recovery,
 }
 
 impl Row {
-    pub(crate) const ALL: [Self; 18] = [
+    pub(crate) const ALL: [Self; 20] = [
         Self::Uncontended,
         Self::Keys,
         Self::HotKey,
@@ -66,6 +70,8 @@ impl Row {
         Self::Mysql,
         Self::Zookeeper,
         Self::Etcd,
+        Self::Storm,
+        Self::Stalls,
         Self::Engines,
         Self::Recovery,
     ];
@@ -90,6 +96,8 @@ impl Row {
             Self::Mysql => "mysql",
             Self::Zookeeper => "zookeeper",
             Self::Etcd => "etcd",
+            Self::Storm => "storm",
+            Self::Stalls => "stalls",
         }
     }
 
@@ -98,8 +106,8 @@ impl Row {
         known.ok_or_else(|| format!("no row is called `{name}`"))
     }
 
-    /// Measures each way of the row for `time`.
-    pub(crate) async fn measure(self, report: &mut Report, time: Duration) {
+    /// Measures each way of the row for `time`. `only` limits some rows to one engine.
+    pub(crate) async fn measure(self, report: &mut Report, time: Duration, only: Option<&str>) {
         match self {
             Self::Uncontended => uncontended::measure(report, time).await,
             Self::Keys => keys::measure(report, time).await,
@@ -119,6 +127,8 @@ impl Row {
             Self::Mysql => mysql::measure(report, time).await,
             Self::Zookeeper => zookeeper::measure(report, time).await,
             Self::Etcd => etcd::measure(report, time).await,
+            Self::Storm => storm::measure(report, time, only).await,
+            Self::Stalls => stalls::measure(report, time, only).await,
         }
     }
 }

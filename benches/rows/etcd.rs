@@ -1,20 +1,19 @@
 //! etcd, compared with its own lock service, which the Rust clients call: `v3lock`, with a lease
 //! granted once.
 
+mod service;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use lockattr::{LockManager, LockOptions};
 use lockattr_tests::{Engine, Etcd};
-use prost::Message;
 use tokio::time::{Instant, sleep};
-use tonic::client::Grpc;
-use tonic::transport::{Channel, Endpoint};
-use tonic_prost::ProstCodec;
 
 use crate::report::{Bar, Report};
 use crate::spread::Spread;
+use service::Service;
 
 const ROUND: Duration = Duration::from_millis(200);
 
@@ -23,76 +22,10 @@ const ROUND: Duration = Duration::from_millis(200);
 const HOLDS: [(&str, Duration); 2] =
     [("5 ms", Duration::from_millis(5)), ("150 ms", Duration::from_millis(150))];
 
-#[derive(Clone, PartialEq, Message)]
-struct LeaseGrant {
-    #[prost(int64, tag = "1")]
-    ttl: i64,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Lease {
-    #[prost(int64, tag = "2")]
-    id: i64,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Lock {
-    #[prost(bytes = "vec", tag = "1")]
-    name: Vec<u8>,
-    #[prost(int64, tag = "2")]
-    lease: i64,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Locked {
-    #[prost(bytes = "vec", tag = "2")]
-    key: Vec<u8>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Unlock {
-    #[prost(bytes = "vec", tag = "1")]
-    key: Vec<u8>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Done {}
-
-struct Service {
-    channel: Channel,
-    lease: i64,
-}
-
-impl Service {
-    async fn at(addr: &str) -> Self {
-        let endpoint = Endpoint::from_shared(format!("http://{addr}")).expect("an address");
-        let channel = endpoint.connect().await.expect("a member that is up");
-        let asked = LeaseGrant { ttl: 600 };
-        let lease: Lease = ask(&channel, "/etcdserverpb.Lease/LeaseGrant", asked).await;
-        Self { channel, lease: lease.id }
-    }
-
-    async fn lock(&self, key: &str) -> Vec<u8> {
-        let asked = Lock { name: key.into(), lease: self.lease };
-        ask::<_, Locked>(&self.channel, "/v3lockpb.Lock/Lock", asked).await.key
-    }
-
-    async fn unlock(&self, key: Vec<u8>) {
-        let _done: Done = ask(&self.channel, "/v3lockpb.Lock/Unlock", Unlock { key }).await;
-    }
-}
-
-async fn ask<Q, A>(channel: &Channel, path: &'static str, request: Q) -> A
-where
-    Q: Message + 'static,
-    A: Message + Default + 'static,
-{
-    let mut client = Grpc::new(channel.clone());
-    client.ready().await.expect("connected");
-    let path = path.parse().expect("a path");
-    let answer = client.unary(tonic::Request::new(request), path, ProstCodec::<Q, A>::default());
-    answer.await.expect("an answer").into_inner()
-}
+/// Acquisitions of one key for each second that a way is measured, and those whose times are one
+/// sample.
+const ONE_KEY: f64 = 5_000.0;
+const SAMPLE: usize = 1_000;
 
 #[derive(Clone)]
 enum Client {
@@ -168,6 +101,36 @@ pub(super) async fn measure(report: &mut Report, time: Duration) {
         let [one, other] = in_turn(&pairs, time, async |pair| hand_offs(pair, hold).await).await;
         compare(report, &format!("hand-off after {name}"), &pairs, &one, &other);
     }
+    flat(report, &pairs, (time.as_secs_f64() * ONE_KEY) as usize / SAMPLE).await;
+}
+
+/// Acquires one key again and again, for `samples` samples. The service, before and after, shows
+/// what became of the machine meanwhile.
+async fn flat(report: &mut Report, [ours, service]: &[Pair; 2], samples: usize) {
+    let before = sample(service).await;
+    let first = sample(ours).await;
+    let mut last = first;
+    for _ in 1..samples {
+        last = sample(ours).await;
+    }
+    let after = sample(service).await;
+    report.note(&format!("{} acquisitions of one key, p50 of a thousand", samples * SAMPLE));
+    for (name, [first, last]) in [(ours.name, [first, last]), (service.name, [before, after])] {
+        report.note(&format!("{name:<9} first {first:>9.1} us   last {last:>9.1} us"));
+    }
+    report.figure("one key: v3lock's time after over before", after / before, "x");
+    report.bar("one key: last thousand over first", last / first, "x", Bar::AtMost(1.2));
+}
+
+/// Returns the median time in microseconds.
+async fn sample(pair: &Pair) -> f64 {
+    let mut taken = Histogram::new(3).expect("three digits");
+    for _ in 0..SAMPLE {
+        let began = Instant::now();
+        pair.clients[0].acquire(&format!("{}:again", pair.name)).await.release().await;
+        record(&mut taken, began.elapsed());
+    }
+    taken.value_at_quantile(0.5) as f64 / 1e3
 }
 
 fn compare(report: &mut Report, what: &str, pairs: &[Pair; 2], ours: &Taken, theirs: &Taken) {
