@@ -394,7 +394,7 @@ impl PostgresStore {
         for (at, reply) in left.iter().zip(self.run_each(second).await) {
             replies[*at] = reply;
         }
-        replies.into_iter().map(|reply| reply.and_then(held)).collect()
+        replies.into_iter().map(|reply| held(&reply?)).collect()
     }
 }
 
@@ -403,9 +403,9 @@ fn is_plain(claim: &Claim) -> bool {
     claim.keys().len() == 1 && claim.sharing() == Sharing::Exclusive
 }
 
-fn held(reply: DatabaseReply) -> Result<bool, StoreError> {
+fn held(reply: &DatabaseReply) -> Result<bool, StoreError> {
     match reply {
-        DatabaseReply::Held(held) | DatabaseReply::Deleted(Some(held)) => Ok(held),
+        DatabaseReply::Held(held) | DatabaseReply::Deleted(Some(held)) => Ok(*held),
         _ => Err(unexpected_reply()),
     }
 }
@@ -451,7 +451,7 @@ impl Store for PostgresStore {
             (renewal.claim.key(), request)
         });
         let replies = self.run_each(requests.collect()).await.into_iter();
-        let held = replies.map(|reply| reply.and_then(held));
+        let held = replies.map(|reply| held(&reply?));
         held.map(|held| Ok(if held? { RenewOutcome::Renewed } else { RenewOutcome::NotHeld }))
             .collect()
     }

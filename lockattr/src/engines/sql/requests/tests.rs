@@ -1,4 +1,4 @@
-//! A connection whose statements are recorded, and end when the test says so.
+//! Requests over a connection that records its statements, and ends each on the test's command.
 
 use futures_util::FutureExt;
 use futures_util::future::join_all;
