@@ -1,5 +1,21 @@
 -- 6: acquire, where the plain insert found the lock's row.
 
+-- How many claims wait before this one in the longest of its queues, up to 64.
+create or replace function lockattr_ahead_2(locks bytea[], owner bytea) returns bigint
+language plpgsql stable as $$
+begin
+  return (
+    select max((
+      select count(*) from (
+        select from lockattr_queue as other
+        where other.name = own.name and other.place < own.place limit 64
+      ) as others
+    ))
+    from lockattr_queue as own where own.token = owner and own.name = any (locks)
+  );
+end
+$$;
+
 -- Acquires free locks, or acquires again the locks that this claim already holds. If they are not
 -- free and `hears` is set, adds the claim to the wait queues. All of the locks or none; their names
 -- are in order.
@@ -14,12 +30,48 @@ create or replace function lockattr_acquire_2(
 language plpgsql as $$
 declare
   lock bytea;
+  held record;
   added boolean;
   served boolean := false;
   moment timestamptz;
   ends_at timestamptz;
   messages text[] := '{}';
 begin
+  if wants = 'x' and hears is not null and cardinality(locks) = 1
+    and not exists (select from lockattr_queue where name = locks[1] and names is not null)
+  then
+    -- The usual case: another claim holds the lock, so this one only joins the queue.
+    select * into held from lockattr_locks where name = locks[1] for update;
+    moment := clock_timestamp();
+    if held.token <> '' and held.token <> owner and held.ends > moment then
+      clock := extract(epoch from moment) * 1000000;
+      insert into lockattr_queue
+      select locks[1], greatest(clock, 1 + coalesce((
+          select place from lockattr_queue where name = locks[1] order by place desc limit 1), 0)),
+        owner, label, wants, most, lasts, hears, moment, null
+      on conflict (token, name) do update
+        set listener = excluded.listener, asked = excluded.asked, ttl = excluded.ttl
+      returning xmax = 0 into added;
+      if added then
+        update lockattr_locks set waiting = waiting + 1 where name = locks[1];
+        ahead := held.waiting;
+        if held.waiting = 0 then
+          -- The first waiter notifies the holder.
+          perform pg_notify(lockattr_channel_2(held.token), 'wanted ' || encode(locks[1], 'hex'));
+        end if;
+      elsif held.waiting > 0 then
+        ahead := lockattr_ahead_2(locks, owner);
+      end if;
+      if ahead is not null then
+        holder := held.value;
+        remains := extract(epoch from held.ends - moment) * 1000000;
+        -- A queue entry need not survive a crash: its process sends its requests again. So this
+        -- commit does not wait for the disk, and NOTIFY keeps no other commit waiting for it.
+        perform set_config('synchronous_commit', 'off', true);
+        return;
+      end if;
+    end if;
+  end if;
   perform lockattr_guard_2(locks, true);
   moment := clock_timestamp();
   ends_at := moment + lasts * interval '1 millisecond';
@@ -88,19 +140,10 @@ begin
     if hears is null then
       perform lockattr_tidy_2(locks);
     else
-      select max(before) into ahead from (
-        select (
-          select count(*) from (
-            select from lockattr_queue as other
-            where other.name = own.name and other.place < own.place limit 64
-          ) as others
-        ) as before
-        from lockattr_queue as own where own.token = owner and own.name = any (locks)
-      ) as queues;
+      ahead := lockattr_ahead_2(locks, owner);
     end if;
     if not served then
-      -- A queue entry need not survive a crash: its process sends its requests again. So this
-      -- commit does not wait for the disk, and NOTIFY keeps no other commit waiting for it.
+      -- As above.
       perform set_config('synchronous_commit', 'off', true);
     end if;
   end if;

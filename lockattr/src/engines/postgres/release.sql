@@ -19,6 +19,43 @@ declare
   first integer := 1;
   had integer;
 begin
+  if cardinality(names_of_all) = 1 and stays[1] = 0 then
+    -- The usual case: a claim for this lock alone is the head of the queue, and its process lives.
+    select ends into ends_at from lockattr_locks
+    where name = names_of_all[1] and token = owners[1] and waiting > 0 for update;
+    moment := clock_timestamp();
+    if ends_at > moment and pg_try_advisory_xact_lock_shared(lockattr_transaction_2(names_of_all[1]))
+    then
+      with head as (
+        delete from lockattr_queue where name = names_of_all[1] and place = (
+            select place from lockattr_queue where name = names_of_all[1] order by place limit 1)
+          and kind = 'x' and names is null
+          and asked + lockattr_entry_lifetime_2(ttl) > moment
+          and not pg_try_advisory_xact_lock_shared(listener)
+        returning token, value, ttl, lockattr_lease_2(ttl, moment - asked) as lasts
+      )
+      update lockattr_locks as lock set token = head.token, value = head.value,
+        ends = moment + head.lasts, waiting = waiting - 1
+      from head where name = names_of_all[1]
+      returning array[lockattr_channel_2(head.token), format('granted %s %s %s %s %s',
+        encode(head.token, 'hex'), lockattr_count_2(), (extract(epoch from moment) * 1000000)::bigint,
+        (waiting > 0)::integer, head.ttl - floor(extract(epoch from head.lasts) * 1000)::bigint)]
+      into messages;
+      if found then
+        results := array[true];
+        -- NOTIFY keeps all other commits that notify waiting until its own is on the disk. So the
+        -- notification has a transaction of its own, which does not wait for the disk. If the server
+        -- crashes between the two, the waiter finds its grant with its next request.
+        commit;
+        perform set_config('synchronous_commit', 'off', true);
+        perform pg_notify(messages[1], messages[2]);
+        return;
+      end if;
+      messages := '{}';
+    end if;
+    -- Unlocks the row: from here on, rows are locked in their order.
+    rollback;
+  end if;
   perform lockattr_guard_2(
     array(select distinct lock from unnest(names_of_all) as lock order by lock), false);
   moment := clock_timestamp();
@@ -55,9 +92,6 @@ begin
     results := results || (had = cardinality(locks));
   end loop;
   if cardinality(messages) > 0 then
-    -- NOTIFY keeps all other commits that notify waiting until its own is on the disk. So the
-    -- notifications have a transaction of their own, which does not wait for the disk. If the server
-    -- crashes between the two, the waiters find their grants with their next requests.
     commit;
     perform set_config('synchronous_commit', 'off', true);
     perform lockattr_notify_2(messages);
