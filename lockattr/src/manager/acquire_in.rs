@@ -112,11 +112,11 @@ impl LockManager {
         options.by_store = true;
         let guard = self.acquire_new(&options, Arc::new([key.clone()])).await?;
         let statement = store.statement(&key, None);
-        let pid = tokio::select! {
-            biased;
-            pid = transaction.ask(&statement, number) => pid.map_err(|error| failed(&key, error))?,
-            // The lease can only end if the server does not answer.
-            () = guard.lost() => return Err(silent(&key)),
+        // Nothing else has the lock, so the server answers at once, or not at all. Meanwhile the lease
+        // is renewed over other connections.
+        let pid = match timeout(options.ttl, transaction.ask(&statement, number)).await {
+            Ok(pid) => pid.map_err(|error| failed(&key, error))?,
+            Err(_) => return Err(silent(&key)),
         };
         // If the lease is still held here, the lock now belongs to the transaction.
         guard.ensure_held()?;
