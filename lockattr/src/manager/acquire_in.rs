@@ -45,7 +45,8 @@ impl LockManager {
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire). [`Error::Store`] also if the transaction fails, and
+    /// As [`acquire`](Self::acquire). [`Error::Store`] also if the transaction fails or its connection
+    /// does not answer: roll it back then. And
     /// [`Error::InvalidOptions`] if the manager's store is not PostgreSQL, the transaction is in
     /// another database, it is stricter than `READ COMMITTED` with `lock=session`, or this call
     /// chain already holds the key.

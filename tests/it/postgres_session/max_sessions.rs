@@ -150,7 +150,8 @@ async fn a_claim_that_gives_up_before_it_has_a_place_leaves_nothing() {
     let first = spawn_acquire(&waiter, "one");
     database.waiting(1).await;
     for micros in (0..30).map(|nth| nth * 300) {
-        let asks = timeout(Duration::from_micros(micros), waiter.acquire("two", LockOptions::new()));
+        let asks =
+            timeout(Duration::from_micros(micros), waiter.acquire("two", LockOptions::new()));
         assert!(asks.await.is_err(), "granted twice");
     }
     two.release().await.unwrap();

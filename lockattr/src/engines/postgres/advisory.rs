@@ -95,9 +95,14 @@ const NO_MESSAGE: usize = 8_000;
 ///   [`held_locks`](crate::LockManager::held_locks) is refused, because the numbers do not reveal
 ///   the names.
 /// * **A key** has less than 8,000 bytes with its prefix.
-/// * **A pooler must be in session mode**: otherwise a connection gets another server process each
-///   time. Connecting checks for that, briefly with three more connections, and fails if so. Also,
-///   each statement locks only in the process that the connection began with.
+/// * **If the server's host vanishes**, the client's system closes the connection after `heartbeat`
+///   without traffic and three probes without an answer, each of which has `response_timeout`. Set
+///   `keepalives_idle`, `keepalives_interval`, `keepalives_retries` or `tcp_user_timeout` in the URL
+///   to override that.
+/// * **A pooler must be in session mode**, with `connections` + `max_sessions` + 3 connections for
+///   each process: otherwise a connection gets another server process each time. Connecting checks
+///   for that, briefly with three more connections, and fails if so. Also, each statement locks only
+///   in the process that the connection began with.
 ///
 /// ```
 /// use lockattr::store::PostgresSessionStore;

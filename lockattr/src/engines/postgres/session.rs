@@ -120,7 +120,5 @@ fn take_migration_lock() -> String {
     let number = i64::from_be_bytes(*b"lockattr");
     // The client gives up first, and closes its connection.
     let limit = 2 * INSTALLED_WITHIN.as_millis();
-    format!(
-        "begin; set local statement_timeout = {limit}; select pg_advisory_xact_lock({number})"
-    )
+    format!("begin; set local statement_timeout = {limit}; select pg_advisory_xact_lock({number})")
 }
