@@ -10,6 +10,12 @@ use super::{Database, SOON, acquire, is_free, manager};
 /// Longer than the limits.
 const LONGER: Duration = Duration::from_millis(1_500);
 
+/// Whether one statement has waited for a lock since before the limit. Another one would be younger.
+const STILL_WAITS: &str = "select exists (
+    select from pg_locks join pg_stat_activity as session using (pid)
+    where locktype = 'advisory' and not granted and datname = current_database()
+        and query_start < clock_timestamp() - interval '1200 ms')";
+
 #[expect(clippy::print_stderr, reason = "the log must say what was skipped")]
 fn skipped(setting: &str) {
     eprintln!("NOT TESTED: `{setting}`, which this server does not have: set LOCKATTR_POSTGRES");
@@ -51,7 +57,7 @@ async fn no_limit_of_the_database_ends_a_lock_or_a_wait() {
             if form == "session" {
                 database.waiting(1).await;
             } else {
-                let queued = "select count(*) from lockattr_line";
+                let queued = "select count(*) from lockattr_queue";
                 let client = database.client().await;
                 let queued =
                     async || client.query_one(queued, &[]).await.unwrap().get::<_, i64>(0) == 1;
@@ -60,6 +66,10 @@ async fn no_limit_of_the_database_ends_a_lock_or_a_wait() {
             // The limit itself has to pass.
             sleep(LONGER).await;
             guard.ensure_held().unwrap();
+            if form == "session" {
+                let same = client.query_one(STILL_WAITS, &[]).await.unwrap();
+                assert!(same.get::<_, bool>(0), "{setting}: it lost its place in the queue");
+            }
             guard.release().await.unwrap_or_else(|error| panic!("{setting}, {form}: {error}"));
             let next = timeout(SOON, waits).await.expect("granted").unwrap();
             sleep(LONGER).await;

@@ -136,7 +136,7 @@ async fn a_server_that_dies_while_the_transaction_waits_for_a_lease_is_an_outage
     let mut transaction = client.transaction().await.unwrap();
     let dies = async {
         let client = server.client().await;
-        let count = "select count(*) from lockattr_line";
+        let count = "select count(*) from lockattr_queue";
         let there = async || client.query_one(count, &[]).await.unwrap().get::<_, i64>(0) == 1;
         eventually(SOON, "it waits", there).await;
         server.kill();
