@@ -49,8 +49,8 @@ async fn waits(server: &PostgresServer) {
     eventually(SOON, "it waits", there).await;
 }
 
-fn is_an_outage(outcome: Result<lockattr::FencingToken, Error>) {
-    let Err(Error::Store { key, .. }) = &outcome else { panic!("{outcome:?}") };
+fn is_an_outage(outcome: &Result<lockattr::FencingToken, Error>) {
+    let Err(Error::Store { key, .. }) = outcome else { panic!("{outcome:?}") };
     assert_eq!(key, "a");
 }
 
@@ -62,7 +62,7 @@ async fn a_transaction_without_an_answer_is_an_outage() {
     for form in ["session", "lease"] {
         let manager = manager(&format!("{}?lock={form}&{query}", database.url)).await;
         let outcome = timeout(SOON, manager.acquire_in(&mut Silent, "a")).await;
-        is_an_outage(outcome.unwrap_or_else(|_| panic!("{form}: a hang")));
+        is_an_outage(&outcome.unwrap_or_else(|_| panic!("{form}: a hang")));
         let free = async || is_free(&manager, "a").await;
         eventually(SOON, "it is free", free).await;
     }
@@ -82,7 +82,7 @@ async fn a_server_that_is_stopped_during_the_wait_is_an_outage() {
     };
     let both = async { tokio::join!(here.acquire_in(&mut transaction, "a"), stops) };
     let (outcome, ()) = timeout(SOON, both).await.expect("a hang");
-    is_an_outage(outcome);
+    is_an_outage(&outcome);
     server.thaw();
 }
 
@@ -106,7 +106,7 @@ async fn a_connection_that_ends_late_is_an_outage() {
     };
     let both = async { tokio::join!(here.acquire_in(&mut transaction, "a"), dies) };
     let (outcome, ()) = timeout(SOON, both).await.expect("a hang");
-    is_an_outage(outcome);
+    is_an_outage(&outcome);
 }
 
 /// Red without: the query that replaces the code.
@@ -143,5 +143,5 @@ async fn a_server_that_dies_while_the_transaction_waits_for_a_lease_is_an_outage
     };
     let both = async { tokio::join!(here.acquire_in(&mut transaction, "a"), dies) };
     let (outcome, ()) = timeout(SOON, both).await.expect("a hang");
-    is_an_outage(outcome);
+    is_an_outage(&outcome);
 }
