@@ -1,6 +1,7 @@
 //! Behavior specific to PostgreSQL: tables, functions, sessions, `LISTEN` and the clock.
 
 mod fencing;
+mod first_start;
 mod isolation;
 mod sessions;
 mod slow_commits;

@@ -2,9 +2,15 @@
 
 mod example;
 mod force;
+mod lock_table;
 mod locks;
 mod lost;
+mod max_sessions;
 mod pooler;
+mod runtimes;
+mod server_timeouts;
+mod silent_transactions;
+mod sockets;
 mod transactions;
 mod wait_queue;
 

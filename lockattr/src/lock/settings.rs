@@ -225,7 +225,7 @@ fn switch(name: &str, value: &str) -> Result<bool, Error> {
     })
 }
 
-fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, Error> {
+pub(crate) fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, Error> {
     value.parse().map_err(|_| {
         Error::InvalidOptions(format!("`{name}={value}` in the URL is not a whole number in range"))
     })

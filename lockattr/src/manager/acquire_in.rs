@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
+use tokio_postgres::error::SqlState;
 
 use super::LockManager;
 use crate::engines::postgres::{InTransactions, TAKEN, TOO_STRICT, in_transactions};
@@ -44,7 +45,8 @@ impl LockManager {
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire). [`Error::Store`] also if the transaction fails, and
+    /// As [`acquire`](Self::acquire). [`Error::Store`] also if the transaction fails or its connection
+    /// does not answer: roll it back then. And
     /// [`Error::InvalidOptions`] if the manager's store is not PostgreSQL, the transaction is in
     /// another database, it is stricter than `READ COMMITTED` with `lock=session`, or this call
     /// chain already holds the key.
@@ -111,7 +113,12 @@ impl LockManager {
         options.by_store = true;
         let guard = self.acquire_new(&options, Arc::new([key.clone()])).await?;
         let statement = store.statement(&key, None);
-        let pid = transaction.ask(&statement, number).await.map_err(|error| failed(&key, error))?;
+        // Nothing else has the lock, so the server answers at once, or not at all. Meanwhile the lease
+        // is renewed over other connections.
+        let pid = match timeout(options.ttl, transaction.ask(&statement, number)).await {
+            Ok(pid) => pid.map_err(|error| failed(&key, error))?,
+            Err(_) => return Err(silent(&key)),
+        };
         // If the lease is still held here, the lock now belongs to the transaction.
         guard.ensure_held()?;
         let seen = store.sees(number, pid).await.map_err(|error| error.about(key.as_str()))?;
@@ -146,12 +153,23 @@ impl LockManager {
             Error::Contended { key, attempts: 1, waited, holder: None }
         };
         let statement = store.statement(&key, Some(wait));
-        let pid = match transaction.ask(&statement, number).await {
-            Ok(TOO_STRICT) => return Err(too_strict(&key)),
-            Ok(TAKEN) => return Err(contended()),
-            Ok(pid) => pid,
-            Err(_) if !wait.is_zero() && began.elapsed() >= wait => return Err(contended()),
-            Err(error) => return Err(failed(&key, error)),
+        let limit = wait.saturating_add(store.response_timeout());
+        let pid = match timeout(limit, transaction.ask(&statement, number)).await {
+            Ok(Ok(TOO_STRICT)) => return Err(too_strict(&key)),
+            Ok(Ok(TAKEN)) => return Err(contended()),
+            Ok(Ok(pid)) => pid,
+            Ok(Err(error)) => {
+                let waited_too_long = match wait_ended(&error) {
+                    Some(ended) => ended,
+                    // Another client's error: if the store answers, the server has ended the wait.
+                    None => {
+                        let asked = || store.sees(number, TAKEN);
+                        !wait.is_zero() && began.elapsed() >= wait && asked().await.is_ok()
+                    }
+                };
+                return Err(if waited_too_long { contended() } else { failed(&key, error) });
+            }
+            Err(_) => return Err(silent(&key)),
         };
         let seen = store.sees(number, pid).await.map_err(|error| error.about(key.as_str()))?;
         seen.flatten().ok_or_else(|| elsewhere(&key))
@@ -161,6 +179,19 @@ impl LockManager {
 /// In whole milliseconds, the server's unit.
 fn whole(wait: Duration) -> Duration {
     Duration::from_millis(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// Whether this is the server's error after a wait for a lock, if it is an error of the client that
+/// the store uses too.
+fn wait_ended(error: &(dyn std::error::Error + 'static)) -> Option<bool> {
+    let mut causes = std::iter::successors(Some(error), |error| error.source());
+    let error = causes.find_map(|cause| cause.downcast_ref::<tokio_postgres::Error>())?;
+    Some(error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE))
+}
+
+/// The server does not answer on the transaction's connection.
+fn silent(key: &LockKey) -> Error {
+    StoreError::new("the caller's transaction: the server does not answer").about(key.as_str())
 }
 
 fn failed(key: &LockKey, error: impl std::error::Error + Send + Sync + 'static) -> Error {

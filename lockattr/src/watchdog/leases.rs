@@ -20,6 +20,8 @@ const EARLY: u32 = 30;
 pub(super) struct Leases {
     watched: HashMap<u64, Watched>,
     timers: BTreeSet<(Instant, u64)>,
+    /// The ids by token: a connection that ends loses thousands of leases, one token at a time.
+    tokens: BTreeSet<(u128, u64)>,
 }
 
 struct Watched {
@@ -39,6 +41,7 @@ impl Leases {
     pub(super) fn watch(&mut self, Lease { id, hold, renew_at }: Lease) {
         let timer = earlier(renew_at, hold.valid_until());
         self.timers.insert((timer, id));
+        self.tokens.insert((order_of(&hold), id));
         self.watched
             .insert(id, Watched { hold, renew_at, is_urgent: false, is_lost: false, timer });
     }
@@ -47,7 +50,11 @@ impl Leases {
     /// last hold was not renewed.
     pub(super) fn hand_off(&mut self, id: u64, hold: &Arc<LeaseState>, now: Instant) -> bool {
         let Some(watched) = self.watched.get_mut(&id) else { return false };
-        watched.hold = hold.clone();
+        let before = std::mem::replace(&mut watched.hold, hold.clone());
+        if order_of(&before) != order_of(hold) {
+            self.tokens.remove(&(order_of(&before), id));
+            self.tokens.insert((order_of(hold), id));
+        }
         let is_due = watched.renew_at.is_none();
         if is_due {
             self.set_renewal(id, hold.renew_at(now, Duration::ZERO));
@@ -58,6 +65,7 @@ impl Leases {
     pub(super) fn forget(&mut self, id: u64) {
         if let Some(watched) = self.watched.remove(&id) {
             self.timers.remove(&(watched.timer, id));
+            self.tokens.remove(&(order_of(&watched.hold), id));
         }
     }
 
@@ -140,8 +148,8 @@ impl Leases {
 
     /// Marks all leases of the claim with this token as lost. Returns the holds to signal.
     pub(super) fn lose_all_of(&mut self, token: OwnerToken) -> Vec<Arc<LeaseState>> {
-        let is_of_token = |watched: &&mut Watched| watched.hold.claim().token() == token;
-        self.watched.values_mut().filter(is_of_token).map(Watched::lose).collect()
+        let ids: Vec<_> = self.ids_of(token).collect();
+        ids.into_iter().filter_map(|id| self.lose(id)).collect()
     }
 
     pub(super) fn is_lost(&self, id: u64) -> bool {
@@ -149,8 +157,12 @@ impl Leases {
     }
 
     pub(super) fn holds_of(&self, token: OwnerToken) -> Vec<Arc<LeaseState>> {
-        let holds = self.watched.values().map(|watched| &watched.hold);
-        holds.filter(|hold| hold.claim().token() == token).cloned().collect()
+        self.ids_of(token).filter_map(|id| self.hold(id)).collect()
+    }
+
+    fn ids_of(&self, token: OwnerToken) -> impl Iterator<Item = u64> {
+        let token = token.order();
+        self.tokens.range((token, 0)..=(token, u64::MAX)).map(|(_, id)| *id)
     }
 
     pub(super) fn all(&self) -> Vec<Arc<LeaseState>> {
@@ -159,6 +171,7 @@ impl Leases {
 
     pub(super) fn abandon(&mut self) -> Vec<Arc<LeaseState>> {
         self.timers.clear();
+        self.tokens.clear();
         in_order(self.watched.drain().map(|(id, watched)| (id, watched.hold)))
     }
 
@@ -190,6 +203,10 @@ fn in_order(holds: impl Iterator<Item = (u64, Arc<LeaseState>)>) -> Vec<Arc<Leas
     let mut holds: Vec<_> = holds.collect();
     holds.sort_by_key(|(id, _)| *id);
     holds.into_iter().map(|(_, hold)| hold).collect()
+}
+
+fn order_of(hold: &LeaseState) -> u128 {
+    hold.claim().token().order()
 }
 
 fn earlier(renew_at: Option<Instant>, deadline: Instant) -> Instant {

@@ -157,9 +157,8 @@ async fn a_waiter_outlives_the_end_of_every_session() {
 #[tokio::test]
 async fn a_release_finds_a_waiter_that_its_process_does_not_know() {
     let database = Database::new().await;
-    let stores: Vec<_> = (0..2)
-        .map(|_| Arc::new(PostgresStore::open(&database.url_with("")).unwrap()))
-        .collect();
+    let stores: Vec<_> =
+        (0..2).map(|_| Arc::new(PostgresStore::open(&database.url_with("")).unwrap())).collect();
     let subscriber = Arc::new(Subscriber::new(|_name| {}));
     stores[1].subscribe(&subscriber);
     let claim = |name: &str| {
@@ -171,7 +170,10 @@ async fn a_release_finds_a_waiter_that_its_process_does_not_know() {
         let (mut held, mut queued) = (Vec::new(), Vec::new());
         for name in names {
             held.push(claim(name));
-            stores[0].acquire(&AcquireRequest::new(held[held.len() - 1].clone(), ttl)).await.unwrap();
+            stores[0]
+                .acquire(&AcquireRequest::new(held[held.len() - 1].clone(), ttl))
+                .await
+                .unwrap();
             let waiter = claim(name);
             queued.push(subscriber.subscribe(waiter.token()));
             let request = AcquireRequest::new(waiter.clone(), ttl).waiting(Waiting::Queued);

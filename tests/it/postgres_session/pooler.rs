@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lockattr::{Error, LockManager, LockOptions};
-use lockattr_tests::{PgBouncer, PostgresServer};
+use lockattr_tests::{PgBouncer, PostgresServer, eventually};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tokio_postgres::NoTls;
+
+use super::SOON;
 
 const FORMS: [&str; 2] = ["lease", "session"];
 
@@ -126,4 +128,39 @@ async fn a_pool_in_session_mode_that_is_too_small_says_so() {
         let sentence = connects(&pooler, &database, form).await.expect_err("too small");
         assert!(sentence.contains("too small"), "{sentence}");
     }
+}
+
+/// Red without: `max_sessions`. Each waiter would need a connection of the pool.
+#[tokio::test]
+async fn more_waiters_than_a_pool_in_session_mode_has_connections_are_all_granted() {
+    let server = PostgresServer::shared().await;
+    let (_, database) = server.new_database().await;
+    // The pool is as large as the docs say: `connections`, `max_sessions`, and three that probe.
+    let pooler = PgBouncer::before(server, "session", 1 + 2 + 3, "").await;
+    let url = format!(
+        "{}?lock=session&connections=1&max_sessions=2&retry_delay=20ms&wait=60s\
+         &response_timeout=10s&connect_timeout=15s",
+        pooler.url(&database)
+    );
+    let direct = format!("postgres://lockattr@{}/{database}?lock=session", server.addr());
+    let holder = LockManager::connect(&direct).await.unwrap();
+    let waiter = LockManager::connect(&url).await.unwrap();
+    let (mut held, mut tasks) = (Vec::new(), JoinSet::new());
+    for nth in 0..10 {
+        let key = format!("k{nth}");
+        held.push(holder.acquire(&key, LockOptions::new()).await.unwrap());
+        let waiter = waiter.clone();
+        tasks.spawn(async move {
+            waiter.acquire(&key, LockOptions::new()).await.unwrap().release().await.unwrap();
+        });
+    }
+    let client = server.client_of(&database).await;
+    let queued = "select count(*) from pg_locks where locktype = 'advisory' and not granted
+        and database = (select oid from pg_database where datname = current_database())";
+    let two = async || client.query_one(queued, &[]).await.unwrap().get::<_, i64>(0) == 2;
+    eventually(SOON, "two wait at the server", two).await;
+    for guard in held {
+        guard.release().await.unwrap();
+    }
+    assert_eq!(tasks.join_all().await.len(), 10);
 }

@@ -167,7 +167,7 @@ async fn rolling_back_a_savepoint_releases_the_lock() {
 #[tokio::test]
 async fn dropping_a_transaction_releases_the_lock() {
     let database = Database::new().await;
-    // A waiter for a lease is not notified of this end, and asks again after 15 s.
+    // A waiter for a lease is not notified of this end, and asks again after a second.
     for manager in both(&database, "wait=60s").await {
         let mut client = database.client().await;
         let mut transaction = client.transaction().await.unwrap();
@@ -307,4 +307,42 @@ async fn a_transaction_without_a_wait_is_refused_at_once() {
             assert!(is_free(&manager, "a").await);
         }
     }
+}
+
+/// With `lock=session` the server itself grants the lock when the transaction ends, however it ends,
+/// also to a claim that waits in the process for a connection.
+///
+/// Red without: `try_meanwhile`, which asks for the lock while another claim uses the connection.
+#[tokio::test]
+async fn a_transaction_that_ends_without_a_commit_wakes_a_waiter_at_once() {
+    let database = Database::new().await;
+    let holder = database.sessions("ttl=60s").await;
+    let manager = database.sessions("ttl=60s&wait=60s&max_sessions=1&retry_delay=20ms").await;
+    let other = acquire(&holder, "other").await;
+    for (first, drops) in [("a", false), ("a", true), ("other", false)] {
+        let mut client = database.client().await;
+        let mut transaction = client.transaction().await.unwrap();
+        manager.acquire_in(&mut transaction, "a").await.unwrap();
+        // In the last round, the only connection waits for another key.
+        let mut waits = Vec::new();
+        for key in if first == "a" { vec!["a"] } else { vec!["other", "a"] } {
+            let manager = manager.clone();
+            waits.push(tokio::spawn(async move { acquire(&manager, key).await }));
+            database.waiting(1).await;
+        }
+        assert!(!is_free(&holder, "a").await);
+        if drops {
+            drop(transaction);
+            drop(client);
+        } else {
+            transaction.rollback().await.unwrap();
+        }
+        let last = waits.pop().expect("a waiter");
+        let guard = timeout(SOON, last).await.expect("notified").unwrap();
+        guard.release().await.unwrap();
+        waits.iter().for_each(tokio::task::JoinHandle::abort);
+        database.waiting(0).await;
+    }
+    other.release().await.unwrap();
+    database.nobody_locks().await;
 }

@@ -7,6 +7,8 @@ mod force_release;
 mod inspect;
 mod keeper;
 mod label;
+mod lock_table;
+mod places;
 mod queries;
 mod release;
 mod renew;
@@ -14,6 +16,7 @@ mod session;
 mod sessions;
 mod sql;
 mod wait;
+mod waiter;
 
 use std::fmt;
 use std::sync::Arc;
@@ -34,8 +37,9 @@ use crate::{Error, FencingToken, HeldLock, Holder};
 use acquire::token_from;
 use claims::Claims;
 use events::Processes;
+use lock_table::LockTable;
 use session::Session;
-use sessions::Sessions;
+use sessions::{Sessions, take_max_sessions};
 
 /// A name of this many bytes does not fit into the message that notifies its holder of waiters.
 const NO_MESSAGE: usize = 8_000;
@@ -61,9 +65,19 @@ const NO_MESSAGE: usize = 8_000;
 /// * **If something between the two ends the connection at the server only**, as a proxy can, the
 ///   next waiter acquires the lock before the holder learns of it at its renewal, after a third of
 ///   the TTL. Fencing tokens protect the resource meanwhile.
-/// * **Each waiter waits in the server's own queue**, on a connection of its own, and the server
-///   grants it the lock. All other claims share `connections` connections per tokio runtime. When a
-///   runtime ends, its connections end, and its locks with them.
+/// * **A waiter waits in the server's own queue**, on a connection of its own, and the server
+///   grants it the lock. A store opens at most `max_sessions` (16) such connections: with the
+///   default, five processes fit in a server with 100 connections, PostgreSQL's default. A claim
+///   that was granted its lock this way keeps the connection until it releases. Further waiters
+///   wait in this process, in order, for one of the connections. Meanwhile they try every
+///   `retry_delay`, less often if they are many, so that a free lock is acquired in any case. All
+///   other claims share `connections` connections per tokio runtime. When a runtime ends, its
+///   connections end, and its locks with them.
+/// * **A shared lock** is held on a connection of its own by each reader of a process but the
+///   first, so `max_sessions` limits the readers of one process.
+/// * **A store holds at most half of the locks** that the server's lock table has room for, which
+///   is `max_locks_per_transaction` × `max_connections`: 3,200 with PostgreSQL's defaults. It
+///   refuses a claim for more keys, because a full table fails the statements of all other clients.
 /// * **A waiting claim for several keys** may hold some already. All claims take their locks in one
 ///   order, so they cannot deadlock. Permits are refused: PostgreSQL has no such advisory locks.
 /// * **`hold_at_least`** is enforced by this process, and ends with it.
@@ -81,9 +95,14 @@ const NO_MESSAGE: usize = 8_000;
 ///   [`held_locks`](crate::LockManager::held_locks) is refused, because the numbers do not reveal
 ///   the names.
 /// * **A key** has less than 8,000 bytes with its prefix.
-/// * **A pooler must be in session mode**: otherwise a connection gets another server process each
-///   time. Connecting checks for that, briefly with three more connections, and fails if so. Also,
-///   each statement locks only in the process that the connection began with.
+/// * **If the server's host vanishes**, the client's system closes the connection after `heartbeat`
+///   without traffic and three probes without an answer, each of which has `response_timeout`. Set
+///   `keepalives_idle`, `keepalives_interval`, `keepalives_retries` or `tcp_user_timeout` in the URL
+///   to override that.
+/// * **A pooler must be in session mode**, with `connections` + `max_sessions` + 3 connections for
+///   each process: otherwise a connection gets another server process each time. Connecting checks
+///   for that, briefly with three more connections, and fails if so. Also, each statement locks only
+///   in the process that the connection began with.
 ///
 /// ```
 /// use lockattr::store::PostgresSessionStore;
@@ -100,6 +119,7 @@ struct Inner {
     sessions: Sessions,
     claims: Claims,
     notifications: Notifications,
+    lock_table: LockTable,
     /// The server processes of open sessions, and of ended ones.
     processes: Mutex<Processes>,
 }
@@ -125,16 +145,23 @@ impl PostgresSessionStore {
         query: &[(String, String)],
         defaults: ServerSettings,
     ) -> Result<Self, Error> {
-        let config = Arc::new(Config::read(urls, query, defaults)?);
-        let sessions = Sessions::new(config.timing.connections());
+        let mut query = query.to_vec();
+        let max_sessions = take_max_sessions(&mut query)?;
+        let config = Arc::new(Config::read(urls, &query, defaults)?);
+        let sessions = Sessions::new(config.timing.connections(), max_sessions);
         let notifications = Notifications::new(Arc::default(), false);
-        let (claims, processes) = Default::default();
-        Ok(Self(Arc::new(Inner { config, sessions, claims, notifications, processes })))
+        let (claims, lock_table, processes) = Default::default();
+        let inner = Inner { config, sessions, claims, notifications, lock_table, processes };
+        Ok(Self(Arc::new(inner)))
     }
 }
 
 /// For transactions of the caller.
 impl PostgresSessionStore {
+    pub(super) fn config(&self) -> &Config {
+        &self.0.config
+    }
+
     pub(super) async fn lock_number(&self, key: &LockKey) -> Result<i64, StoreError> {
         let session = self.0.shared(key).await?;
         session.lock_number(key.name()).await.map_err(|failure| failure.error)
@@ -246,7 +273,6 @@ impl Store for PostgresSessionStore {
     }
 
     fn refuses_claim(&self, claim: &Claim) -> Option<String> {
-        let sharing = claim.sharing();
-        refused(sharing)
+        refused(claim.sharing()).or_else(|| self.0.lock_table.refuses(claim.keys().len()))
     }
 }

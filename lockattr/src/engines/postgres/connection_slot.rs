@@ -119,8 +119,7 @@ impl<R: Role> ConnectionSlot<R> {
         let established = async {
             // Has its own limit, and runs only now and then.
             pooler::refuse(&self.config).await?;
-            // One limit for all steps: the client's own limits cover only parts.
-            connected(&self.config, self.establish(runtime, id)).await
+            self.establish(runtime, id).await
         };
         let outcome = established.await.map_err(StoreError::not_sent);
         let in_slot = self.connections.settle(runtime, id, &outcome);
@@ -139,14 +138,25 @@ impl<R: Role> ConnectionSlot<R> {
 
     async fn establish(self: &Arc<Self>, runtime: runtime::Id, id: u64) -> Outcome<R> {
         let failed = |error| failure_of(&self.config.address, error).error;
-        let (client, connection) = self.config.server.connect(NoTls).await.map_err(failed)?;
         let (heartbeat, last_reply) = (Heartbeat::default(), LastReply::new());
         let signs = Arc::new(SignsOfLife { heartbeat, last_reply });
-        let driving = drive(connection, Arc::downgrade(self), self.role.clone(), signs.clone(), id);
-        let driver = Driver::start(driving);
         let slot_lock = self.numbers.hash_one(runtime).cast_signed();
-        session::begin(&client, &self.config, slot_lock).await?;
-        let session = self.role.begin(&client, slot_lock).await.map_err(failed)?;
+        // One limit for several steps: the client's own limits cover only parts.
+        let begun = connected(&self.config, async {
+            let (client, connection) = self.config.server.connect(NoTls).await.map_err(failed)?;
+            let (slot, role) = (Arc::downgrade(self), self.role.clone());
+            let driver = Driver::start(drive(connection, slot, role, signs.clone(), id));
+            let installed = session::begin(&client, &self.config, slot_lock).await?;
+            Ok((client, driver, installed))
+        });
+        let (client, driver, installed) = begun.await?;
+        if !installed {
+            session::install(&client, &self.config).await?;
+        }
+        let session = connected(&self.config, async {
+            self.role.begin(&client, slot_lock).await.map_err(failed)
+        });
+        let session = session.await?;
         Ok(Arc::new(LiveConnection { client, session, signs, id, driver: driver.keep() }))
     }
 

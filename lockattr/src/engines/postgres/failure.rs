@@ -109,6 +109,10 @@ fn describe(db_error: &DbError) -> String {
             "; lockattr's tables are missing, or this user has no rights on them: run \
              `PostgresStore::MIGRATION` as a user with the rights, and grant this user access"
         }
+        SqlState::OUT_OF_MEMORY => {
+            "; all clients of a server share its lock table: lock fewer keys at once, or raise \
+             `max_locks_per_transaction` in the server's configuration"
+        }
         _ => "",
     };
     format!("{}{hint}{advice}", db_error.message())

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::{try_join, try_join3};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
-use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
+use tokio_postgres::{Client, NoTls, SimpleQueryMessage, SimpleQueryRow};
 
 use super::config::Config;
 use super::failure::{connected, failure_of};
@@ -135,10 +135,14 @@ async fn query_process(
 
 /// Reads the answer of a simple query for [`SERVER_PROCESS`].
 pub(super) fn server_process(messages: &[SimpleQueryMessage]) -> Option<Process> {
+    let row = first_row(messages)?;
+    Some((row.get(0)?.parse().ok()?, row.get(1).unwrap_or_default().to_owned()))
+}
+
+/// The first row of the answer of a simple query.
+pub(super) fn first_row(messages: &[SimpleQueryMessage]) -> Option<&SimpleQueryRow> {
     messages.iter().find_map(|message| match message {
-        SimpleQueryMessage::Row(row) => {
-            Some((row.get(0)?.parse().ok()?, row.get(1).unwrap_or_default().to_owned()))
-        }
+        SimpleQueryMessage::Row(row) => Some(row),
         _ => None,
     })
 }

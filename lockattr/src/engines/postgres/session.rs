@@ -1,19 +1,27 @@
 //! The start of each connection: its settings, the tables, and that it is the only one in its slot.
 
+use std::time::Duration;
+
+use tokio::time::timeout;
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
 use super::PostgresStore;
 use super::config::Config;
 use super::failure::failure_of;
+use super::pooler::first_row;
 use crate::store::StoreError;
 
-/// Prepares a new connection for locking, in the slot with this number.
+/// How long a process waits while others create the tables.
+const INSTALLED_WITHIN: Duration = Duration::from_secs(30);
+
+/// Prepares a new connection for locking, in the slot with this number. Returns whether the tables
+/// and functions are there.
 pub(super) async fn begin(
     client: &Client,
     config: &Config,
     slot_lock: i64,
-) -> Result<(), StoreError> {
+) -> Result<bool, StoreError> {
     let failed = |error| failure_of(&config.address, error).error;
     let (settings, locked) = (settings(config), take_slot_lock(slot_lock));
     // All in one round trip.
@@ -24,10 +32,34 @@ pub(super) async fn begin(
     );
     applied.and(locked).map_err(failed)?;
     match installed {
-        Ok(_) => Ok(()),
-        Err(error) if is_missing(&error) => client.batch_execute(&install()).await.map_err(failed),
+        Ok(_) => Ok(true),
+        Err(error) if is_missing(&error) => Ok(false),
         Err(error) => Err(failed(error)),
     }
+}
+
+/// Creates the tables and functions, unless another process does so first. The wait for that process
+/// is no silence of the server, so it has a limit of its own.
+pub(super) async fn install(client: &Client, config: &Config) -> Result<(), StoreError> {
+    let failed = |error| failure_of(&config.address, error).error;
+    let installed = async {
+        client.batch_execute(&take_migration_lock()).await?;
+        // The process that had the lock before has created them.
+        let missing = client.simple_query(IS_MISSING).await?;
+        let missing = first_row(&missing).is_some_and(|row| row.get(0) == Some("t"));
+        let migration = if missing { PostgresStore::MIGRATION } else { "" };
+        client.batch_execute(&format!("{migration}; commit")).await
+    };
+    timeout(INSTALLED_WITHIN, installed).await.map_or_else(
+        |_| {
+            let address = &config.address;
+            Err(StoreError::new(format!(
+                "another process has been creating lockattr's tables at {address} for \
+                 {INSTALLED_WITHIN:?}"
+            )))
+        },
+        |installed| installed.map_err(failed),
+    )
 }
 
 /// Overrides settings of the database, its owner or the user's role.
@@ -80,8 +112,13 @@ fn is_missing(error: &tokio_postgres::Error) -> bool {
     error.code().is_some_and(|code| missing.contains(&code))
 }
 
-/// Runs in one transaction, and in one process at a time.
-fn install() -> String {
+/// Whether they are missing, without an error, which would end a transaction.
+const IS_MISSING: &str = "select to_regproc('lockattr_force_release_2') is null";
+
+/// Begins the transaction that creates the tables, of which there is one at a time.
+fn take_migration_lock() -> String {
     let number = i64::from_be_bytes(*b"lockattr");
-    format!("select pg_advisory_xact_lock({number});\n{}", PostgresStore::MIGRATION)
+    // The client gives up first, and closes its connection.
+    let limit = 2 * INSTALLED_WITHIN.as_millis();
+    format!("begin; set local statement_timeout = {limit}; select pg_advisory_xact_lock({number})")
 }

@@ -75,6 +75,9 @@ pub(crate) trait InTransactions: Sync {
     /// transaction waits in the queue with them.
     fn by_lease(&self) -> bool;
 
+    /// How long the server may take to answer.
+    fn response_timeout(&self) -> Duration;
+
     /// Whether the server process `pid` holds the advisory lock `number` in the database of this
     /// store. If so, also the fencing token, if this store counts acquisitions here.
     fn sees(
@@ -138,6 +141,10 @@ impl InTransactions for PostgresStore {
         true
     }
 
+    fn response_timeout(&self) -> Duration {
+        self.slots[0].config.timing.response_timeout
+    }
+
     fn sees(
         &self,
         number: i64,
@@ -182,6 +189,10 @@ impl InTransactions for PostgresSessionStore {
 
     fn by_lease(&self) -> bool {
         false
+    }
+
+    fn response_timeout(&self) -> Duration {
+        self.config().timing.response_timeout
     }
 
     fn sees(

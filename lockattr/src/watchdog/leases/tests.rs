@@ -18,13 +18,18 @@ const INSTANT: Duration = Duration::from_nanos(1);
 
 /// Watches a hold requested at `requested_at`. Returns its id, which is one more than the last.
 fn watch(leases: &mut Leases, requested_at: Instant, ttl: Duration, renew: bool) -> u64 {
+    let id = leases.all().len() as u64 + 1;
+    watch_as(leases, id, requested_at, ttl, renew);
+    id
+}
+
+fn watch_as(leases: &mut Leases, id: u64, requested_at: Instant, ttl: Duration, renew: bool) {
     let claim = Arc::new(Claim::new(LockKey::new("lock:", "a").unwrap(), ""));
     let fencing = FencingToken::from_counter(7);
     let granted = GrantedLease { claim, fencing, requested_at, ttl, renew, max_hold: None };
     let hold = Arc::new(LeaseState::new(granted));
-    let (id, renew_at) = (leases.all().len() as u64 + 1, hold.renew_at(requested_at, ttl));
+    let renew_at = hold.renew_at(requested_at, ttl);
     leases.watch(Lease { id, hold, renew_at });
-    id
 }
 
 /// The ids of the leases to renew, and how many have ended.
@@ -52,9 +57,43 @@ fn each_lease_is_found_by_its_number_and_by_its_token_until_it_is_forgotten() {
     assert_eq!(leases.all().len(), 3);
     leases.forget(second);
     assert!(leases.hold(second).is_none());
+    let forgotten = holds[1].claim().token();
+    assert!(leases.holds_of(forgotten).is_empty() && leases.tokens.len() == 2);
     assert_eq!(due(&mut leases, now + TTL / 3), (vec![first, third], 0));
     assert_eq!(leases.abandon().len(), 2);
     assert!(leases.is_empty() && leases.all().is_empty() && leases.next().is_none());
+    assert!(leases.tokens.is_empty());
+}
+
+/// A connection with 10,000 leases ends: each search reads one lease, and not all of them.
+///
+/// Red without: the search by token in `ids_of`.
+#[test]
+fn losing_all_leases_reads_each_of_them_once() {
+    let (mut leases, now) = (Leases::default(), Instant::now());
+    for id in 1..=10_000 {
+        watch_as(&mut leases, id, now, TTL, true);
+    }
+    let tokens: Vec<_> = leases.all().iter().map(|hold| hold.claim().token()).collect();
+    let reads: usize = tokens.iter().map(|token| leases.ids_of(*token).count()).sum();
+    assert_eq!(reads, 10_000);
+    let lost: usize = tokens.iter().map(|token| leases.lose_all_of(*token).len()).sum();
+    assert_eq!(lost, 10_000);
+    assert!((1..=10_000).all(|id| leases.is_lost(id)));
+}
+
+/// The token of a lease that is handed off is that of the next claim.
+///
+/// Red without: either change of `tokens` in `hand_off`.
+#[test]
+fn a_lease_that_is_handed_off_is_found_by_the_token_of_its_new_holder() {
+    let (mut leases, now) = (Leases::default(), Instant::now());
+    let (first, other) = (watch(&mut leases, now, TTL, true), watch(&mut leases, now, TTL, true));
+    let [old, new] = [first, other].map(|id| leases.hold(id).unwrap());
+    leases.forget(other);
+    leases.hand_off(first, &new, now);
+    assert!(leases.holds_of(old.claim().token()).is_empty());
+    assert_eq!(leases.holds_of(new.claim().token()).len(), 1);
 }
 
 /// Red without: the comparison in `due` of the timer with the clock.

@@ -1,14 +1,14 @@
 //! Acquires locks, and queues for them.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use tokio::sync::oneshot;
 
 use super::claims::{Held, State, deadline_after};
 use super::inspect::{QueueStatus, held_by};
 use super::session::Session;
-use super::wait::{Waiter, wait};
+use super::wait::wait;
+use super::waiter::Waiter;
 use super::{Inner, refused};
 use crate::FencingToken;
 use crate::store::{AcquireOutcome, AcquireRequest, MAX_RECHECK, Sharing, StoreError, Waiting};
@@ -37,14 +37,14 @@ impl Inner {
                 self.claims.remove(claim.token());
             }
             Some(State::Waiting(waiter)) if !waiter.is_over() => {
-                let pid = waiter.pid.load(Ordering::Acquire);
-                let QueueStatus { holder, .. } = self.queue_status(claim, pid).await?;
+                let QueueStatus { holder, .. } = self.queue_status(claim, waiter.pid()).await?;
                 return Ok(AcquireOutcome::Held { holder, queued: queued.then_some(MAX_RECHECK) });
             }
             Some(_) => self.undo(claim),
             None => {}
         }
         let session = self.shared(claim.key()).await?;
+        self.lock_table.check(claim, self.claims.locks())?;
         let holder = match self.claims.begin(claim, &session) {
             Ok(()) => match self.try_acquire_on(request, &session).await? {
                 Some(acquired) => return Ok(acquired),
@@ -53,8 +53,9 @@ impl Inner {
             // Another claim uses this session, which would get the lock a second time.
             Err((other, ends)) => {
                 let share = [claim, &other].iter().all(|it| it.sharing() == Sharing::Shared);
-                if share && !queued {
-                    let own = self.sessions.own(self).await?;
+                let place = (share && !queued).then(|| self.sessions.free_place()).flatten();
+                if let Some(place) = place {
+                    let own = self.sessions.own(self, place).await?;
                     if self.claims.begin(claim, &own).is_ok()
                         && let Some(acquired) = self.try_acquire_on(request, &own).await?
                     {
@@ -118,7 +119,8 @@ impl Inner {
         let waiter = Waiter::new();
         self.claims.wait(&request.claim, &waiter);
         let (sender, outcome) = oneshot::channel();
-        tokio::spawn(wait(self.clone(), request.clone(), waiter, sender));
+        let place = self.sessions.place();
+        tokio::spawn(wait(self.clone(), request.clone(), waiter, sender, place));
         outcome.await.unwrap_or_else(|_| {
             Err(StoreError::new("the waiter was cancelled, or its tokio runtime has shut down"))
         })

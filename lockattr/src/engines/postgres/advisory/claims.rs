@@ -1,6 +1,8 @@
 //! The claims of a store: on which session each holds its locks, which of them wait, and when each
 //! ends without a renewal. No I/O.
 
+mod on_sessions;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,10 +10,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::session::Session;
-use super::wait::Waiter;
+use super::waiter::Waiter;
 use crate::FencingToken;
 use crate::platform::sync::{Mutex, MutexGuard};
 use crate::store::{Claim, OwnerToken};
+use on_sessions::OnSessions;
 
 #[derive(Default)]
 pub(super) struct Claims(Mutex<Entries>);
@@ -19,14 +22,25 @@ pub(super) struct Claims(Mutex<Entries>);
 #[derive(Default)]
 struct Entries {
     by_token: HashMap<OwnerToken, Entry>,
-    /// The names that are held or asked for on each session. A session can take a lock that it
-    /// holds again, so two claims for one name must use different sessions.
-    on: HashMap<(u64, String), OwnerToken>,
+    on_sessions: OnSessions,
 }
 
 struct Entry {
     claim: Arc<Claim>,
     state: State,
+    /// A shared session on which a waiting claim tries to take its locks.
+    tries_on: Option<u64>,
+}
+
+impl Entry {
+    /// The session that it uses, and the end of its lease if it holds its locks.
+    fn place(&self) -> Option<(u64, Option<Instant>)> {
+        match &self.state {
+            State::Requested(on) => Some((on.id, None)),
+            State::Held(Held { on, ends, .. }) => Some((on.id, Some(*ends))),
+            State::Waiting(_) => Some((self.tries_on?, None)),
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -59,11 +73,8 @@ impl Claims {
         on: &Arc<Session>,
     ) -> Result<(), (Arc<Claim>, Option<Instant>)> {
         let mut entries = self.entries();
-        let others = claim.keys().iter().find_map(|key| {
-            let token = entries.on.get(&(on.id, key.name().to_owned()))?;
-            entries.by_token.get(token)
-        });
-        if let Some(other) = others {
+        let other = entries.on_sessions.user(on.id, claim);
+        if let Some(other) = other.and_then(|other| entries.by_token.get(&other)) {
             let ends = match &other.state {
                 State::Held(held) => Some(held.ends),
                 State::Requested(_) | State::Waiting(_) => None,
@@ -81,6 +92,28 @@ impl Claims {
         entries.put(claim, State::Waiting(waiter.clone()));
     }
 
+    /// Enters that a waiting claim tries to take its locks on this session. Returns `false` if it
+    /// no longer waits, or another claim uses one of its names there.
+    pub(super) fn try_on(&self, claim: &Claim, on: &Session) -> bool {
+        let mut entries = self.entries();
+        if entries.on_sessions.user(on.id, claim).is_some() {
+            return false;
+        }
+        let Some(entry) = entries.remove(claim.token()) else { return false };
+        let waits = matches!(entry.state, State::Waiting(_));
+        let tries_on = waits.then_some(on.id);
+        entries.enter(Entry { tries_on, ..entry });
+        waits
+    }
+
+    /// A waiting claim no longer tries. Returns `false` if it no longer waits.
+    pub(super) fn end_try(&self, token: OwnerToken) -> bool {
+        let mut entries = self.entries();
+        let Some(entry) = entries.remove(token) else { return false };
+        entries.enter(Entry { tries_on: None, ..entry });
+        true
+    }
+
     /// Enters a claim that acquired its locks, unless it was released meanwhile.
     pub(super) fn hold(&self, claim: &Arc<Claim>, held: Held) -> bool {
         let mut entries = self.entries();
@@ -94,19 +127,15 @@ impl Claims {
 
     /// Extends a lease to `ttl` from now, and never shortens it.
     pub(super) fn extend(&self, token: OwnerToken, ttl: Duration) {
-        let mut entries = self.entries();
-        if let Some(Entry { state: State::Held(held), .. }) = entries.by_token.get_mut(&token) {
-            held.ends = held.ends.max(deadline_after(ttl));
-        }
+        self.entries().change(token, |held| held.ends = held.ends.max(deadline_after(ttl)));
     }
 
     /// Keeps the locks of a released claim for `after`.
     pub(super) fn hold_at_least(&self, token: OwnerToken, after: Duration) {
-        let mut entries = self.entries();
-        if let Some(Entry { state: State::Held(held), .. }) = entries.by_token.get_mut(&token) {
+        self.entries().change(token, |held| {
             (held.released_at_end, held.ends) = (true, deadline_after(after));
             held.on.wake_keeper_by(held.ends);
-        }
+        });
     }
 
     /// Removes a claim, and returns what it held or waited for.
@@ -120,46 +149,49 @@ impl Claims {
         session: u64,
         now: Instant,
     ) -> (Vec<Arc<Claim>>, Option<Instant>) {
-        let mut entries = self.entries();
-        let (mut over, mut next) = (Vec::new(), None::<Instant>);
-        for entry in entries.by_token.values() {
-            match &entry.state {
-                State::Held(held) if held.on.id == session && held.ends <= now => {
-                    over.push(entry.claim.clone());
+        let (mut entries, mut over) = (self.entries(), Vec::new());
+        loop {
+            match entries.on_sessions.first_end(session) {
+                Some((end, token)) if end <= now => {
+                    over.extend(entries.remove(token).map(|entry| entry.claim));
                 }
-                State::Held(held) if held.on.id == session => {
-                    next = Some(next.map_or(held.ends, |next| next.min(held.ends)));
-                }
-                _ => {}
+                next => return (over, next.map(|(end, _)| end)),
             }
         }
-        over.iter().for_each(|claim| drop(entries.remove(claim.token())));
-        (over, next)
     }
 
     /// Removes all claims of an ended session, and returns those that held locks.
     pub(super) fn lost(&self, session: u64) -> Vec<Arc<Claim>> {
-        let mut entries = self.entries();
-        let affected = entries.by_token.values().filter_map(|entry| match &entry.state {
-            State::Held(held) if held.on.id == session => {
-                Some((entry.claim.clone(), !held.released_at_end))
+        let (mut entries, mut lost) = (self.entries(), Vec::new());
+        for token in entries.on_sessions.all_on(session) {
+            match entries.remove(token) {
+                // The task that waits for it learns of the end of the session by itself.
+                Some(entry @ Entry { state: State::Waiting(_), .. }) => {
+                    entries.enter(Entry { tries_on: None, ..entry });
+                }
+                Some(Entry { claim, state: State::Held(held), .. }) if !held.released_at_end => {
+                    lost.push(claim);
+                }
+                _ => {}
             }
-            State::Requested(on) if on.id == session => Some((entry.claim.clone(), false)),
-            _ => None,
-        });
-        let affected: Vec<_> = affected.collect();
-        affected.iter().for_each(|(claim, _)| drop(entries.remove(claim.token())));
-        affected.into_iter().filter_map(|(claim, held)| held.then_some(claim)).collect()
+        }
+        lost
     }
 
     /// The claim here that holds this lock on the server process `pid`, and the end of its lease.
     pub(super) fn holder(&self, name: &str, pid: i32) -> Option<(Arc<Claim>, Instant)> {
-        self.entries().by_token.values().find_map(|entry| match &entry.state {
-            State::Held(held) if held.on.pid == pid && has(&entry.claim, name) => {
-                Some((entry.claim.clone(), held.ends))
+        let entries = self.entries();
+        entries.on_sessions.users_of(name).find_map(|token| match entries.by_token.get(&token)? {
+            Entry { claim, state: State::Held(held), .. } if held.on.pid == pid => {
+                Some((claim.clone(), held.ends))
             }
             _ => None,
         })
+    }
+
+    /// How many locks are held or requested.
+    pub(super) fn locks(&self) -> usize {
+        self.entries().on_sessions.locks()
     }
 
     pub(super) fn waiting(&self) -> Vec<Arc<Waiter>> {
@@ -179,27 +211,32 @@ impl Claims {
 
 impl Entries {
     fn put(&mut self, claim: &Arc<Claim>, state: State) {
-        if let State::Requested(on) | State::Held(Held { on, .. }) = &state {
-            for key in claim.keys() {
-                self.on.insert((on.id, key.name().to_owned()), claim.token());
-            }
+        self.enter(Entry { claim: claim.clone(), state, tries_on: None });
+    }
+
+    fn enter(&mut self, entry: Entry) {
+        if let Some((session, ends)) = entry.place() {
+            self.on_sessions.enter(session, &entry.claim, ends);
         }
-        self.by_token.insert(claim.token(), Entry { claim: claim.clone(), state });
+        self.by_token.insert(entry.claim.token(), entry);
     }
 
     fn remove(&mut self, token: OwnerToken) -> Option<Entry> {
         let entry = self.by_token.remove(&token)?;
-        if let State::Requested(on) | State::Held(Held { on, .. }) = &entry.state {
-            for key in entry.claim.keys() {
-                self.on.remove(&(on.id, key.name().to_owned()));
-            }
+        if let Some((session, ends)) = entry.place() {
+            self.on_sessions.leave(session, &entry.claim, ends);
         }
         Some(entry)
     }
-}
 
-fn has(claim: &Claim, name: &str) -> bool {
-    claim.keys().iter().any(|key| key.name() == name)
+    /// Changes a claim that holds its locks.
+    fn change(&mut self, token: OwnerToken, change: impl FnOnce(&mut Held)) {
+        let entry = self.by_token.get_mut(&token);
+        let Some(Entry { state: State::Held(held), .. }) = entry else { return };
+        let before = held.ends;
+        change(held);
+        self.on_sessions.move_end(held.on.id, token, before, held.ends);
+    }
 }
 
 /// The instant in `after`, or in a century if that is out of range.

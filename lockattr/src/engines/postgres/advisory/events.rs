@@ -36,6 +36,13 @@ impl Inner {
         std::mem::take(&mut self.processes().left)
     }
 
+    /// The same, for a session that may never report its end.
+    pub(super) fn leave(&self, session: &Session) {
+        let mut processes = self.processes();
+        let left = processes.open.remove(&session.id);
+        processes.left.extend(left);
+    }
+
     pub(super) fn opened(&self, session: &Session) {
         self.processes().open.insert(session.id, (session.pid, session.began.clone()));
     }

@@ -30,7 +30,7 @@ impl Inner {
     }
 
     /// Releases a lock of this store. Its session stays open, because it holds other locks too.
-    async fn release_local(&self, claim: &Arc<Claim>) -> Result<bool, StoreError> {
+    async fn release_local(self: &Arc<Self>, claim: &Arc<Claim>) -> Result<bool, StoreError> {
         let released = self.release(&ReleaseRequest::new(claim.clone())).await?;
         if let Some(subscriber) = self.notifications.subscribers.get(claim.token().subscriber()) {
             subscriber.lost(claim.token());

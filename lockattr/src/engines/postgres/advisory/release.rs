@@ -1,15 +1,18 @@
 //! Releases locks, and leaves the queue.
 
+use std::sync::Arc;
+
 use futures_util::FutureExt;
 use tokio::time::timeout;
 
 use super::Inner;
 use super::claims::{Held, State};
+use super::session::Session;
 use crate::store::{Claim, ReleaseOutcome, ReleaseRequest, StoreError};
 
 impl Inner {
     pub(super) async fn release(
-        &self,
+        self: &Arc<Self>,
         release: &ReleaseRequest,
     ) -> Result<ReleaseOutcome, StoreError> {
         let ReleaseRequest { claim, after, .. } = release;
@@ -26,21 +29,40 @@ impl Inner {
         }
         match self.claims.remove(claim.token()) {
             Some(State::Requested(on) | State::Held(Held { on, .. })) if !on.is_over() => {
-                let held = on.unlock(claim).await.map_err(|failure| failure.error)?;
-                self.sessions.recycle(&on);
-                Ok(outcome(held))
+                match on.unlock(claim).await {
+                    Ok(held) => {
+                        self.sessions.recycle(&on);
+                        Ok(outcome(held))
+                    }
+                    Err(failure) => {
+                        if on.is_closed() {
+                            self.end_abandoned(claim, &on).await;
+                        }
+                        Err(failure.error)
+                    }
+                }
             }
             Some(State::Waiting(waiter)) => {
                 waiter.cancel();
                 let limit = self.config.timing.response_timeout;
-                timeout(limit, waiter.over()).await.map_err(|_| {
-                    StoreError::new(format!(
-                        "the claim is still in the server's wait queue after {limit:?}"
-                    ))
-                })?;
+                if timeout(limit, waiter.over()).await.is_err()
+                    && let Some(on) = waiter.session.get()
+                {
+                    on.close();
+                    self.end_abandoned(claim, on).await;
+                }
                 Ok(ReleaseOutcome::NotHeld)
             }
             _ => Ok(ReleaseOutcome::NotHeld),
+        }
+    }
+
+    /// Ends a session that was closed without an answer. If the runtime that opened it is not driven
+    /// any more, its connection stays open, and the server would keep its locks.
+    async fn end_abandoned(self: &Arc<Self>, claim: &Claim, on: &Session) {
+        if self.end(claim, on).await.is_err() {
+            // The next session ends it.
+            self.leave(on);
         }
     }
 

@@ -16,7 +16,8 @@ use super::super::driver::{self, Driver};
 use super::super::failure::{connected, failure_of};
 use super::super::pooler;
 use super::keeper::keep;
-use super::{Inner, sql};
+use super::sessions::Place;
+use super::{Inner, lock_table, sql};
 use crate::platform::sync::Mutex;
 use crate::store::{Claim, StoreError};
 
@@ -32,6 +33,8 @@ pub(super) struct Session {
     pub(super) runtime: runtime::Id,
     /// Whether it was opened for one claim that had to wait.
     pub(super) own: bool,
+    /// Its place among those sessions, while it is in use.
+    pub(super) place: Mutex<Option<Place>>,
     /// Whether it waits in the server's queue, and cannot answer.
     pub(super) is_waiting: AtomicBool,
     pub(super) client: Client,
@@ -45,6 +48,8 @@ pub(super) struct Session {
     pub(super) next: Mutex<Option<Instant>>,
     pub(super) wake_keeper: Arc<Notify>,
     driver: AbortHandle,
+    /// The task that drives it may not have ended yet, if its runtime is not driven.
+    closed: AtomicBool,
 }
 
 pub(super) struct Statements {
@@ -73,10 +78,11 @@ impl Session {
         let (client, connection) = config.server.connect(NoTls).await.map_err(failed)?;
         let driver = Driver::start(drive(connection, id, Arc::downgrade(inner)));
         let settings = settings(config, &inner.left());
-        let (set, process, try_lock, lock, unlock, held_and_contended, queue_status, holder) =
+        let (set, process, table, try_lock, lock, unlock, held_and_contended, queue_status, holder) =
             tokio::try_join!(
                 client.batch_execute(&settings),
                 client.simple_query(pooler::SERVER_PROCESS),
+                client.simple_query(lock_table::SIZE),
                 client.prepare(sql::TRY),
                 client.prepare(sql::LOCK),
                 client.prepare(sql::UNLOCK),
@@ -86,6 +92,8 @@ impl Session {
             )
             .map_err(failed)?;
         let () = set;
+        let size = pooler::first_row(&table).and_then(|row| row.get(0)?.parse().ok());
+        size.into_iter().for_each(|size| inner.lock_table.is(size));
         let (pid, began) = pooler::server_process(&process).ok_or_else(|| {
             StoreError::new(format!("{}: the server did not report its process", config.address))
         })?;
@@ -96,6 +104,7 @@ impl Session {
             began,
             runtime: runtime.id(),
             own,
+            place: Mutex::new(None),
             is_waiting: AtomicBool::new(false),
             client,
             statements: Statements {
@@ -113,6 +122,7 @@ impl Session {
             next: Mutex::new(None),
             wake_keeper: Arc::default(),
             driver: driver.keep(),
+            closed: AtomicBool::new(false),
         });
         inner.opened(&session);
         tokio::spawn(keep(Arc::downgrade(&session), Arc::downgrade(inner)));
@@ -120,12 +130,17 @@ impl Session {
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.client.is_closed() || self.driver.is_finished()
+        self.is_closed() || self.client.is_closed() || self.driver.is_finished()
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
     }
 
     /// Closes the session. The outcome of pending requests stays unknown. The server releases the
     /// locks once it notices.
     pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
         self.driver.abort();
     }
 

@@ -2,11 +2,18 @@
 //! wait. By runtime, because a connection dies with the runtime that made it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use futures_util::FutureExt;
+use futures_util::future::{pending, ready};
 use tokio::runtime;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Inner;
+use super::places::Waits;
 use super::session::Session;
+use crate::Error;
+use crate::lock::settings::number;
 use crate::platform::sync::{Mutex, MutexGuard};
 use crate::store::StoreError;
 use crate::store::slots::{Attempt, Slots, current_runtime};
@@ -14,17 +21,43 @@ use crate::store::slots::{Attempt, Slots, current_runtime};
 /// A runtime, and the number of one of its connections.
 type SlotKey = (runtime::Id, usize);
 
+/// The right to use one session that is made for one claim.
+pub(super) type Place = OwnedSemaphorePermit;
+
+/// Five processes with as many sessions, and two shared ones each, fit in a server with PostgreSQL's
+/// default of 100 connections.
+const MAX_SESSIONS: usize = 16;
+
+/// Takes the setting `max_sessions` out of a URL's query, or returns its default.
+pub(super) fn take_max_sessions(query: &mut Vec<(String, String)>) -> Result<usize, Error> {
+    let Some(at) = query.iter().position(|(name, _)| name == "max_sessions") else {
+        return Ok(MAX_SESSIONS);
+    };
+    let most = number("max_sessions", &query.remove(at).1)?;
+    if !(1..=10_000).contains(&most) {
+        return Err(Error::InvalidOptions("`max_sessions` must be 1 to 10000".into()));
+    }
+    Ok(most)
+}
+
 /// The sessions of one store.
 pub(super) struct Sessions {
     shared: Slots<SlotKey, Arc<Session>>,
     /// Idle sessions of those made for one claim.
     idle: Mutex<Vec<Arc<Session>>>,
     most_idle: usize,
+    /// A place for each session that was made for one claim and is in use.
+    places: Arc<Semaphore>,
+    max_sessions: usize,
+    /// How many claims wait for a place.
+    waiting: Arc<AtomicUsize>,
 }
 
 impl Sessions {
-    pub(super) fn new(most_idle: usize) -> Self {
-        Self { shared: Slots::default(), idle: Mutex::default(), most_idle }
+    pub(super) fn new(most_idle: usize, max_sessions: usize) -> Self {
+        let places = Arc::new(Semaphore::new(max_sessions));
+        let (shared, idle, waiting) = Default::default();
+        Self { shared, idle, most_idle, places, max_sessions, waiting }
     }
 
     /// Returns the shared session in this place.
@@ -45,28 +78,91 @@ impl Sessions {
         self.shared.get(key, connect).await
     }
 
-    /// Returns a session for one claim.
-    pub(super) async fn own(&self, inner: &Arc<Inner>) -> Result<Arc<Session>, StoreError> {
+    /// Returns a place, if one is free.
+    pub(super) fn free_place(&self) -> Option<Place> {
+        self.places.clone().try_acquire_owned().ok()
+    }
+
+    /// Waits for a place, behind all calls before.
+    pub(super) fn place(&self) -> Waits {
+        let (places, waiting) = (self.places.clone(), self.waiting.clone());
+        let mut waits: Waits = Box::pin(async move {
+            let _counted = Counted::new(&waiting);
+            match places.acquire_owned().await {
+                Ok(place) => place,
+                // The semaphore is never closed.
+                Err(_closed) => pending().await,
+            }
+        });
+        match waits.as_mut().now_or_never() {
+            Some(place) => Box::pin(ready(place)),
+            None => waits,
+        }
+    }
+
+    /// How many claims wait for a place.
+    pub(super) fn waiting_for_places(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Returns a session for one claim, which has `place` until it is idle or ends.
+    pub(super) async fn own(
+        &self,
+        inner: &Arc<Inner>,
+        place: Place,
+    ) -> Result<Arc<Session>, StoreError> {
         let runtime = current_runtime()?.id();
         let idle = {
             let mut idle = lock(&self.idle);
             idle.retain(|session| !session.is_over());
             let fits = idle.iter().rposition(|session| session.runtime == runtime);
-            fits.map(|index| idle.swap_remove(index))
+            let fits = fits.map(|index| idle.swap_remove(index));
+            // Another runtime's idle session must not be one too many.
+            let used = self.max_sessions.saturating_sub(self.places.available_permits());
+            let too_many = (used + idle.len()).saturating_sub(self.max_sessions);
+            if fits.is_none() {
+                let few = idle.len().saturating_sub(too_many);
+                idle.drain(few..).for_each(|session| session.close());
+            }
+            fits
         };
-        match idle {
-            Some(session) => Ok(session),
-            None => Session::open(inner, true).await,
-        }
+        let session = match idle {
+            Some(session) => session,
+            None => Session::open(inner, true).await?,
+        };
+        *session.place.lock() = Some(place);
+        Ok(session)
     }
 
     /// Keeps an idle session that was made for one claim for the next, unless there are enough.
     pub(super) fn recycle(&self, session: &Arc<Session>) {
+        if !session.own || session.is_over() {
+            return;
+        }
         let mut idle = lock(&self.idle);
         let of_runtime = idle.iter().filter(|other| other.runtime == session.runtime).count();
-        if session.own && !session.is_over() && of_runtime < self.most_idle {
+        if of_runtime < self.most_idle.max(self.waiting_for_places()) {
             idle.push(session.clone());
+            drop(idle);
+            // The next claim finds the session idle.
+            drop(session.place.lock().take());
         }
+    }
+}
+
+/// Counts itself while it exists.
+struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -65,7 +65,7 @@ pub(super) const HELD_AND_CONTENDED: &str = "
     ) from unnest($1::text[]) with ordinality as requested (name, nth)";
 
 /// Whether the session with process $2 waits for the locks, the server's clock, and a holder of one
-/// of them. If it waits, notifies the holders.
+/// of them. If it waits, or $2 is 0 because the claim waits for a session, notifies the holders.
 pub(super) const QUEUE_STATUS: &str = "
     with requested as materialized (
         select name, hashtextextended(name, 0) as number from unnest($1::text[]) as name
@@ -78,7 +78,7 @@ pub(super) const QUEUE_STATUS: &str = "
     ), notified as materialized (
         select count(pg_notify('lockattr_session_' || pid, name))
         from locks join requested using (number), queue_status
-        where granted and pid <> $2 and queue_status.now
+        where granted and pid <> $2 and (queue_status.now or $2 = 0)
     )
     select pg_backend_pid(), (extract(epoch from clock_timestamp()) * 1000000)::bigint, queue_status.now,
         (select pid from locks join requested using (number) where granted and pid <> $2 limit 1)

@@ -2,9 +2,9 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::Ordering;
 
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
 
@@ -13,48 +13,12 @@ use super::Inner;
 use super::acquire::token_from;
 use super::claims::{Held, deadline_after};
 use super::inspect::QueueStatus;
+use super::places::{Waits, wait_for_place};
 use super::session::Session;
-use crate::store::{AcquireOutcome, AcquireRequest, MAX_RECHECK, StoreError};
+use super::waiter::{FinishOnDrop, Waiter};
+use crate::store::{AcquireOutcome, AcquireRequest, Claim, MAX_RECHECK, StoreError};
 
-pub(super) struct Waiter {
-    cancelled: Notify,
-    over: watch::Sender<bool>,
-    /// The server process that waits for the claim, once there is one.
-    pub(super) pid: AtomicI32,
-}
-
-impl Waiter {
-    pub(super) fn new() -> Arc<Self> {
-        let over = watch::Sender::new(false);
-        Arc::new(Self { cancelled: Notify::new(), over, pid: AtomicI32::new(0) })
-    }
-
-    pub(super) fn cancel(&self) {
-        self.cancelled.notify_one();
-    }
-
-    pub(super) fn is_over(&self) -> bool {
-        *self.over.borrow()
-    }
-
-    /// Returns once the claim is no longer queued.
-    pub(super) async fn over(&self) {
-        // The sender lives as long as `self`.
-        let mut over = self.over.subscribe();
-        let _never = over.wait_for(|over| *over).await;
-    }
-}
-
-/// Marks the waiter as over, however the task ends.
-struct FinishOnDrop<'a>(&'a Waiter);
-
-impl Drop for FinishOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.over.send_replace(true);
-    }
-}
-
-type OutcomeSender = oneshot::Sender<Result<AcquireOutcome, StoreError>>;
+pub(super) type OutcomeSender = oneshot::Sender<Result<AcquireOutcome, StoreError>>;
 
 enum Outcome {
     Replied(Result<(i64, i64, bool), tokio_postgres::Error>),
@@ -69,24 +33,24 @@ pub(super) async fn wait(
     request: AcquireRequest,
     waiter: Arc<Waiter>,
     sender: OutcomeSender,
+    place: Waits,
 ) {
     let _over = FinishOnDrop(&waiter);
+    let mut sender = Some(sender);
+    let Some(place) = wait_for_place(&inner, &request, &waiter, &mut sender, place).await else {
+        return;
+    };
     let session = tokio::select! {
         biased;
         () = waiter.cancelled.notified() => return,
-        session = inner.sessions.own(&inner) => session,
+        session = inner.sessions.own(&inner, place) => session,
     };
     let session = match session {
         Ok(session) => session,
-        Err(error) => {
-            inner.claims.remove(request.claim.token());
-            let _gone = sender.send(Err(error));
-            return;
-        }
+        Err(error) => return inner.cannot_wait(&request.claim, sender, error),
     };
-    waiter.pid.store(session.pid, Ordering::Release);
+    let _first = waiter.session.set(session.clone());
     session.is_waiting.store(true, Ordering::Release);
-    let mut sender = Some(sender);
     let mut locked = pin!(session.lock(&request.claim, request.ttl));
     let outcome = {
         let mut queued = pin!(wait_until_queued(&inner, &request, session.pid));
@@ -110,13 +74,8 @@ pub(super) async fn wait(
         Outcome::Replied(Err(error)) => {
             // Some of several locks may be held: they end with the session.
             session.close();
-            let was_there = inner.claims.remove(request.claim.token()).is_some();
             let error = failure_of(&inner.config.address, error).error;
-            match sender {
-                Some(sender) => drop(sender.send(Err(error))),
-                None if was_there => inner.ask_again(request.claim.token()),
-                None => {}
-            }
+            inner.cannot_wait(&request.claim, sender, error);
         }
         Outcome::Cancelled => leave_queue(&inner, &request, &session, locked).await,
         Outcome::Unknown(error) => {
@@ -125,6 +84,23 @@ pub(super) async fn wait(
             session.close();
             let _in_vain = inner.end(&request.claim, &session).await;
             drop(sender.map(|sender| sender.send(Err(error))));
+        }
+    }
+}
+
+impl Inner {
+    /// A claim cannot wait any more. Reports that to its caller, who sends the next request.
+    pub(super) fn cannot_wait(
+        &self,
+        claim: &Claim,
+        sender: Option<OutcomeSender>,
+        error: StoreError,
+    ) {
+        let was_there = self.claims.remove(claim.token()).is_some();
+        match sender {
+            Some(sender) => drop(sender.send(Err(error))),
+            None if was_there => self.ask_again(claim.token()),
+            None => {}
         }
     }
 }

@@ -1,0 +1,102 @@
+//! A manager on several runtimes: what one of them requested, another gives up.
+
+use std::time::Duration;
+
+use lockattr::{LockManager, LockOptions};
+use lockattr_tests::eventually;
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
+
+use super::{Database, SOON, acquire};
+
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+struct Case {
+    /// Where the caller gives up. It is not driven afterwards, so its connections say nothing more.
+    left: Runtime,
+    /// Where the rest of the process runs.
+    here: Runtime,
+    database: Database,
+    manager: LockManager,
+    other: LockManager,
+}
+
+impl Case {
+    fn new() -> Self {
+        let (left, here) = (runtime(), runtime());
+        let database = here.block_on(Database::new());
+        let url = format!(
+            "{}?lock=session&ttl=60s&connections=1&connect_timeout=10s&response_timeout=300ms",
+            database.url
+        );
+        let build = || LockManager::builder().url(&url).build().unwrap();
+        let (manager, other) = (build(), build());
+        // The watchdog has a task on both runtimes.
+        left.block_on(async { acquire(&manager, "warm").await.release().await.unwrap() });
+        here.block_on(async { acquire(&manager, "warm").await.release().await.unwrap() });
+        Self { left, here, database, manager, other }
+    }
+
+    /// The lock ends at the server, although the runtime that requested it is not driven.
+    fn is_free_in_the_end(&self, key: &str) {
+        self.here.block_on(async {
+            let free = async || {
+                let outcome = self.other.try_acquire(key, LockOptions::new()).await;
+                match outcome.ok().flatten() {
+                    Some(guard) => guard.release().await.is_ok(),
+                    None => false,
+                }
+            };
+            eventually(SOON, "it is free", free).await;
+        });
+    }
+}
+
+/// Red without: `end_abandoned` for a claim that waits.
+#[test]
+fn a_waiter_on_a_runtime_that_is_not_driven_is_not_granted_the_lock_for_good() {
+    let case = Case::new();
+    let guard = case.here.block_on(acquire(&case.other, "a"));
+    case.left.block_on(async {
+        let queued = case.database.waiting(1);
+        let asks = case.manager.acquire("a", LockOptions::new());
+        tokio::select! {
+            _ = asks => panic!("two hold it"),
+            () = queued => {}
+        }
+    });
+    case.here.block_on(case.database.waiting(0));
+    case.here.block_on(guard.release()).unwrap();
+    case.is_free_in_the_end("a");
+    drop(case.left);
+    case.here.block_on(case.database.nobody_locks());
+}
+
+/// The server is stopped while the request is on its way, and executes it later.
+///
+/// Red without: `end_abandoned` for a claim that was requested.
+#[test]
+fn a_request_without_an_answer_is_undone_on_its_own_connection() {
+    let case = Case::new();
+    let pid: i32 = case.left.block_on(async {
+        // The session of this runtime is the one that holds a lock taken here.
+        let guard = acquire(&case.manager, "own").await;
+        let holds = "select pid from pg_locks where locktype = 'advisory' and granted
+            and database = (select oid from pg_database where datname = current_database())";
+        let client = case.database.client().await;
+        let pid = client.query_one(holds, &[]).await.unwrap().get(0);
+        guard.release().await.unwrap();
+        pid
+    });
+    case.database.server.stop_session(pid);
+    case.left.block_on(async {
+        let asks = case.manager.acquire("a", LockOptions::new());
+        assert!(timeout(Duration::from_millis(200), asks).await.is_err(), "answered");
+    });
+    case.database.server.continue_session(pid);
+    case.is_free_in_the_end("a");
+    drop(case.left);
+    case.here.block_on(case.database.nobody_locks());
+}
