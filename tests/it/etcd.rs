@@ -4,6 +4,7 @@ mod left;
 mod members;
 mod rights;
 mod sessions;
+mod storm;
 mod unknown;
 
 use std::sync::Arc;

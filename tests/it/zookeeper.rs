@@ -4,6 +4,7 @@ mod entries;
 mod followers;
 mod large;
 mod sessions;
+pub(crate) mod storm;
 mod urls;
 mod watches;
 

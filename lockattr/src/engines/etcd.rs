@@ -6,6 +6,7 @@ mod config;
 mod connect;
 mod connection;
 mod core;
+mod entry_names;
 mod failure;
 #[cfg(fuzzing)]
 pub mod fuzzed;

@@ -5,9 +5,12 @@ mod entries;
 #[cfg(fuzzing)]
 pub mod fuzzed;
 mod names;
+mod parents;
 mod recipe;
 mod session;
 mod size;
+mod sweep;
+mod under_way;
 
 use std::fmt;
 

@@ -84,7 +84,7 @@ impl Core {
             LeaseKeepAliveResponse::default()
         } else {
             let response = live.first_of(KEEP_ALIVE, LeaseId { id: session.lease });
-            self.connection.within_timeout(&live, response).await?
+            self.connection.unless_silent(&live, response).await?
         };
         if kept.ttl <= 0 {
             session.end();

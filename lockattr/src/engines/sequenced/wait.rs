@@ -7,6 +7,7 @@ use futures_util::future::select_all;
 use tokio::time::{Instant, sleep};
 
 use super::claim_record::{MadeEntries, Phase};
+use super::gate::Purpose;
 use super::queue_order::{blockers, position_of, served};
 use super::recipe::{Entry, LockRecipe};
 use super::shared::{ClaimQueues, Shared};
@@ -38,7 +39,7 @@ pub(super) async fn wait<E: LockRecipe>(
     mut queues: ClaimQueues,
 ) {
     loop {
-        wait_for_blocker(&shared.recipe, &claim, &queues).await;
+        wait_for_blocker(&shared, &claim, &queues).await;
         let turn = shared.check_turn(&claim, &made).await;
         queues = match turn {
             Ok((Some(queues), since)) if has_its_turn(&claim, &queues) == Some(true) => {
@@ -64,16 +65,22 @@ pub(super) async fn wait<E: LockRecipe>(
 }
 
 /// Returns when the first queue in which the claim has not its turn may have moved for it.
-async fn wait_for_blocker<E: LockRecipe>(recipe: &E, claim: &Claim, queues: &ClaimQueues) {
+async fn wait_for_blocker<E: LockRecipe>(shared: &Shared<E>, claim: &Claim, queues: &ClaimQueues) {
+    let until_gone = async |key, entry| {
+        // Else that cannot be known, as when the connection fails later.
+        if let Ok(permit) = shared.admit(Purpose::Acquire, 1).await {
+            shared.recipe.wait_until_gone(key, entry, permit).await;
+        }
+    };
     for (key, queue) in claim.keys().iter().zip(queues) {
         let Some(nth) = position_of(queue, claim.token()) else { return };
         if nth < served(queue) {
             continue;
         }
         match blockers(queue, nth) {
-            [one] => recipe.wait_until_gone(key, one).await,
+            [one] => until_gone(key, one).await,
             some => {
-                let gone = some.iter().map(|one| Box::pin(recipe.wait_until_gone(key, one)));
+                let gone = some.iter().map(|one| Box::pin(until_gone(key, one)));
                 select_all(gone).await;
             }
         }
@@ -149,7 +156,9 @@ async fn notify_when_contended<E: LockRecipe>(
     queue: Vec<Entry>,
 ) {
     sleep(MIN_HOLD_TO_WATCH).await;
-    shared.recipe.wait_until_grown(&key, &queue).await;
+    if let Ok(permit) = shared.admit(Purpose::Acquire, 1).await {
+        shared.recipe.wait_until_grown(&key, &queue, permit).await;
+    }
     if let Some(subscriber) = shared.subscriber(&claim) {
         subscriber.contended(key.name());
     }
