@@ -157,18 +157,18 @@ mod tests {
 
     #[test]
     fn only_entries_of_this_session_are_read_as_those_of_its_claims() {
-        let names = EntryNames::default();
+        let given = EntryNames::default();
         let claim = OwnerToken::random(1);
-        let (token, _) = names.of(claim, &queues(&["a/"]));
+        let (token, _) = given.of(claim, &queues(&["a/"]));
         let entry = |lease| {
-            let name = super::names::entry_name(token, Sharing::Exclusive, false, lease);
+            let name = names::entry_name(token, Sharing::Exclusive, false, lease);
             let id = ["a/", &name].concat().into();
             Entry { sequence: 1, token, sharing: Sharing::Exclusive, several: false, id }
         };
         let mut entries = [entry(7), entry(8)];
-        names.put_claims("b/", 7, &mut entries);
+        given.put_claims("b/", 7, &mut entries);
         assert_eq!([entries[0].token, entries[1].token], [token, token]);
-        names.put_claims("a/", 7, &mut entries);
+        given.put_claims("a/", 7, &mut entries);
         assert_eq!([entries[0].token, entries[1].token], [claim, token]);
     }
 }

@@ -144,7 +144,7 @@ mod tests {
             parents.entered("a", at(tenths));
             assert_eq!(parents.left("a", at(tenths)), Removal::Later);
             assert!(parents.exists("a"));
-            assert_eq!(parents.due(at(tenths)).0, []);
+            assert!(parents.due(at(tenths)).0.is_empty());
         }
         let (due, next) = parents.due(at(18));
         assert_eq!((due, next), (vec![], Some(at(28))));
