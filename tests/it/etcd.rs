@@ -2,6 +2,7 @@
 
 mod left;
 mod members;
+mod names;
 mod rights;
 mod sessions;
 mod storm;

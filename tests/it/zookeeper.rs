@@ -3,6 +3,7 @@
 mod entries;
 mod followers;
 mod large;
+mod parents;
 mod sessions;
 pub(crate) mod storm;
 mod urls;

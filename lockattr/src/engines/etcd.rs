@@ -10,6 +10,7 @@ mod entry_names;
 mod failure;
 #[cfg(fuzzing)]
 pub mod fuzzed;
+mod history;
 mod keep_alive;
 mod messages;
 mod names;

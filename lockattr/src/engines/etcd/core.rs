@@ -1,6 +1,7 @@
 //! Enters and leaves queues, on the store's own thread.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use futures_util::future::join_all;
 use tokio::time::Instant;
@@ -27,12 +28,15 @@ pub(super) struct Core {
     pub(super) current: Mutex<Option<Arc<Session>>>,
     pub(super) opening: tokio::sync::Mutex<()>,
     pub(super) order: RequestOrder,
+    /// Whether the cluster's history was checked: once is enough.
+    pub(super) history_checked: AtomicBool,
 }
 
 impl Core {
     pub(super) fn new(config: Config) -> Arc<Self> {
-        let (current, opening, order) = Default::default();
-        Arc::new(Self { connection: ConnectionSlot::new(config), current, opening, order })
+        let (current, opening, order, history_checked) = Default::default();
+        let connection = ConnectionSlot::new(config);
+        Arc::new(Self { connection, current, opening, order, history_checked })
     }
 
     pub(super) fn lease_timing(&self) -> LeaseTiming {
