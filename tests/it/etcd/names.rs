@@ -59,7 +59,8 @@ async fn an_entry_that_should_not_be_there_is_waited_for() {
     release(&store, &first).await.unwrap();
     let earlier = "etcd:strange/x-0123456789abcdef0123456789abcdef-7b";
     for other in [&name, earlier] {
-        etcd.ctl(&["put", other, "fedcba9876543210fedcba9876543210 service=other lease=9000"]).await;
+        etcd.ctl(&["put", other, "fedcba9876543210fedcba9876543210 service=other lease=9000"])
+            .await;
         let outcome = acquire(&store, &second).await.unwrap();
         let AcquireOutcome::Held { holder: Some(holder), .. } = outcome else {
             panic!("acquired beside {other}: {outcome:?}");

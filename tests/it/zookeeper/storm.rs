@@ -27,7 +27,8 @@ async fn thousands_of_tasks_lose_no_lease_and_fail_no_release() {
 /// Tasks that acquire and release locks of their own, while others are held and renewed.
 pub(crate) async fn storm(url: &str) {
     let manager = LockManager::connect(url).await.unwrap();
-    let held: Vec<_> = (0..20).map(|n| manager.acquire(format!("held{n}"), LockOptions::new())).collect();
+    let held: Vec<_> =
+        (0..20).map(|n| manager.acquire(format!("held{n}"), LockOptions::new())).collect();
     let held: Vec<LockGuard> = try_join_all(held).await.unwrap();
     let task = |n: usize| {
         let manager = manager.clone();

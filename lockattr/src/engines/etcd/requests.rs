@@ -111,7 +111,8 @@ impl EnterRequest {
                 entries
             })
             .collect();
-        let own = |queue: &Vec<Entry>| queue.iter().find(|entry| entry.token == self.token).cloned();
+        let own =
+            |queue: &Vec<Entry>| queue.iter().find(|entry| entry.token == self.token).cloned();
         let ours: Vec<_> = queues.iter().filter_map(own).collect();
         let sequences = || ours.iter().map(|entry| entry.sequence);
         let together = ours.len() == all && sequences().min() == sequences().max();

@@ -75,7 +75,8 @@ impl LockRecipe for Zookeeper {
         let session = self.sessions.get().await?;
         self.sync_with_leader(&session).await?;
         let chroot = &self.sessions.config.chroot;
-        let names = match self.sessions.send(&session, session.client.list_children(chroot)).await? {
+        let names = match self.sessions.send(&session, session.client.list_children(chroot)).await?
+        {
             Ok(names) => names,
             // Nothing was ever locked.
             Err(ZkError::NoNode) => return Ok(Vec::new()),
@@ -130,7 +131,9 @@ impl LockRecipe for Zookeeper {
         loop {
             let Ok(session) = self.sessions.get().await else { return };
             let request = session.client.list_and_watch_children(&path);
-            let Ok(Ok((children, watcher))) = self.sessions.send(&session, request).await else { return };
+            let Ok(Ok((children, watcher))) = self.sessions.send(&session, request).await else {
+                return;
+            };
             let queue = super::names::entries(children);
             if queue.iter().any(|entry| !seen.contains(entry)) {
                 return;

@@ -13,8 +13,8 @@ use zookeeper_client::{
 };
 
 use super::config::Config;
-use crate::Error;
 use super::parents::Parents;
+use crate::Error;
 use crate::engines::sequenced::{StoreThread, ThreadGuard, unless_silent};
 use crate::platform::process::Process;
 use crate::store::StoreError;
