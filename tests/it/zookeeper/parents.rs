@@ -7,8 +7,8 @@ use lockattr_tests::Engine;
 
 use super::*;
 
-/// Whoever leaves a queue tries to remove its node, while others enter, and while others that have
-/// left try the same.
+/// Each process that leaves a queue tries to remove its node, while others enter, and while others
+/// that have left try the same.
 ///
 /// Red without: the entry that is tried again when the node is gone.
 #[tokio::test]

@@ -1,10 +1,10 @@
 //! The names of this session's entries, which are used again. Pure.
 //!
-//! etcd keeps the name of a removed key until it is compacted, and whoever reads a queue passes all
+//! etcd keeps the name of a removed key until it is compacted, and a read of a queue passes all
 //! names that were ever in it. With a new name for each claim, a lock would become slower with each
 //! acquisition. So a session numbers the claims that it has in a queue at the same time, and the
-//! name has a token for that number. Which claim has the name now is only known here, and to
-//! whoever reads the text of the entry, which begins with the claim's own token.
+//! name has a token for that number. Which claim has the name now is known here. Other processes
+//! read it in the text of the entry, which begins with the claim's own token.
 
 use std::collections::HashMap;
 

@@ -14,9 +14,9 @@ use tokio::sync::oneshot;
 
 use crate::platform::sync::{Mutex, MutexGuard};
 
-/// How many acquires are under way at most. With more, three servers on two cores acquire and
-/// release no faster, but each waits longer, and a renewal behind them too. With a quarter, the
-/// servers are idle at times.
+/// How many acquires are under way at most. Three servers on two cores serve about as many a second
+/// with 16 as with 512, and each more is one more before a renewal. But over a network and with a
+/// disk that take 5 ms, 16 would be 3,000 a second.
 const MAX_ACQUIRES: usize = 64;
 
 /// How many requests are under way at most. Acquires leave room, so a release does not wait for

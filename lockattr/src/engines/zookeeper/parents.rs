@@ -1,12 +1,11 @@
 //! The nodes of locks that this store has used a moment ago, and which of them to remove. No I/O,
 //! and no clock of its own.
 //!
-//! The servers remove an empty container, but they look for one once a minute, and remove at most
-//! 10,000 then. A service that locks more new keys would fill their memory. So whoever releases a
-//! lock removes its node: at once if the lock is rarely used, which also serves a process that ends
-//! right afterwards; and after a pause if it is used often, because then the next acquire would
-//! have to make the node again. The servers refuse to remove a node with an entry, so no waiter's
-//! entry is lost.
+//! The servers remove empty containers, but at most 10,000 a minute. A service that locks more new
+//! keys would fill their memory. So a release also removes the lock's node: at once if the lock is
+//! rarely used, which also serves a process that ends right afterwards; after a pause if it is used
+//! often, because the next acquire would have to make the node again. The servers refuse to remove a
+//! node with an entry, so no waiter loses its entry.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;

@@ -106,11 +106,8 @@ impl Sessions {
         session: &Session,
         requests: impl IntoIterator<Item = impl Future<Output = Result<T, ZkError>>>,
     ) -> Result<Vec<Result<T, ZkError>>, StoreError> {
-        let noted = async |request| {
-            let request: std::pin::Pin<Box<_>> = request;
-            self.noted(session, request.await)
-        };
-        let replies = requests.into_iter().map(|request| noted(Box::pin(request)));
+        let replies =
+            requests.into_iter().map(|request| async { self.noted(session, request.await) });
         self.unless_silent(session, join_all(replies)).await
     }
 

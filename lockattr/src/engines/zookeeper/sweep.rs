@@ -1,6 +1,6 @@
 //! Removes the nodes of locks that are no longer used.
 
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 
 use tokio::time::{Instant, sleep_until};
 
@@ -9,7 +9,7 @@ use super::parents::Removal;
 use super::session::Sessions;
 use crate::store::LockKey;
 
-/// How many are removed at once: few, because nobody waits for it.
+/// How many are removed at once: few, because no caller waits for it.
 const MAX_AT_ONCE: usize = 16;
 
 impl Zookeeper {
@@ -22,7 +22,7 @@ impl Zookeeper {
         if parents.needs_sweeper() {
             // Without it, the servers remove them.
             if let Ok(runtime) = self.sessions.thread.handle() {
-                runtime.spawn(sweep(std::sync::Arc::downgrade(&self.sessions)));
+                runtime.spawn(sweep(Arc::downgrade(&self.sessions)));
             }
         }
         paths
