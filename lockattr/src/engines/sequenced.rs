@@ -9,6 +9,7 @@
 
 mod claim_record;
 mod claims;
+mod contention;
 mod delegate;
 #[cfg(fuzzing)]
 pub(super) mod fuzzed;
@@ -35,6 +36,7 @@ use crate::store::{
 };
 use crate::{FencingToken, HeldLock, Holder};
 use claim_record::{MadeEntries, NoTurn, PendingRemoval, Phase, PriorState, Task};
+use contention::watch_for_contention;
 pub(crate) use delegate::sequenced_store;
 pub(crate) use gate::Permit;
 use gate::Purpose;
@@ -45,7 +47,7 @@ use shared::{ClaimQueues, Shared};
 pub(crate) use silence::unless_silent;
 pub(crate) use thread::{StoreThread, ThreadGuard};
 pub(crate) use value::entry_value;
-use wait::{has_its_turn, has_waiters, wait, watch_for_contention};
+use wait::{has_its_turn, has_waiters, wait};
 
 /// The delay before a failed removal is retried.
 const RETRY_REMOVAL_AFTER: Duration = Duration::from_millis(200);

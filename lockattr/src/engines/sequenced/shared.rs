@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::claim_record::{MadeEntries, PendingRemoval, Phase, Task};
 use super::claims::Claims;
+use super::contention::NewHolds;
 use super::gate::{Gate, MAX_REMOVALS, Permit, Purpose};
 use super::queue_order::{position_of, served};
 use super::recipe::{Entry, EntryValue, LockRecipe};
@@ -21,6 +22,7 @@ use crate::store::{Claim, LockKey, MAX_RECHECK, OwnerToken, StoreError, Subscrib
 pub(super) struct Shared<E> {
     pub(super) recipe: E,
     gate: Gate,
+    pub(super) new_holds: NewHolds,
     pub(super) subscribers: Subscribers,
     claims: Mutex<Claims>,
     /// Signalled when a lease ends sooner than the timer knows.
@@ -38,9 +40,9 @@ pub(super) type ClaimQueues = Vec<Vec<Entry>>;
 
 impl<E: LockRecipe> Shared<E> {
     pub(super) fn new(recipe: E) -> Self {
-        let (gate, subscribers, claims, wake_timer) = Default::default();
+        let (gate, new_holds, subscribers, claims, wake_timer) = Default::default();
         let (timer, session, proved) = Default::default();
-        Self { recipe, gate, subscribers, claims, wake_timer, timer, session, proved }
+        Self { recipe, gate, new_holds, subscribers, claims, wake_timer, timer, session, proved }
     }
 
     pub(super) fn claims(&self) -> MutexGuard<'_, Claims> {
