@@ -31,7 +31,7 @@ async fn a_lock_has_few_names_however_often_it_is_acquired() {
         let guards = [(); 3].map(|()| managers[0].acquire("permits", permits.clone()));
         let guards = futures_util::future::try_join_all(guards).await.unwrap();
         shared.extend(etcd.keys("lock:permits/").await);
-        futures_util::future::try_join_all(guards.into_iter().map(|guard| guard.release()))
+        futures_util::future::try_join_all(guards.into_iter().map(lockattr::LockGuard::release))
             .await
             .unwrap();
     }
