@@ -2,8 +2,10 @@
 
 mod left;
 mod members;
+mod names;
 mod rights;
 mod sessions;
+mod storm;
 mod unknown;
 
 use std::sync::Arc;

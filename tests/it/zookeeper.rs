@@ -3,7 +3,9 @@
 mod entries;
 mod followers;
 mod large;
+mod parents;
 mod sessions;
+pub(crate) mod storm;
 mod urls;
 mod watches;
 

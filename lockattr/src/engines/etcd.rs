@@ -6,9 +6,11 @@ mod config;
 mod connect;
 mod connection;
 mod core;
+mod entry_names;
 mod failure;
 #[cfg(fuzzing)]
 pub mod fuzzed;
+mod history;
 mod keep_alive;
 mod messages;
 mod names;
@@ -43,7 +45,8 @@ use recipe::Etcd;
 /// claim that holds it or waits. The order in which the keys were made decides whose turn it is, so
 /// no process overtakes. A waiter watches the key before its own, so a release notifies one
 /// process. The counter of a fencing token is the *create revision* of the claim's key. Acquiring a
-/// free lock takes one request, releasing it another. A claim may have sixty keys at most; with
+/// free lock takes one request, releasing it another. A store uses the names of its keys again, and
+/// the text of a key says which claim has it now. A claim may have sixty keys at most; with
 /// more, etcd replies `too many operations`.
 ///
 /// # How long a lease is
@@ -58,6 +61,24 @@ use recipe::Etcd;
 ///
 /// `session_timeout` is in whole seconds. etcd lengthens it to at least one and a half of its
 /// election timeouts; a warning event reports that.
+///
+/// # Many requests at once
+///
+/// At most 64 acquires are under way at a time. The others wait in the process, where releases and
+/// renewals overtake them. A connection counts as silent only if it has carried no reply at all for
+/// `response_timeout`. So a store that is busy makes callers wait, and [`Contended`](Error::Contended)
+/// when their wait budget ends, but loses no lease.
+///
+/// # Compaction
+///
+/// etcd keeps every change on its disk and in its memory until it is compacted, and does not do that
+/// by itself: start the members with `--auto-compaction-mode=periodic` and
+/// `--auto-compaction-retention=1h`, or less for many locks. An acquisition and its release are two
+/// changes, of some hundred bytes. Without compaction the database reaches its quota (2 GiB by
+/// default), and the members then refuse all writes. A lock does not become slower with its own
+/// acquisitions, but with the number of *processes* that ever held it since the last compaction: each
+/// session has names of its own. A store that opens its first session in a cluster of 100,000
+/// changes or more, and finds that it was never compacted, emits a warning event.
 ///
 /// # Which fault loses what
 ///
@@ -76,6 +97,9 @@ use recipe::Etcd;
 /// * A leader is paused for longer than a session, and is replaced: when it comes back, etcd before
 ///   3.4.31 and 3.5.13 may revoke sessions that its successor kept alive (etcd issue 15247). Their
 ///   holds are `Lost` as soon as etcd reports it, but the next waiter may be notified first.
+/// * A member is paused while the leader changes: etcd before 3.4.42, 3.5.28 and 3.6.9 may answer a
+///   linearizable read from before the pause (etcd issue 20418). A renewal may then confirm a lock
+///   that was taken from its holder.
 /// * A cluster is restored from a backup: revisions start again where the backup ends, and fencing
 ///   tokens with them, unless it was restored with `--bump-revision`.
 ///

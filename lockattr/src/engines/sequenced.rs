@@ -9,13 +9,16 @@
 
 mod claim_record;
 mod claims;
+mod contention;
 mod delegate;
 #[cfg(fuzzing)]
 pub(super) mod fuzzed;
+mod gate;
 mod held_locks;
 mod queue_order;
 mod recipe;
 mod shared;
+mod silence;
 #[cfg(test)]
 mod tests;
 mod thread;
@@ -25,7 +28,7 @@ mod wait;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, OwnerToken, ReleaseOutcome, ReleaseRequest,
@@ -33,14 +36,18 @@ use crate::store::{
 };
 use crate::{FencingToken, HeldLock, Holder};
 use claim_record::{MadeEntries, NoTurn, PendingRemoval, Phase, PriorState, Task};
+use contention::watch_for_contention;
 pub(crate) use delegate::sequenced_store;
+pub(crate) use gate::Permit;
+use gate::Purpose;
 pub(crate) use recipe::{
     ClaimEntries, Entered, Entry, EntryValue, LockQueue, LockRecipe, NewEntry,
 };
 use shared::{ClaimQueues, Shared};
+pub(crate) use silence::unless_silent;
 pub(crate) use thread::{StoreThread, ThreadGuard};
 pub(crate) use value::entry_value;
-use wait::{has_its_turn, has_waiters, wait, watch_for_contention};
+use wait::{has_its_turn, has_waiters, wait};
 
 /// The delay before a failed removal is retried.
 const RETRY_REMOVAL_AFTER: Duration = Duration::from_millis(200);
@@ -61,7 +68,15 @@ impl<E: LockRecipe> SequencedStore<E> {
 
     async fn try_acquire(&self, request: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
         let AcquireRequest { claim, ttl, .. } = request;
-        let (shared, since, token) = (&self.shared, Instant::now(), claim.token());
+        let (shared, token) = (&self.shared, claim.token());
+        // Until then there is nothing to undo.
+        let admitted = timeout(*ttl / 2, shared.admit(Purpose::Acquire, 1)).await;
+        let Ok(permit) = admitted else {
+            // Others come first, and too much of the lease would be over when it is granted.
+            return Ok(AcquireOutcome::Held { holder: None, queued: None });
+        };
+        let permit = permit?;
+        let since = Instant::now();
         let known = shared.claims().begin_acquire(claim, *ttl, since);
         shared.ensure_timer()?;
         let again = match known {
@@ -82,7 +97,7 @@ impl<E: LockRecipe> SequencedStore<E> {
         let value = entry_value(claim, *ttl);
         let (keys, sharing) = (claim.keys(), claim.sharing());
         let entry = NewEntry { keys, token, sharing, value: &value };
-        let entered = shared.recipe.enter(&entry, again).await.inspect_err(|error| {
+        let entered = shared.recipe.enter(&entry, again, permit).await.inspect_err(|error| {
             if error.is_not_sent() && !again {
                 shared.claims().acquire_not_sent(token);
             }
@@ -105,7 +120,8 @@ impl<E: LockRecipe> SequencedStore<E> {
         }
         if claim.keys().len() > 1 {
             // It would wait for its own remaining entries.
-            let left = shared.recipe.leave(&[made.of(claim)]).await;
+            let permit = shared.admit(Purpose::Release, 1).await?;
+            let left = shared.recipe.leave(&[made.of(claim)], permit).await;
             left.into_iter().collect::<Result<Vec<_>, _>>()?;
         }
         match shared.claims().restart_acquire(claim, made, request.ttl, since) {

@@ -5,9 +5,12 @@ mod entries;
 #[cfg(fuzzing)]
 pub mod fuzzed;
 mod names;
+mod parents;
 mod recipe;
 mod session;
 mod size;
+mod sweep;
+mod under_way;
 
 use std::fmt;
 
@@ -30,9 +33,11 @@ use entries::Zookeeper;
 /// A lock is a node under its name, with `/` and whatever else servers refuse written as `%2F`.
 /// Each claim that holds it or waits has an ephemeral sequential node below it. Their order decides
 /// whose turn it is, so no process overtakes. A waiter watches the node before its own, so a
-/// release notifies one process. The nodes of locks are *containers*: the servers remove one when
-/// it has been empty for a while (`znode.container.checkIntervalMs`, a minute by default), and the
-/// `chroot` with the last of them. The counter of a fencing token is the *zxid* of the entry.
+/// release notifies one process. The nodes of locks are *containers*. A release also removes the
+/// lock's node if no other claim has an entry there; the node of a lock that is used again within a
+/// second stays until it has rested for one. What a process leaves behind when it dies, the servers
+/// remove when it has been empty for a while (`znode.container.checkIntervalMs`, a minute by
+/// default), and the `chroot` with the last of them. The counter of a fencing token is the *zxid* of the entry.
 ///
 /// A claim for several keys writes all of them into each of its entries, and servers accept no
 /// request beyond `jute.maxbuffer` (1 MiB by default): about 170 keys of twenty letters. A larger
@@ -51,6 +56,13 @@ use entries::Zookeeper;
 ///
 /// The servers limit `session_timeout` to 2 to 20 of their ticks (of 2 s by default). If they grant
 /// less than the store requests, connecting fails, and reports it. Set it to four ticks or more.
+///
+/// # Many requests at once
+///
+/// At most 64 acquires are under way at a time. The others wait in the process, where releases and
+/// renewals overtake them. A connection counts as silent only if it has carried no reply at all for
+/// `response_timeout`. So a store that is busy makes callers wait, and [`Contended`](Error::Contended)
+/// when their wait budget ends, but loses no lease.
 ///
 /// # Which fault loses what
 ///

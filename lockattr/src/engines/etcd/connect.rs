@@ -19,6 +19,7 @@ use super::failure::{Failure, Kind, root};
 use super::messages::{AuthenticateRequest, AuthenticateResponse, Done, StatusResponse};
 use super::watches::Watches;
 use crate::store::StoreError;
+use crate::store::last_reply::LastReply;
 
 /// How long to wait for the leader's reply after another member has replied.
 const LEADER_GRACE: Duration = Duration::from_millis(50);
@@ -60,7 +61,8 @@ impl ConnectionSlot {
             None => None,
         };
         let watches = Arc::new(Watches::new(channel.clone(), token.clone()));
-        Ok(Connection { id, address: member.address.clone(), channel, token, watches })
+        let last_reply = Arc::new(LastReply::new());
+        Ok(Connection { id, address: member.address.clone(), channel, token, watches, last_reply })
     }
 
     /// Connects to one member and asks it which member leads.

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use prost::Message;
-use tokio::time::timeout;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::Channel;
 
@@ -11,6 +10,7 @@ use super::call::{stream, unary};
 use super::config::Config;
 use super::failure::{Failure, Kind};
 use super::watches::Watches;
+use crate::engines::sequenced::unless_silent;
 use crate::store::last_reply::LastReply;
 use crate::store::slots::{Attempt, Slots};
 
@@ -18,6 +18,7 @@ use crate::store::slots::{Attempt, Slots};
 pub(super) struct ConnectionSlot {
     pub(super) config: Config,
     connections: Slots<(), Connection>,
+    /// On any connection.
     pub(super) last_reply: LastReply,
 }
 
@@ -31,6 +32,7 @@ pub(super) struct Connection {
     /// The token that authenticates this store.
     pub(super) token: Option<MetadataValue<Ascii>>,
     pub(super) watches: Arc<Watches>,
+    pub(super) last_reply: Arc<LastReply>,
 }
 
 impl ConnectionSlot {
@@ -39,7 +41,8 @@ impl ConnectionSlot {
         Arc::new(Self { config, connections, last_reply })
     }
 
-    /// Sends a request, and waits for the reply for `response_timeout`. If the caller drops this,
+    /// Sends a request, and waits for the reply until the connection is silent for
+    /// `response_timeout`. If the caller drops this,
     /// the outcome of the request is unknown.
     pub(super) async fn send<Q, A>(
         self: &Arc<Self>,
@@ -72,17 +75,18 @@ impl ConnectionSlot {
         Q: Message + Clone + 'static,
         A: Message + Default + 'static,
     {
-        self.within_timeout(live, live.unary(path, request.clone())).await
+        self.unless_silent(live, live.unary(path, request.clone())).await
     }
 
-    /// Returns a member's reply. A member that does not reply in time loses the connection.
-    pub(super) async fn within_timeout<A>(
+    /// Returns a member's reply. A member that is silent loses the connection.
+    pub(super) async fn unless_silent<A>(
         &self,
         live: &Connection,
         request: impl Future<Output = Result<A, Failure>>,
     ) -> Result<A, Failure> {
         let limit = self.config.timing.response_timeout;
-        let outcome = timeout(limit, request).await.unwrap_or_else(|_| {
+        let outcome = unless_silent(&live.last_reply, limit, request).await;
+        let outcome = outcome.unwrap_or_else(|| {
             let sentence = format!("no answer from {} within {limit:?}", live.address);
             Err(Failure::unknown(sentence))
         });
@@ -90,6 +94,7 @@ impl ConnectionSlot {
         if outcome.as_ref().is_err_and(is_broken) {
             self.disconnect(live);
         } else {
+            live.last_reply.record();
             self.last_reply.record();
         }
         outcome

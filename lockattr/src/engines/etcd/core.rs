@@ -1,6 +1,7 @@
 //! Enters and leaves queues, on the store's own thread.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use futures_util::future::join_all;
 use tokio::time::Instant;
@@ -12,27 +13,30 @@ use super::connection::ConnectionSlot;
 use super::failure::{Failure, Kind};
 use super::messages::TxnResponse;
 use super::request_order::{OrderedRequest, RequestOrder};
-use super::requests::{self, EnterRequest, MAX_OPERATIONS};
+use super::requests::{self, EnterReply, EnterRequest, MAX_OPERATIONS};
 use super::session::{LeaseTiming, Session};
 use crate::engines::sequenced::{Entered, Entry};
 use crate::platform::sync::Mutex;
 use crate::store::StoreError;
 
 /// How often a request is sent at most: again if the session has ended, or has rewritten its key
-/// meanwhile.
-const MAX_ATTEMPTS: usize = 3;
+/// meanwhile, or if another entry has the name.
+const MAX_ATTEMPTS: usize = 4;
 
 pub(super) struct Core {
     pub(super) connection: Arc<ConnectionSlot>,
     pub(super) current: Mutex<Option<Arc<Session>>>,
     pub(super) opening: tokio::sync::Mutex<()>,
     pub(super) order: RequestOrder,
+    /// Whether the cluster's history was checked: once is enough.
+    pub(super) history_checked: AtomicBool,
 }
 
 impl Core {
     pub(super) fn new(config: Config) -> Arc<Self> {
-        let (current, opening, order) = Default::default();
-        Arc::new(Self { connection: ConnectionSlot::new(config), current, opening, order })
+        let (current, opening, order, history_checked) = Default::default();
+        let connection = ConnectionSlot::new(config);
+        Arc::new(Self { connection, current, opening, order, history_checked })
     }
 
     pub(super) fn lease_timing(&self) -> LeaseTiming {
@@ -48,7 +52,8 @@ impl Core {
         let since = Instant::now();
         for _ in 0..MAX_ATTEMPTS {
             let session = self.open().await.map_err(|failure| failure.error)?;
-            let response = self.connection.send(TXN, &request.enter(&session)).await;
+            let (name, is_new) = session.names.of(request.token, &request.queues);
+            let response = self.connection.send(TXN, &request.enter(&session, name)).await;
             let response: TxnResponse = match response {
                 Ok(response) => response,
                 Err(failure) if failure.kind == Kind::NoLease => {
@@ -56,31 +61,36 @@ impl Core {
                     continue;
                 }
                 Err(failure) => {
-                    if failure.kind == Kind::Unknown {
-                        session.note_lost_request();
+                    match failure.kind {
+                        Kind::Unknown => session.note_lost_request(),
+                        Kind::NotSent if is_new => {
+                            session.names.is_removed(request.token, &request.queues);
+                        }
+                        _ => {}
                     }
                     return Err(failure.error);
                 }
             };
-            let Some(queues) = request.queues_in(&response) else {
-                return Err(unexpected_response());
-            };
-            let ours = request.ours(&session, &queues);
-            let sequences = || ours.iter().map(|entry| entry.sequence);
-            let together = ours.len() == queues.len() && sequences().min() == sequences().max();
-            if let Some(counter) = sequences().max().filter(|_| together) {
-                // The entries are there, so no later error may report that nothing was sent.
-                self.ensure_alive(&session, since).await.map_err(StoreError::sent)?;
-                return Ok(Entered { session: session.lease.cast_unsigned(), counter, queues });
-            }
-            if response.succeeded {
-                return Err(unexpected_response());
-            }
-            // Another program has removed some of them.
-            self.remove(ours.iter()).await.map_err(|failure| failure.error.sent())?;
-            match requests::key_revision_in(&response) {
-                Some(revision) => session.set_key_revision(revision),
-                None => session.end(),
+            match request.read(&session, name, &response) {
+                Some(EnterReply::Entered { counter, mut queues }) => {
+                    for (queue, entries) in request.queues.iter().zip(&mut queues) {
+                        session.names.put_claims(queue, session.lease, entries);
+                    }
+                    // The entries are there, so no later error may report that nothing was sent.
+                    self.ensure_alive(&session, since).await.map_err(StoreError::sent)?;
+                    return Ok(Entered { session: session.lease.cast_unsigned(), counter, queues });
+                }
+                Some(EnterReply::NotEntered { left, key_revision }) => {
+                    self.remove(left.iter()).await.map_err(|failure| failure.error.sent())?;
+                    match key_revision {
+                        Some(revision) => session.set_key_revision(revision),
+                        None => session.end(),
+                    }
+                }
+                Some(EnterReply::NameTaken) => {
+                    session.names.is_taken(request.token, &request.queues);
+                }
+                None => return Err(unexpected_response()),
             }
         }
         Err(StoreError::new(format!(
@@ -128,7 +138,7 @@ impl Core {
         let entries = numbered(claims);
         let responses = entries.chunks(MAX_OPERATIONS).map(async |chunk| {
             let response = self.connection.send(TXN, &requests::leave(chunk)).await;
-            response.map(|response: TxnResponse| requests::left(&response).collect())
+            response.map(|response: TxnResponse| requests::left(chunk, &response))
         });
         by_claim(claims.len(), &entries, join_all(responses).await)
     }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::batch::numbered;
 use super::messages::{RangeResponse, TxnResponse, WatchResponse};
 use super::names;
-use super::requests::{self, EnterRequest};
+use super::requests::{self, EnterReply, EnterRequest};
 use super::session::Session;
 use crate::engines::sequenced::fuzzed::{check_queue, check_value};
 use crate::engines::sequenced::{Entry, NewEntry};
@@ -27,11 +27,17 @@ pub fn entered(bytes: &[u8], keys: &[LockKey], token: OwnerToken) -> usize {
     let session = Session::new(LEASE, 1, Instant::now());
     let request = request(keys, token);
     let _mark = requests::key_revision_in(&response);
-    let _left = requests::left(&response).count();
-    let Some(queues) = request.queues_in(&response) else { return 0 };
-    assert_eq!(queues.len(), keys.len());
-    queues.iter().for_each(|queue| check_queue(queue));
-    let ours = request.ours(&session, &queues);
+    let _left = requests::left(&[], &response);
+    let ours = match request.read(&session, token, &response) {
+        Some(EnterReply::Entered { queues, .. }) => {
+            assert_eq!(queues.len(), keys.len());
+            queues.iter().for_each(|queue| check_queue(queue));
+            let own = |queue: &Vec<Entry>| queue.iter().find(|it| it.token == token).cloned();
+            queues.iter().filter_map(own).collect()
+        }
+        Some(EnterReply::NotEntered { left, .. }) => left,
+        Some(EnterReply::NameTaken) | None => Vec::new(),
+    };
     let several = keys.len() > 1;
     let name = names::entry_name(token, Sharing::Exclusive, several, LEASE);
     let whole = |entry: &Entry| {
@@ -57,7 +63,7 @@ pub fn read(bytes: &[u8], key: &LockKey) {
 
 /// Returns the reply of a correct server, for the fuzzer to begin with.
 pub fn grant(keys: &[LockKey], token: OwnerToken) -> Vec<u8> {
-    use super::messages::{KeyValue, OpResponse, ResponseOp};
+    use super::messages::{Done, KeyValue, OpResponse, ResponseOp};
     let several = keys.len() > 1;
     let name = names::entry_name(token, Sharing::Exclusive, several, LEASE);
     let queue = |key: &LockKey| {
@@ -67,6 +73,9 @@ pub fn grant(keys: &[LockKey], token: OwnerToken) -> Vec<u8> {
             response: Some(OpResponse::Range(RangeResponse { kvs: vec![kv], more: false })),
         }
     };
-    let responses = keys.iter().map(queue).collect();
-    TxnResponse { succeeded: true, responses, ..TxnResponse::default() }.encode_to_vec()
+    let put = |_| ResponseOp { response: Some(OpResponse::Put(Done {})) };
+    let responses = keys.iter().map(put).chain(keys.iter().map(queue)).collect();
+    let among_others = TxnResponse { succeeded: true, responses, ..TxnResponse::default() };
+    let responses = vec![ResponseOp { response: Some(OpResponse::Txn(among_others)) }];
+    TxnResponse { responses, ..TxnResponse::default() }.encode_to_vec()
 }

@@ -1,6 +1,7 @@
 //! Keeps the session alive: opens it when first needed, proves it regularly, and revokes it at the
 //! end.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -58,6 +59,10 @@ impl Core {
         let opened = session.clone();
         *self.current.lock() = Some(opened);
         tokio::spawn(keep_alive(Arc::downgrade(self), session.clone()));
+        if !self.history_checked.swap(true, Ordering::Relaxed) {
+            let (core, key) = (self.clone(), session.key.clone());
+            tokio::spawn(async move { core.check_history(&key, revision).await });
+        }
         Ok(session)
     }
 
@@ -84,7 +89,7 @@ impl Core {
             LeaseKeepAliveResponse::default()
         } else {
             let response = live.first_of(KEEP_ALIVE, LeaseId { id: session.lease });
-            self.connection.within_timeout(&live, response).await?
+            self.connection.unless_silent(&live, response).await?
         };
         if kept.ttl <= 0 {
             session.end();

@@ -34,6 +34,9 @@ pub(super) struct RangeRequest {
     /// How many to return at most; zero for all.
     #[prost(int64, tag = "3")]
     pub(super) limit: i64,
+    /// Reads what was written then; zero for now.
+    #[prost(int64, tag = "4")]
+    pub(super) revision: i64,
     #[prost(bool, tag = "8")]
     pub(super) keys_only: bool,
 }
@@ -76,6 +79,9 @@ pub(super) struct Compare {
     pub(super) key: Vec<u8>,
     #[prost(oneof = "Compared", tags = "5, 6")]
     pub(super) with: Option<Compared>,
+    /// Compares all keys from `key` to here; a single key if it is empty.
+    #[prost(bytes = "vec", tag = "64")]
+    pub(super) range_end: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Enumeration)]

@@ -1,4 +1,5 @@
-//! The names of entries in etcd: `<name>/<mode>-<token>-<lease>`. Pure.
+//! The names of entries in etcd: `<name>/<mode>-<token>-<lease>`. Pure. The token is one of the
+//! session's, which [names another claim with it](super::entry_names) when this one is gone.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -35,7 +36,7 @@ pub(super) fn session(lease: i64) -> String {
 /// The prefix of the keys of all sessions.
 pub(super) const SESSIONS: &str = "lockattr/session/";
 
-/// Returns an entry's name within its queue. The session is a part of it, so that an entry of an
+/// Returns an entry's name within its queue. The token is not that of its claim. The session is a part of it, so that an entry of an
 /// earlier session is not taken for one of this.
 pub(super) fn entry_name(token: OwnerToken, sharing: Sharing, several: bool, lease: i64) -> String {
     let several = if several { "+" } else { "" };
@@ -44,6 +45,11 @@ pub(super) fn entry_name(token: OwnerToken, sharing: Sharing, several: bool, lea
         Sharing::Shared => format!("s{several}-{token}-{lease:x}"),
         Sharing::Permits(most) => format!("p{most}{several}-{token}-{lease:x}"),
     }
+}
+
+/// Returns the lease of the session that made an entry.
+pub(super) fn lease(entry: &Entry) -> Option<i64> {
+    u64::from_str_radix(entry.id.rsplit('-').next()?, 16).ok().map(u64::cast_signed)
 }
 
 /// Returns the entries of a queue, head first. Skips keys that another program put there.

@@ -1,14 +1,12 @@
 //! Reads queues, and waits for changes in them.
 
-use tokio::time::timeout;
-
 use super::call::RANGE;
 use super::connection::Connection;
 use super::core::Core;
 use super::messages::{KeyValue, RangeRequest, RangeResponse};
 use super::watches::Watch;
 use super::{names, requests};
-use crate::engines::sequenced::{Entry, EntryValue, LockQueue};
+use crate::engines::sequenced::{Entry, EntryValue, LockQueue, Permit, unless_silent};
 use crate::store::StoreError;
 
 /// How many entries are read at once: far below the 4 MiB that a reply may have.
@@ -19,7 +17,11 @@ impl Core {
         let found: Result<RangeResponse, _> =
             self.connection.send(RANGE, &requests::queue_range(queue)).await;
         let found = found.map_err(|failure| failure.error)?;
-        Ok(names::entries(queue, found.kvs))
+        let mut entries = names::entries(queue, found.kvs);
+        if let Some(session) = self.session() {
+            session.names.put_claims(queue, session.lease, &mut entries);
+        }
+        Ok(entries)
     }
 
     /// Returns the queues under all names that begin with `prefix`.
@@ -34,9 +36,16 @@ impl Core {
             match kvs.last() {
                 // The smallest key after it.
                 Some(last) if found.more => first = [&last.key[..], &[0]].concat(),
-                _ => return Ok(names::queues(prefix, kvs)),
+                _ => break,
             }
         }
+        let mut queues = names::queues(prefix, kvs);
+        if let Some(session) = self.session() {
+            for LockQueue { key, entries, .. } in &mut queues {
+                session.names.put_claims(&names::queue_prefix(key), session.lease, entries);
+            }
+        }
+        Ok(queues)
     }
 
     pub(super) async fn value(&self, entry: &Entry) -> Result<Option<EntryValue>, StoreError> {
@@ -54,7 +63,7 @@ impl Core {
         found.map(drop).map_err(|failure| failure.error)
     }
 
-    pub(super) async fn wait_until_gone(&self, entry: &Entry) {
+    pub(super) async fn wait_until_gone(&self, entry: &Entry, permit: Permit) {
         let Ok(live) = self.connection.get().await else { return };
         let mut watch = live.watches.removal(&entry.id);
         if !self.is_created(&live, &mut watch).await {
@@ -62,18 +71,20 @@ impl Core {
         }
         let found: Result<RangeResponse, _> =
             self.connection.send(RANGE, &requests::single_key(&entry.id)).await;
+        drop(permit);
         if found.is_ok_and(|found| found.kvs.iter().any(|kv| is_entry(kv, entry))) {
             watch.outcome().await;
         }
     }
 
-    pub(super) async fn wait_until_grown(&self, queue: &str, seen: &[Entry]) {
+    pub(super) async fn wait_until_grown(&self, queue: &str, seen: &[Entry], permit: Permit) {
         let Ok(live) = self.connection.get().await else { return };
         let mut watch = live.watches.arrival(queue, names::range_end_of(queue));
         if self.is_created(&live, &mut watch).await
             && let Ok(found) = self.queue(queue).await
             && found.iter().all(|entry| seen.contains(entry))
         {
+            drop(permit);
             watch.outcome().await;
         }
     }
@@ -81,11 +92,11 @@ impl Core {
     /// Whether the member confirms the watch in time.
     pub(super) async fn is_created(&self, live: &Connection, watch: &mut Watch) -> bool {
         let limit = self.connection.config.timing.response_timeout;
-        let there = timeout(limit, watch.is_created()).await;
-        if there.is_err() {
+        let there = unless_silent(&live.last_reply, limit, watch.is_created()).await;
+        if there.is_none() {
             self.connection.disconnect(live);
         }
-        there == Ok(true)
+        there == Some(true)
     }
 }
 

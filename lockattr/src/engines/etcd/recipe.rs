@@ -16,8 +16,8 @@ use super::request_order::{OrderedRequest, RequestOrder};
 use super::requests::EnterRequest;
 use super::session::Session;
 use crate::engines::sequenced::{
-    ClaimEntries, Entered, Entry, EntryValue, LockQueue, LockRecipe, NewEntry, StoreThread,
-    ThreadGuard,
+    ClaimEntries, Entered, Entry, EntryValue, LockQueue, LockRecipe, NewEntry, Permit, StoreThread,
+    ThreadGuard, unless_silent,
 };
 use crate::store::{LockKey, OwnerToken, StoreError};
 
@@ -78,10 +78,20 @@ impl LockRecipe for Etcd {
         &self.thread
     }
 
-    async fn enter(&self, entry: &NewEntry<'_>, _again: bool) -> Result<Entered, StoreError> {
+    async fn enter(
+        &self,
+        entry: &NewEntry<'_>,
+        _again: bool,
+        permit: Permit,
+    ) -> Result<Entered, StoreError> {
         let request = EnterRequest::new(entry);
         let turn = self.core.order.begin_enter(request.token, &request.queues);
-        self.run_to_end(|core| async move { core.enter(&request, turn).await }).await
+        let entering = |core: Arc<Core>| async move {
+            let entered = core.enter(&request, turn).await;
+            drop(permit);
+            entered
+        };
+        self.run_to_end(entering).await
     }
 
     async fn queue(&self, key: &LockKey) -> Result<Vec<Entry>, StoreError> {
@@ -104,15 +114,17 @@ impl LockRecipe for Etcd {
         self.run_to_end(|core| async move { core.value(&entry).await }).await
     }
 
-    async fn wait_until_gone(&self, _key: &LockKey, entry: &Entry) {
+    async fn wait_until_gone(&self, _key: &LockKey, entry: &Entry, permit: Permit) {
         let entry = entry.clone();
-        self.run_while_awaited(|core| async move { core.wait_until_gone(&entry).await }).await;
+        let waiting = |core: Arc<Core>| async move { core.wait_until_gone(&entry, permit).await };
+        self.run_while_awaited(waiting).await;
     }
 
-    async fn wait_until_grown(&self, key: &LockKey, seen: &[Entry]) {
+    async fn wait_until_grown(&self, key: &LockKey, seen: &[Entry], permit: Permit) {
         let (queue, seen) = (names::queue_prefix(key), seen.to_vec());
-        self.run_while_awaited(|core| async move { core.wait_until_grown(&queue, &seen).await })
-            .await;
+        let waiting =
+            |core: Arc<Core>| async move { core.wait_until_grown(&queue, &seen, permit).await };
+        self.run_while_awaited(waiting).await;
     }
 
     async fn confirm(&self, held: &[ClaimEntries<'_>]) -> Vec<Result<bool, StoreError>> {
@@ -129,7 +141,11 @@ impl LockRecipe for Etcd {
         outcome.unwrap_or_else(|error| vec![Err(error); held.len()])
     }
 
-    async fn leave(&self, held: &[ClaimEntries<'_>]) -> Vec<Result<bool, StoreError>> {
+    async fn leave(
+        &self,
+        held: &[ClaimEntries<'_>],
+        permit: Permit,
+    ) -> Vec<Result<bool, StoreError>> {
         let leaving = |held| LeavingClaim::new(held, &self.core.order);
         let mut claims: Vec<_> = held.iter().map(leaving).collect();
         let outcome = self
@@ -142,8 +158,17 @@ impl LockRecipe for Etcd {
                         Err(error) => (Vec::new(), Some(error)),
                     })
                     .unzip();
-                let left = core.leave(&entries).await.into_iter().zip(errors);
-                Ok(left.map(|(left, error)| error.map_or(left, Err)).collect())
+                let left = core.leave(&entries).await.into_iter().zip(errors).zip(&claims);
+                let left = left.map(|((left, error), claim)| {
+                    let left = error.map_or(left, Err);
+                    if left.is_ok() {
+                        claim.has_left(&core);
+                    }
+                    left
+                });
+                let left = left.collect();
+                drop(permit);
+                Ok(left)
             })
             .await;
         outcome.unwrap_or_else(|error: StoreError| vec![Err(error); held.len()])
@@ -154,6 +179,19 @@ impl LockRecipe for Etcd {
         if let Some(current) = current.filter(|one| one.lease.cast_unsigned() == session) {
             current.ended().await;
         }
+    }
+
+    async fn unless_silent<T: Send>(
+        &self,
+        until: impl Future<Output = T> + Send,
+    ) -> Result<T, StoreError> {
+        let connection = &self.core.connection;
+        let limit = connection.config.timing.response_timeout;
+        let done = unless_silent(&connection.last_reply, limit, until).await;
+        done.ok_or_else(|| {
+            let address = &connection.config.address;
+            StoreError::new(format!("no answer from {address} within {limit:?}"))
+        })
     }
 
     fn answered_since(&self, since: Instant) -> bool {
@@ -174,6 +212,8 @@ struct LeavingClaim {
     token: OwnerToken,
     queues: Vec<String>,
     known: Vec<Entry>,
+    /// Whether its own store removes it, with all its entries.
+    by_its_store: bool,
     turn: OrderedRequest,
 }
 
@@ -181,7 +221,8 @@ impl LeavingClaim {
     fn new(held: &ClaimEntries<'_>, order: &RequestOrder) -> Self {
         let queues: Vec<_> = held.keys.iter().map(names::queue_prefix).collect();
         let turn = order.begin_leave(held.token, &queues);
-        Self { token: held.token, queues, known: held.entries.to_vec(), turn }
+        let by_its_store = held.session != 0 || held.entries.is_empty();
+        Self { token: held.token, queues, known: held.entries.to_vec(), by_its_store, turn }
     }
 
     /// Returns the claim's entries, once none of its requests can take effect any more.
@@ -197,6 +238,15 @@ impl LeavingClaim {
             ours.extend(queue?.into_iter().filter(|entry| entry.token == self.token));
         }
         Ok(ours)
+    }
+
+    /// The servers have replied that its entries are gone.
+    fn has_left(&self, core: &Core) {
+        if self.by_its_store
+            && let Some(session) = core.session()
+        {
+            session.names.is_removed(self.token, &self.queues);
+        }
     }
 }
 

@@ -18,6 +18,10 @@ use crate::store::{OwnerToken, Sharing};
 /// for all levels together.
 pub(super) const MAX_OPERATIONS: usize = 120;
 
+/// The most queues that a request asks about whether they are empty. It then has another
+/// transaction inside, and the limit counts the operations of both.
+const MAX_EMPTY_QUEUES: usize = 32;
+
 /// A claim's request for an entry in the queue of each of its keys.
 pub(super) struct EnterRequest {
     pub(super) queues: Vec<String>,
@@ -36,45 +40,120 @@ impl EnterRequest {
         }
     }
 
-    /// Returns the names of its entries in this session.
-    fn ids(&self, session: &Session) -> impl Iterator<Item = String> {
+    /// Returns the names of its entries in this session, with this token.
+    fn ids(&self, session: &Session, name: OwnerToken) -> impl Iterator<Item = String> {
         let several = self.queues.len() > 1;
-        let name = names::entry_name(self.token, self.sharing, several, session.lease);
+        let name = names::entry_name(name, self.sharing, several, session.lease);
         self.queues.iter().map(move |queue| [queue, name.as_str()].concat())
     }
 
-    /// Makes all entries or none, and reads the queues. If it makes none, the session's key comes
-    /// first.
-    pub(super) fn enter(&self, session: &Session) -> TxnRequest {
+    /// Makes all entries or none. If all queues are empty, it reads nothing, which takes the servers
+    /// less time. Else it reads the queues; if it makes no entries, it reads the session's key first
+    /// and the entries of these names.
+    pub(super) fn enter(&self, session: &Session, name: OwnerToken) -> TxnRequest {
         let key = session.key.as_str();
-        let unwritten = equal(key, Compared::ModRevision(session.key_revision()));
-        let absent = self.ids(session).map(|id| equal(&id, Compared::CreateRevision(0)));
-        let puts = self.ids(session).map(|id| {
+        let unwritten = || equal(key, Compared::ModRevision(session.key_revision()));
+        let absent = self.ids(session, name).map(|id| equal(&id, Compared::CreateRevision(0)));
+        let puts = self.ids(session, name).map(|id| {
             let (key, value, lease) = (id.into(), self.value.clone(), session.lease);
             op(Op::Put(PutRequest { key, value, lease }))
         });
+        let puts: Vec<_> = puts.collect();
         let queues = || self.queues.iter().map(|queue| op(Op::Range(queue_range(queue))));
+        let ours = self.ids(session, name).map(|id| {
+            let keys_only = false;
+            op(Op::Range(RangeRequest { keys_only, ..single_key(&id) }))
+        });
+        let first = std::iter::once(op(Op::Range(single_key(key))));
+        let among_others = TxnRequest {
+            compare: std::iter::once(unwritten()).chain(absent).collect(),
+            success: puts.iter().cloned().chain(queues()).collect(),
+            failure: first.chain(ours).chain(queues()).collect(),
+        };
+        if self.queues.len() > MAX_EMPTY_QUEUES {
+            return among_others;
+        }
+        let empty = self.queues.iter().map(|queue| is_empty(queue));
         TxnRequest {
-            compare: std::iter::once(unwritten).chain(absent).collect(),
-            success: puts.chain(queues()).collect(),
-            failure: std::iter::once(op(Op::Range(single_key(key)))).chain(queues()).collect(),
+            compare: std::iter::once(unwritten()).chain(empty).collect(),
+            success: puts,
+            failure: vec![op(Op::Txn(among_others))],
         }
     }
 
-    /// Returns the queues in the reply, in the order of the keys.
-    pub(super) fn queues_in(&self, response: &TxnResponse) -> Option<Vec<Vec<Entry>>> {
-        let ranges: Vec<_> = response.responses.iter().filter_map(range_of).collect();
-        let ranges = &ranges[ranges.len().checked_sub(self.queues.len())?..];
-        let queues = self.queues.iter().zip(ranges);
-        Some(queues.map(|(queue, range)| names::entries(queue, range.kvs.clone())).collect())
+    /// Reads the reply to [`enter`](Self::enter); `None` if it cannot be one.
+    pub(super) fn read(
+        &self,
+        session: &Session,
+        name: OwnerToken,
+        response: &TxnResponse,
+    ) -> Option<EnterReply> {
+        let all = self.queues.len();
+        let inner = match response.responses.first().and_then(|op| op.response.as_ref()) {
+            Some(OpResponse::Txn(inner)) if !response.succeeded => inner,
+            _ if response.succeeded && all <= MAX_EMPTY_QUEUES => {
+                let counter = u64::try_from(response.header.as_ref()?.revision).ok()?;
+                let alone = |id: String| vec![self.entry(&id, counter)];
+                let queues = self.ids(session, name).map(alone).collect();
+                return Some(EnterReply::Entered { counter, queues });
+            }
+            _ => response,
+        };
+        let ranges: Vec<_> = inner.responses.iter().filter_map(range_of).collect();
+        let (before, queues) = ranges.split_at(ranges.len().checked_sub(all)?);
+        let queues = self.queues.iter().zip(queues).zip(self.ids(session, name));
+        let queues: Vec<_> = queues
+            .map(|((queue, range), id)| {
+                let mut entries = names::entries(queue, range.kvs.clone());
+                if let Some(own) = entries.iter_mut().find(|entry| *entry.id == *id) {
+                    own.token = self.token;
+                }
+                entries
+            })
+            .collect();
+        let own =
+            |queue: &Vec<Entry>| queue.iter().find(|entry| entry.token == self.token).cloned();
+        let ours: Vec<_> = queues.iter().filter_map(own).collect();
+        let sequences = || ours.iter().map(|entry| entry.sequence);
+        let together = ours.len() == all && sequences().min() == sequences().max();
+        let key_revision = match (inner.succeeded, before.split_first()) {
+            (true, _) => None,
+            (false, Some((key, found))) => {
+                let mut found = found.iter().flat_map(|range| &range.kvs);
+                // The text of an entry begins with the token of its claim.
+                let token = self.token.to_string();
+                if found.any(|kv| !kv.value.starts_with(token.as_bytes())) {
+                    return Some(EnterReply::NameTaken);
+                }
+                key.kvs.first().map(|kv| kv.mod_revision)
+            }
+            (false, None) => return None,
+        };
+        match sequences().max().filter(|_| together) {
+            Some(counter) => Some(EnterReply::Entered { counter, queues }),
+            None if inner.succeeded => None,
+            None => Some(EnterReply::NotEntered { left: ours, key_revision }),
+        }
     }
 
-    /// Returns the claim's entries of this session in these queues: one in each if it entered.
-    pub(super) fn ours(&self, session: &Session, queues: &[Vec<Entry>]) -> Vec<Entry> {
-        let queues = self.ids(session).zip(queues);
-        let ours = queues.filter_map(|(id, queue)| queue.iter().find(|entry| *entry.id == *id));
-        ours.cloned().collect()
+    fn entry(&self, id: &str, sequence: u64) -> Entry {
+        let (token, sharing, several) = (self.token, self.sharing, self.queues.len() > 1);
+        Entry { sequence, token, sharing, several, id: id.into() }
     }
+}
+
+/// What became of a request to enter.
+pub(super) enum EnterReply {
+    /// The claim has an entry in each queue, made now or by an earlier request.
+    Entered { counter: u64, queues: Vec<Vec<Entry>> },
+    /// It has none, or only these, because another program has removed the others.
+    NotEntered {
+        left: Vec<Entry>,
+        /// The revision at which the session's key was last written; `None` if the key is gone.
+        key_revision: Option<i64>,
+    },
+    /// An entry of another claim has one of the names.
+    NameTaken,
 }
 
 /// Returns the revision at which the session's key was last written, from the reply to a request
@@ -108,21 +187,29 @@ pub(super) fn confirmed(entries: &[(&Entry, usize)], response: &TxnResponse) -> 
     found.collect()
 }
 
-/// Removes each of these entries, if its key was not made again since.
+/// Removes each of these entries, if its key was not made again since. That may be for another
+/// claim, so a removal that arrives late must not remove it.
 pub(super) fn leave(entries: &[(&Entry, usize)]) -> TxnRequest {
-    let removals = entries.iter().map(|(entry, _)| {
+    let removal = |entry: &Entry| {
         let removal = op(Op::Delete(DeleteRangeRequest { key: entry.id.as_bytes().into() }));
-        let (compare, success) = (vec![there(entry)], vec![removal]);
-        op(Op::Txn(TxnRequest { compare, success, failure: Vec::new() }))
-    });
+        TxnRequest { compare: vec![there(entry)], success: vec![removal], failure: Vec::new() }
+    };
+    if let [(entry, _)] = entries {
+        return removal(entry);
+    }
+    let removals = entries.iter().map(|(entry, _)| op(Op::Txn(removal(entry))));
     let (compare, failure) = Default::default();
     TxnRequest { compare, success: removals.collect(), failure }
 }
 
-/// Returns for each entry, in order, whether it was removed, from the reply to [`leave`].
-pub(super) fn left(response: &TxnResponse) -> impl Iterator<Item = bool> {
+/// Returns for each of these entries, in order, whether it was removed, from the reply to
+/// [`leave`].
+pub(super) fn left(entries: &[(&Entry, usize)], response: &TxnResponse) -> Vec<bool> {
+    if let [_] = entries {
+        return vec![response.succeeded];
+    }
     let removed = |op: &_| matches!(op, Some(OpResponse::Txn(response)) if response.succeeded);
-    response.responses.iter().map(move |op| removed(&op.response))
+    response.responses.iter().map(move |op| removed(&op.response)).collect()
 }
 
 /// Writes the session's key with its lease: for the first time, or again if it is still there.
@@ -138,12 +225,12 @@ pub(super) fn write_session_key(key: &str, lease: i64, at: i64) -> TxnRequest {
 /// All entries of a queue.
 pub(super) fn queue_range(queue: &str) -> RangeRequest {
     let (key, range_end) = (queue.into(), names::range_end_of(queue));
-    RangeRequest { key, range_end, limit: 0, keys_only: true }
+    RangeRequest { key, range_end, limit: 0, revision: 0, keys_only: true }
 }
 
 /// One key, without its value.
 pub(super) fn single_key(key: &str) -> RangeRequest {
-    RangeRequest { key: key.into(), range_end: Vec::new(), limit: 0, keys_only: true }
+    RangeRequest { key: key.into(), range_end: Vec::new(), limit: 0, revision: 0, keys_only: true }
 }
 
 /// At most `limit` keys from `first` on, of those that begin with `start`, with their values.
@@ -152,7 +239,13 @@ pub(super) fn page(first: Vec<u8>, start: &str, limit: i64) -> RangeRequest {
     let range_end = if start.is_empty() { vec![0] } else { names::range_end_of(start) };
     // No key is empty.
     let key = if first.is_empty() { vec![0] } else { first };
-    RangeRequest { key, range_end, limit, keys_only: false }
+    RangeRequest { key, range_end, limit, revision: 0, keys_only: false }
+}
+
+/// Whether a queue has no keys. The servers compare a range without keys as one that was never made.
+fn is_empty(queue: &str) -> Compare {
+    let range_end = names::range_end_of(queue);
+    Compare { range_end, ..equal(queue, Compared::CreateRevision(0)) }
 }
 
 fn there(entry: &Entry) -> Compare {
@@ -165,7 +258,8 @@ fn equal(key: &str, with: Compared) -> Compare {
         Compared::CreateRevision(_) => CompareTarget::Create,
         Compared::ModRevision(_) => CompareTarget::Mod,
     };
-    Compare { target: target.into(), key: key.into(), with: Some(with) }
+    let range_end = Vec::new();
+    Compare { target: target.into(), key: key.into(), with: Some(with), range_end }
 }
 
 fn op(op: Op) -> RequestOp {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::entry_names::EntryNames;
 use super::names;
 use crate::platform::sync::Mutex;
 
@@ -17,6 +18,7 @@ use crate::platform::sync::Mutex;
 pub(super) struct Session {
     pub(super) lease: i64,
     pub(super) key: String,
+    pub(super) names: EntryNames,
     /// The revision at which the key was last written.
     key_revision: AtomicI64,
     /// How many requests have an unknown outcome, and how many of them can no longer take effect.
@@ -34,6 +36,7 @@ impl Session {
         Self {
             lease,
             key: names::session(lease),
+            names: EntryNames::default(),
             key_revision: key_revision.into(),
             lost: 0.into(),
             fenced: 0.into(),

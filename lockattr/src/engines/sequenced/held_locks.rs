@@ -2,6 +2,7 @@
 
 use futures_util::{StreamExt, stream};
 
+use super::gate::Purpose;
 use super::queue_order::served;
 use super::recipe::{ClaimEntries, Entry, LockQueue, LockRecipe};
 use super::shared::Shared;
@@ -77,7 +78,8 @@ impl<E: LockRecipe> Shared<E> {
             return Ok(false);
         }
         let mut had = false;
-        for removed in self.recipe.leave(&held).await {
+        let permit = self.admit(Purpose::Release, held.len()).await?;
+        for removed in self.recipe.leave(&held, permit).await {
             had |= removed?;
         }
         Ok(had)

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::StoreThread;
+use super::{Permit, StoreThread};
 use crate::store::{Claim, LockKey, OwnerToken, Sharing, StoreError};
 
 /// Servers that agree on the order in which entries were made, and drop them with the session that
@@ -21,10 +21,13 @@ pub(crate) trait LockRecipe: Debug + Send + Sync + 'static {
     /// `again`: the claim asked before, with an unknown outcome. An entry of the same token and
     /// session is then found, and not made a second time. An entry of another session is never
     /// taken for this claim's (CURATOR-604).
+    ///
+    /// Keeps `permit` until the servers have answered, even if this future is dropped.
     fn enter(
         &self,
         entry: &NewEntry<'_>,
         again: bool,
+        permit: Permit,
     ) -> impl Future<Output = Result<Entered, StoreError>> + Send;
 
     /// Returns the queue under this key's name, head first.
@@ -51,12 +54,23 @@ pub(crate) trait LockRecipe: Debug + Send + Sync + 'static {
     ) -> impl Future<Output = Result<Option<EntryValue>, StoreError>> + Send;
 
     /// Returns once this entry is gone, or that cannot be known any more: at once, if it is gone
-    /// already. Costs the servers one watch, which is cancelled if this future is dropped.
-    fn wait_until_gone(&self, key: &LockKey, entry: &Entry) -> impl Future<Output = ()> + Send;
+    /// already. Costs the servers one watch, which is cancelled if this future is dropped. Keeps
+    /// `permit` until the watch is set.
+    fn wait_until_gone(
+        &self,
+        key: &LockKey,
+        entry: &Entry,
+        permit: Permit,
+    ) -> impl Future<Output = ()> + Send;
 
     /// Returns once anything was added to this queue after it was read as `seen`, or that cannot be
-    /// known.
-    fn wait_until_grown(&self, key: &LockKey, seen: &[Entry]) -> impl Future<Output = ()> + Send;
+    /// known. Keeps `permit` until the watch is set.
+    fn wait_until_grown(
+        &self,
+        key: &LockKey,
+        seen: &[Entry],
+        permit: Permit,
+    ) -> impl Future<Output = ()> + Send;
 
     /// Whether the entries of each of these claims are all still there, as a majority of the
     /// servers states *after* the request was sent. One result for each, in order. The session does
@@ -67,10 +81,11 @@ pub(crate) trait LockRecipe: Debug + Send + Sync + 'static {
     ) -> impl Future<Output = Vec<Result<bool, StoreError>>> + Send;
 
     /// Removes the entries of each of these claims. Returns whether they were there, one result for
-    /// each, in order. The ensemble itself cleans up the parents of entries.
+    /// each, in order. Keeps `permit` until the servers have answered.
     fn leave(
         &self,
         held: &[ClaimEntries<'_>],
+        permit: Permit,
     ) -> impl Future<Output = Vec<Result<bool, StoreError>>> + Send;
 
     /// Returns once this session is over, for certain or because it could not be kept alive: as
@@ -85,6 +100,13 @@ pub(crate) trait LockRecipe: Debug + Send + Sync + 'static {
     fn refuses(&self, _claim: &Claim) -> Option<String> {
         None
     }
+
+    /// Returns what `until` returns, or an error if the servers reply to nothing for
+    /// `response_timeout` meanwhile.
+    fn unless_silent<T: Send>(
+        &self,
+        until: impl Future<Output = T> + Send,
+    ) -> impl Future<Output = Result<T, StoreError>> + Send;
 
     /// Whether the servers have replied to anything since `since`.
     fn answered_since(&self, since: Instant) -> bool;

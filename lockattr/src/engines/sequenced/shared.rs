@@ -9,8 +9,10 @@ use tokio::time::{Instant, sleep_until};
 
 use super::claim_record::{MadeEntries, PendingRemoval, Phase, Task};
 use super::claims::Claims;
+use super::contention::NewHolds;
+use super::gate::{Gate, MAX_REMOVALS, Permit, Purpose};
 use super::queue_order::{position_of, served};
-use super::recipe::{Entry, LockRecipe};
+use super::recipe::{Entry, EntryValue, LockRecipe};
 use super::{RETRY_REMOVAL_AFTER, value};
 use crate::Holder;
 use crate::platform::sync::{Mutex, MutexGuard};
@@ -19,6 +21,8 @@ use crate::store::{Claim, LockKey, MAX_RECHECK, OwnerToken, StoreError, Subscrib
 #[derive(Debug)]
 pub(super) struct Shared<E> {
     pub(super) recipe: E,
+    gate: Gate,
+    pub(super) new_holds: NewHolds,
     pub(super) subscribers: Subscribers,
     claims: Mutex<Claims>,
     /// Signalled when a lease ends sooner than the timer knows.
@@ -36,9 +40,9 @@ pub(super) type ClaimQueues = Vec<Vec<Entry>>;
 
 impl<E: LockRecipe> Shared<E> {
     pub(super) fn new(recipe: E) -> Self {
-        let (subscribers, claims, wake_timer) = Default::default();
+        let (gate, new_holds, subscribers, claims, wake_timer) = Default::default();
         let (timer, session, proved) = Default::default();
-        Self { recipe, subscribers, claims, wake_timer, timer, session, proved }
+        Self { recipe, gate, new_holds, subscribers, claims, wake_timer, timer, session, proved }
     }
 
     pub(super) fn claims(&self) -> MutexGuard<'_, Claims> {
@@ -48,6 +52,16 @@ impl<E: LockRecipe> Shared<E> {
 
     pub(super) fn subscriber(&self, claim: &Claim) -> Option<Arc<Subscriber>> {
         self.subscribers.get(claim.token().subscriber())
+    }
+
+    /// Returns once a request may be sent.
+    ///
+    /// # Errors
+    ///
+    /// If the connection is silent meanwhile. Nothing is sent then.
+    pub(super) async fn admit(&self, purpose: Purpose, size: usize) -> Result<Permit, StoreError> {
+        let admitted = self.recipe.unless_silent(self.gate.enter(purpose, size)).await;
+        admitted.map_err(StoreError::not_sent)
     }
 
     /// Spawns a task on the runtime where the session lives.
@@ -107,8 +121,14 @@ impl<E: LockRecipe> Shared<E> {
     }
 
     async fn queues(&self, claim: &Claim) -> Result<ClaimQueues, StoreError> {
-        let queues = join_all(claim.keys().iter().map(|key| self.recipe.queue(key))).await;
+        let queues = join_all(claim.keys().iter().map(|key| self.queue(key))).await;
         queues.into_iter().collect()
+    }
+
+    /// Reads a queue, in which a claim's turn may have come.
+    async fn queue(&self, key: &LockKey) -> Result<Vec<Entry>, StoreError> {
+        let _permit = self.admit(Purpose::Release, 1).await?;
+        self.recipe.queue(key).await
     }
 
     /// Returns the holder of this queue's lock.
@@ -124,8 +144,10 @@ impl<E: LockRecipe> Shared<E> {
                 }
                 continue;
             }
-            let Some(written) = self.recipe.value(key, entry).await? else { continue };
-            let value = written.value;
+            let permit = self.admit(Purpose::Acquire, 1).await?;
+            let written = self.recipe.value(key, entry).await?;
+            drop(permit);
+            let Some(EntryValue { value, .. }) = written else { continue };
             if !entry.several || self.has_its_turn_elsewhere(&value, entry.token).await? {
                 return Ok(Some(value::holder(&value)));
             }
@@ -150,7 +172,7 @@ impl<E: LockRecipe> Shared<E> {
         token: OwnerToken,
     ) -> Result<bool, StoreError> {
         let keys = value::keys(value);
-        for queue in join_all(keys.iter().map(|key| self.recipe.queue(key))).await {
+        for queue in join_all(keys.iter().map(|key| self.queue(key))).await {
             let queue = queue?;
             if position_of(&queue, token).is_none_or(|nth| nth >= served(&queue)) {
                 return Ok(false);
@@ -239,7 +261,13 @@ impl<E: LockRecipe> Shared<E> {
         // A removal that fails or is dropped has an end now, which the timer may not know.
         let _ended_in_time = self.ensure_timer();
         let entries: Vec<_> = removals.iter().map(PendingRemoval::entries).collect();
-        let removed = self.recipe.leave(&entries).await;
+        let batches = entries.chunks(MAX_REMOVALS).map(async |batch| {
+            match self.admit(Purpose::Release, batch.len()).await {
+                Ok(permit) => self.recipe.leave(batch, permit).await,
+                Err(error) => vec![Err(error); batch.len()],
+            }
+        });
+        let removed = join_all(batches).await.into_iter().flatten();
         let mut claims = self.claims();
         removals
             .iter()

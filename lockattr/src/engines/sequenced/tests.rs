@@ -2,6 +2,7 @@
 //! clock.
 
 mod as_quorum_node;
+mod late_requests;
 mod partial_loss;
 mod removals;
 mod servers;
@@ -90,10 +91,15 @@ impl Fixture {
     }
 
     #[track_caller]
-    fn assert_nothing_left(&self) {
-        for name in ["a", "b"] {
+    fn assert_nothing_left_in(&self, names: &[&str]) {
+        for name in names {
             assert_eq!(self.servers.queue(name), [], "in the queue of {name}");
         }
+    }
+
+    #[track_caller]
+    fn assert_nothing_left(&self) {
+        self.assert_nothing_left_in(&["a", "b"]);
         assert!(self.store.shared.claims().is_empty(), "claims left");
     }
 }

@@ -1,20 +1,18 @@
-//! Waits in the queue for a claim's turn and grants it the lock; then watches for other waiters.
+//! Waits in the queue for a claim's turn and grants it the lock.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::future::select_all;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use super::claim_record::{MadeEntries, Phase};
+use super::contention::watch_for_contention;
+use super::gate::Purpose;
 use super::queue_order::{blockers, position_of, served};
-use super::recipe::{Entry, LockRecipe};
+use super::recipe::LockRecipe;
 use super::shared::{ClaimQueues, Shared};
 use crate::FencingToken;
-use crate::store::{Claim, Grant, LockKey};
-
-/// A shorter hold never watches for waiters.
-const MIN_HOLD_TO_WATCH: Duration = Duration::from_millis(10);
+use crate::store::{Claim, Grant};
 
 /// Whether the claim has its turn in all of its queues; `None` if it is missing in one.
 pub(super) fn has_its_turn(claim: &Claim, queues: &ClaimQueues) -> Option<bool> {
@@ -38,7 +36,7 @@ pub(super) async fn wait<E: LockRecipe>(
     mut queues: ClaimQueues,
 ) {
     loop {
-        wait_for_blocker(&shared.recipe, &claim, &queues).await;
+        wait_for_blocker(&shared, &claim, &queues).await;
         let turn = shared.check_turn(&claim, &made).await;
         queues = match turn {
             Ok((Some(queues), since)) if has_its_turn(&claim, &queues) == Some(true) => {
@@ -64,16 +62,22 @@ pub(super) async fn wait<E: LockRecipe>(
 }
 
 /// Returns when the first queue in which the claim has not its turn may have moved for it.
-async fn wait_for_blocker<E: LockRecipe>(recipe: &E, claim: &Claim, queues: &ClaimQueues) {
+async fn wait_for_blocker<E: LockRecipe>(shared: &Shared<E>, claim: &Claim, queues: &ClaimQueues) {
+    let until_gone = async |key, entry| {
+        // Else that cannot be known, as when the connection fails later.
+        if let Ok(permit) = shared.admit(Purpose::Acquire, 1).await {
+            shared.recipe.wait_until_gone(key, entry, permit).await;
+        }
+    };
     for (key, queue) in claim.keys().iter().zip(queues) {
         let Some(nth) = position_of(queue, claim.token()) else { return };
         if nth < served(queue) {
             continue;
         }
         match blockers(queue, nth) {
-            [one] => recipe.wait_until_gone(key, one).await,
+            [one] => until_gone(key, one).await,
             some => {
-                let gone = some.iter().map(|one| Box::pin(recipe.wait_until_gone(key, one)));
+                let gone = some.iter().map(|one| Box::pin(until_gone(key, one)));
                 select_all(gone).await;
             }
         }
@@ -119,38 +123,4 @@ async fn abandon<E: LockRecipe>(shared: &Arc<Shared<E>>, claim: &Arc<Claim>) {
     }
     let pending = shared.claims().begin_removal(claim.token(), Instant::now());
     shared.end(Vec::from_iter(pending)).await;
-}
-
-/// Notifies the claim's subscriber when others come to wait for its lock, if it could react: only
-/// an exclusive lock of one key is handed off inside a process, or cached.
-pub(super) fn watch_for_contention<E: LockRecipe>(
-    shared: &Arc<Shared<E>>,
-    claim: &Arc<Claim>,
-    queues: &ClaimQueues,
-) {
-    let ([key], [queue]) = (claim.keys(), &queues[..]) else { return };
-    if queue.iter().any(|entry| entry.sharing != crate::store::Sharing::Exclusive) {
-        return;
-    }
-    let watching = notify_when_contended(shared.clone(), claim.clone(), key.clone(), queue.clone());
-    // Without the task, other waiters wait a little longer.
-    if let Ok(task) = shared.spawn(watching)
-        && let Some(record) =
-            shared.claims().get(claim.token()).filter(|it| it.phase == Phase::Holding)
-    {
-        record.task = Some(task);
-    }
-}
-
-async fn notify_when_contended<E: LockRecipe>(
-    shared: Arc<Shared<E>>,
-    claim: Arc<Claim>,
-    key: LockKey,
-    queue: Vec<Entry>,
-) {
-    sleep(MIN_HOLD_TO_WATCH).await;
-    shared.recipe.wait_until_grown(&key, &queue).await;
-    if let Some(subscriber) = shared.subscriber(&claim) {
-        subscriber.contended(key.name());
-    }
 }

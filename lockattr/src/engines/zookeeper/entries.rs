@@ -4,9 +4,8 @@
 use std::sync::Arc;
 
 use futures_util::future::{join, join_all};
-use zookeeper_client::{
-    Acls, Client, CreateMode, CreateOptions, Error as ZkError, MultiWriteResult,
-};
+use tokio::time::Instant;
+use zookeeper_client::{Acls, CreateMode, CreateOptions, Error as ZkError, MultiWriteResult};
 
 use super::config::Config;
 use super::names;
@@ -52,8 +51,10 @@ impl Zookeeper {
         let synced = client.sync(&self.sessions.config.chroot);
         let queues: Vec<_> = paths.iter().map(|path| client.list_children(path)).collect();
         // A server that the client has just connected to may not know yet what another one wrote.
-        let (synced, queues) = self.sessions.within_timeout(join(synced, join_all(queues))).await?;
-        match synced {
+        let replies =
+            join(self.sessions.send(session, synced), self.sessions.send_all(session, queues));
+        let (synced, queues) = replies.await;
+        match synced? {
             Ok(()) | Err(ZkError::NoNode) => {}
             Err(error) => return Err(self.sessions.error(error)),
         }
@@ -65,7 +66,7 @@ impl Zookeeper {
             let own = own.cloned();
             Ok((queue, own))
         };
-        queues.into_iter().map(read).collect()
+        queues?.into_iter().map(read).collect()
     }
 
     pub(super) fn read(
@@ -80,8 +81,8 @@ impl Zookeeper {
     }
 
     /// Returns the number of an existing entry.
-    async fn read_counter(&self, client: &Client, path: &str) -> Result<u64, StoreError> {
-        let stat = self.sessions.send(client.check_stat(path)).await?;
+    async fn read_counter(&self, session: &Session, path: &str) -> Result<u64, StoreError> {
+        let stat = self.sessions.send(session, session.client.check_stat(path)).await?;
         match stat.map_err(|error| self.sessions.error(error))? {
             Some(stat) => Ok(stat.czxid.cast_unsigned()),
             None => Err(StoreError::new("the claim's queue entry has been removed")),
@@ -100,26 +101,31 @@ impl Zookeeper {
             // New entries would wait for the remaining ones.
             let left = keys.zip(&found);
             let left = left.filter_map(|(key, (_, own))| Some(self.path_of(key, own.as_ref()?)));
-            self.delete(session, &left.collect::<Vec<_>>()).await?;
+            self.delete(session, &left.collect::<Vec<_>>(), &[]).await?;
             return Ok(None);
         }
         let Some(own) = own.into_iter().next() else { return Ok(None) };
         let path = self.path_of(&entry.keys[0], own);
-        let counter = self.read_counter(&session.client, &path).await?;
+        let counter = self.read_counter(session, &path).await?;
         let queues = found.into_iter().map(|(queue, _)| queue).collect();
         Ok(Some(Entered { session: session.id, counter, queues }))
     }
 
-    /// Removes these nodes. Returns whether there were any, and all of them existed.
+    /// Removes these entries, and then these nodes of locks unless they have other entries. Returns
+    /// whether there were entries to remove, and all of them existed.
     pub(super) async fn delete(
         &self,
         session: &Session,
         paths: &[String],
+        parents: &[String],
     ) -> Result<bool, StoreError> {
-        let deleted: Vec<_> = paths.iter().map(|path| session.client.delete(path, None)).collect();
-        let replies = self.sessions.within_timeout(join_all(deleted)).await?;
+        // Sent in this order on one connection, so executed in this order.
+        let all = paths.iter().chain(parents);
+        let deleted: Vec<_> = all.map(|path| session.client.delete(path, None)).collect();
+        let replies = self.sessions.send_all(session, deleted).await?;
         let mut all = !paths.is_empty();
-        for reply in replies {
+        // If a lock's node stays, the servers remove it when it is empty.
+        for reply in replies.into_iter().take(paths.len()) {
             match reply {
                 Ok(()) => {}
                 Err(ZkError::NoNode) => all = false,
@@ -142,7 +148,7 @@ impl Zookeeper {
         let dirs: Vec<_> = entry.keys.iter().map(|key| self.path(key)).collect();
         let paths: Vec<_> = dirs.iter().map(|dir| [dir, "/", &name].concat()).collect();
         // Sent in this order on one connection, so executed in this order.
-        let container = self.as_mode(CreateMode::Container);
+        let (container, now) = (self.as_mode(CreateMode::Container), Instant::now());
         let parents = self.parents(&dirs, attempts);
         // If they fail, so does what is made below.
         let parents: Vec<_> =
@@ -157,10 +163,11 @@ impl Zookeeper {
                 let ((_parents, created), listed) = join(join(parents, created), listed).await;
                 created.map(|created| (created, listed))
             };
-            let ((stat, _), queue) = match self.sessions.send(replies).await? {
+            let ((stat, _), queue) = match self.sessions.send(session, replies).await? {
                 Ok(replies) => replies,
-                Err(error) => return Ok(Err(error)),
+                Err(error) => return Ok(Err(self.not_made(&dirs, error))),
             };
+            self.sessions.parents.entered(dir, now);
             let (counter, queues) = (stat.czxid.cast_unsigned(), vec![self.read(queue)?]);
             return Ok(Ok(Entered { session: session.id, counter, queues }));
         }
@@ -175,29 +182,39 @@ impl Zookeeper {
                 join(join(parents, created), join_all(listed)).await;
             created.map(|created| (created, queues))
         };
-        let (created, queues) = match self.sessions.send(replies).await? {
+        let (created, queues) = match self.sessions.send(session, replies).await? {
             Ok(replies) => replies,
-            Err(error) => return Ok(Err(error)),
+            Err(error) => return Ok(Err(self.not_made(&dirs, error))),
         };
+        dirs.iter().for_each(|dir| self.sessions.parents.entered(dir, now));
         let Some(MultiWriteResult::Create { path, stat }) = created.first() else {
             return Err(StoreError::new("ZooKeeper sent an unexpected reply"));
         };
         let counter = match stat.czxid {
             // Servers do not report it if there are several (ZOOKEEPER-4667).
-            ..=0 => self.read_counter(client, path).await?,
+            ..=0 => self.read_counter(session, path).await?,
             czxid => czxid.cast_unsigned(),
         };
         let queues = queues.into_iter().map(|queue| self.read(queue)).collect::<Result<_, _>>()?;
         Ok(Ok(Entered { session: session.id, counter, queues }))
     }
 
-    /// Returns the nodes that must exist first: those of these locks after the first try, and then
-    /// all above them too.
+    /// Returns the nodes to make first: those of these locks that may not exist, and after the first
+    /// try all above them too.
     fn parents(&self, dirs: &[String], attempts: usize) -> Vec<String> {
         let chroot = &self.sessions.config.chroot;
         let above = chroot.match_indices('/').skip(1).map(|(end, _)| &chroot[..end]);
-        let above = above.chain([chroot.as_str()]).filter(|_| attempts > 1);
-        let dirs = dirs.iter().map(String::as_str).filter(|_| attempts > 0);
+        let above = above.chain([chroot.as_str()]).filter(|_| attempts > 0);
+        let missing = |dir: &&str| attempts > 0 || !self.sessions.parents.exists(dir);
+        let dirs = dirs.iter().map(String::as_str).filter(missing);
         above.chain(dirs).map(str::to_owned).collect()
+    }
+
+    /// Notes that nodes of these locks may be gone, if that is the error.
+    fn not_made(&self, dirs: &[String], error: ZkError) -> ZkError {
+        if error == ZkError::NoNode {
+            dirs.iter().for_each(|dir| self.sessions.parents.is_gone(dir));
+        }
+        error
     }
 }

@@ -10,8 +10,10 @@ use zookeeper_client::{Error as ZkError, MultiWriteError};
 use super::entries::Zookeeper;
 use super::session::Session;
 use super::size::{self, MAX_CHECKS, batches};
+use super::under_way::UnderWay;
 use crate::engines::sequenced::{
-    ClaimEntries, Entered, Entry, EntryValue, LockQueue, LockRecipe, NewEntry, StoreThread,
+    ClaimEntries, Entered, Entry, EntryValue, LockQueue, LockRecipe, NewEntry, Permit, StoreThread,
+    unless_silent,
 };
 use crate::store::{Claim, LockKey, StoreError};
 
@@ -19,15 +21,25 @@ use crate::store::{Claim, LockKey, StoreError};
 const MAX_ATTEMPTS: usize = 5;
 
 impl LockRecipe for Zookeeper {
-    async fn enter(&self, entry: &NewEntry<'_>, mut again: bool) -> Result<Entered, StoreError> {
+    async fn enter(
+        &self,
+        entry: &NewEntry<'_>,
+        mut again: bool,
+        permit: Permit,
+    ) -> Result<Entered, StoreError> {
         let mut session = self.sessions.get().await?;
+        let mut under_way = UnderWay::new(self, &session, permit)?;
         let (mut attempts, mut reopened) = (0, false);
         loop {
             if again && let Some(entered) = self.adopt(&session, entry).await? {
+                under_way.ended();
                 return Ok(entered);
             }
             let error = match self.make(&session, entry, attempts).await? {
-                Ok(entered) => return Ok(entered),
+                Ok(entered) => {
+                    under_way.ended();
+                    return Ok(entered);
+                }
                 Err(error) => error,
             };
             attempts += 1;
@@ -38,6 +50,7 @@ impl LockRecipe for Zookeeper {
                     if session.is_terminated() && !reopened =>
                 {
                     session = self.sessions.get().await?;
+                    under_way.moves_to(&session);
                     reopened = true;
                 }
                 error => return Err(self.sessions.error(error)),
@@ -48,21 +61,22 @@ impl LockRecipe for Zookeeper {
     async fn queue(&self, key: &LockKey) -> Result<Vec<Entry>, StoreError> {
         let session = self.sessions.get().await?;
         let path = self.path(key);
-        self.read(self.sessions.send(session.client.list_children(&path)).await?)
+        self.read(self.sessions.send(&session, session.client.list_children(&path)).await?)
     }
 
     async fn latest_queue(&self, key: &LockKey) -> Result<Vec<Entry>, StoreError> {
         let session = self.sessions.get().await?;
         self.sync_with_leader(&session).await?;
         let path = self.path(key);
-        self.read(self.sessions.send(session.client.list_children(&path)).await?)
+        self.read(self.sessions.send(&session, session.client.list_children(&path)).await?)
     }
 
     async fn queues(&self, prefix: &str) -> Result<Vec<LockQueue>, StoreError> {
         let session = self.sessions.get().await?;
         self.sync_with_leader(&session).await?;
         let chroot = &self.sessions.config.chroot;
-        let names = match self.sessions.send(session.client.list_children(chroot)).await? {
+        let names = match self.sessions.send(&session, session.client.list_children(chroot)).await?
+        {
             Ok(names) => names,
             // Nothing was ever locked.
             Err(ZkError::NoNode) => return Ok(Vec::new()),
@@ -71,7 +85,7 @@ impl LockRecipe for Zookeeper {
         let keys = names.iter().filter_map(|name| super::names::key(chroot, name, prefix));
         let reads = keys.map(async |key| {
             let path = self.path(&key);
-            let queue = self.sessions.send(session.client.list_children(&path)).await?;
+            let queue = self.sessions.send(&session, session.client.list_children(&path)).await?;
             Ok((key, self.read(queue)?))
         });
         let reads: Vec<_> = reads.collect();
@@ -87,7 +101,7 @@ impl LockRecipe for Zookeeper {
     async fn value(&self, key: &LockKey, entry: &Entry) -> Result<Option<EntryValue>, StoreError> {
         let session = self.sessions.get().await?;
         let path = self.path_of(key, entry);
-        match self.sessions.send(session.client.get_data(&path)).await? {
+        match self.sessions.send(&session, session.client.get_data(&path)).await? {
             Ok((value, stat)) => {
                 let value = String::from_utf8_lossy(&value).into_owned();
                 Ok(Some(EntryValue { value, counter: stat.czxid.cast_unsigned() }))
@@ -101,26 +115,30 @@ impl LockRecipe for Zookeeper {
     /// process without that right; there, a waiter learns of the removal when it next asks. The
     /// watch outlives a connection: the client requests it again from the next server, which
     /// reports at once if the node was removed meanwhile.
-    async fn wait_until_gone(&self, key: &LockKey, entry: &Entry) {
+    async fn wait_until_gone(&self, key: &LockKey, entry: &Entry, permit: Permit) {
         let Ok(session) = self.sessions.get().await else { return };
         let path = self.path_of(key, entry);
         let request = session.client.check_and_watch_stat(&path);
         // Else the entry is gone, or that cannot be known.
-        if let Ok(Ok((Some(_), watcher))) = self.sessions.send(request).await {
+        if let Ok(Ok((Some(_), watcher))) = self.sessions.send(&session, request).await {
+            drop(permit);
             watcher.changed().await;
         }
     }
 
-    async fn wait_until_grown(&self, key: &LockKey, seen: &[Entry]) {
-        let path = self.path(key);
+    async fn wait_until_grown(&self, key: &LockKey, seen: &[Entry], permit: Permit) {
+        let (path, mut permit) = (self.path(key), Some(permit));
         loop {
             let Ok(session) = self.sessions.get().await else { return };
             let request = session.client.list_and_watch_children(&path);
-            let Ok(Ok((children, watcher))) = self.sessions.send(request).await else { return };
+            let Ok(Ok((children, watcher))) = self.sessions.send(&session, request).await else {
+                return;
+            };
             let queue = super::names::entries(children);
             if queue.iter().any(|entry| !seen.contains(entry)) {
                 return;
             }
+            drop(permit.take());
             let event = watcher.changed().await;
             if event.session_state.is_terminated() {
                 return;
@@ -137,7 +155,11 @@ impl LockRecipe for Zookeeper {
         join_all(batches).await.into_iter().flatten().collect()
     }
 
-    async fn leave(&self, held: &[ClaimEntries<'_>]) -> Vec<Result<bool, StoreError>> {
+    async fn leave(
+        &self,
+        held: &[ClaimEntries<'_>],
+        _permit: Permit,
+    ) -> Vec<Result<bool, StoreError>> {
         let session = match self.sessions.get().await {
             Ok(session) => session,
             Err(error) => return held.iter().map(|_| Err(error.clone())).collect(),
@@ -152,6 +174,15 @@ impl LockRecipe for Zookeeper {
                 ended.await;
             }
         }
+    }
+
+    async fn unless_silent<T: Send>(
+        &self,
+        until: impl Future<Output = T> + Send,
+    ) -> Result<T, StoreError> {
+        let limit = self.sessions.config.response_timeout;
+        let done = unless_silent(&self.sessions.last_reply, limit, until).await;
+        done.ok_or_else(|| self.sessions.no_reply())
     }
 
     fn answered_since(&self, since: Instant) -> bool {
@@ -172,7 +203,7 @@ impl LockRecipe for Zookeeper {
         let mut writer = session.client.new_multi_writer();
         let added = writer.add_check_version(&self.sessions.config.chroot, -1);
         added.map_err(|error| self.sessions.error(error))?;
-        match self.sessions.send(writer.commit()).await? {
+        match self.sessions.send(&session, writer.commit()).await? {
             // Nothing was ever locked.
             Ok(_) | Err(ZkError::NoNode) => Ok(()),
             Err(error) => Err(self.sessions.error(error)),
@@ -188,7 +219,7 @@ impl Zookeeper {
     /// Ensures that the server that replies knows all that others wrote until now.
     async fn sync_with_leader(&self, session: &Session) -> Result<(), StoreError> {
         let synced = session.client.sync(&self.sessions.config.chroot);
-        match self.sessions.send(synced).await? {
+        match self.sessions.send(session, synced).await? {
             Ok(()) | Err(ZkError::NoNode) => Ok(()),
             Err(error) => Err(self.sessions.error(error)),
         }
@@ -235,16 +266,18 @@ impl Zookeeper {
                 added.map_err(|error| self.sessions.error(error))?;
             }
         }
-        let limit = self.sessions.config.response_timeout;
-        match tokio::time::timeout(limit, writer.commit()).await {
-            Ok(Ok(_)) => Ok(true),
+        match self.sessions.unless_silent(session, writer.commit()).await {
+            Ok(Ok(replies)) => {
+                let _noted = self.sessions.noted(session, Ok(replies));
+                Ok(true)
+            }
             Ok(Err(MultiWriteError::OperationFailed { source: ZkError::NoNode, .. })) => Ok(false),
             // The session is over, and all its entries with it.
             Ok(Err(error)) => match error.into() {
                 ZkError::SessionExpired => Ok(false),
                 error => Err(self.sessions.error(error)),
             },
-            Err(_) => Err(self.sessions.no_reply()),
+            Err(error) => Err(error),
         }
     }
 
@@ -257,6 +290,7 @@ impl Zookeeper {
         } else {
             held.keys.iter().zip(held.entries).map(|(key, it)| self.path_of(key, it)).collect()
         };
-        self.delete(session, &paths).await
+        let parents = self.parents_to_remove(held.keys);
+        self.delete(session, &paths, &parents).await
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use rand::seq::SliceRandom;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
@@ -12,8 +13,9 @@ use zookeeper_client::{
 };
 
 use super::config::Config;
+use super::parents::Parents;
 use crate::Error;
-use crate::engines::sequenced::{StoreThread, ThreadGuard};
+use crate::engines::sequenced::{StoreThread, ThreadGuard, unless_silent};
 use crate::platform::process::Process;
 use crate::store::StoreError;
 use crate::store::last_reply::LastReply;
@@ -26,7 +28,9 @@ const CLOSE_RETRY_PAUSE: Duration = Duration::from_millis(300);
 pub(super) struct Sessions {
     pub(super) config: Config,
     pub(super) thread: StoreThread,
+    /// On any connection.
     pub(super) last_reply: LastReply,
+    pub(super) parents: Parents,
     slots: Slots<(), Arc<Session>>,
 }
 
@@ -36,13 +40,15 @@ type Outcome = Result<Arc<Session>, StoreError>;
 pub(super) struct Session {
     pub(super) client: Client,
     pub(super) id: u64,
+    last_reply: LastReply,
     over: watch::Receiver<bool>,
 }
 
 impl Sessions {
     pub(super) fn new(config: Config) -> Arc<Self> {
-        let (thread, slots) = (StoreThread::new("lockattr-zookeeper"), Slots::default());
-        Arc::new(Self { config, thread, last_reply: LastReply::new(), slots })
+        let (thread, last_reply) = (StoreThread::new("lockattr-zookeeper"), LastReply::new());
+        let (parents, slots) = Default::default();
+        Arc::new(Self { config, thread, last_reply, parents, slots })
     }
 
     /// Returns the session, connected. Makes one if there is none.
@@ -84,25 +90,48 @@ impl Sessions {
         Ok(session)
     }
 
-    /// Returns the servers' reply, within `response_timeout`.
+    /// Returns the servers' reply, unless the connection is silent for `response_timeout`.
     pub(super) async fn send<T, E: Into<ZkError>>(
         &self,
+        session: &Session,
         request: impl Future<Output = Result<T, E>>,
     ) -> Result<Result<T, ZkError>, StoreError> {
-        let reply = self.within_timeout(request).await?;
-        // The client itself returns some errors, when it has lost its connection.
-        if reply.is_ok() {
-            self.last_reply.record();
-        }
-        Ok(reply.map_err(Into::into))
+        let reply = async { self.noted(session, request.await.map_err(Into::into)) };
+        self.unless_silent(session, reply).await
     }
 
-    /// Returns the outcome of several requests, within the time for one.
-    pub(super) async fn within_timeout<T>(
+    /// Returns the replies to several requests, under the same condition.
+    pub(super) async fn send_all<T>(
         &self,
+        session: &Session,
+        requests: impl IntoIterator<Item = impl Future<Output = Result<T, ZkError>>>,
+    ) -> Result<Vec<Result<T, ZkError>>, StoreError> {
+        let replies =
+            requests.into_iter().map(|request| async { self.noted(session, request.await) });
+        self.unless_silent(session, join_all(replies)).await
+    }
+
+    pub(super) async fn unless_silent<T>(
+        &self,
+        session: &Session,
         request: impl Future<Output = T>,
     ) -> Result<T, StoreError> {
-        timeout(self.config.response_timeout, request).await.map_err(|_| self.no_reply())
+        let reply = unless_silent(&session.last_reply, self.config.response_timeout, request);
+        reply.await.ok_or_else(|| self.no_reply())
+    }
+
+    /// Notes that the servers have replied, if this is a reply of theirs.
+    pub(super) fn noted<T>(
+        &self,
+        session: &Session,
+        reply: Result<T, ZkError>,
+    ) -> Result<T, ZkError> {
+        // The client itself returns the other errors, when it has lost its connection.
+        if let Ok(_) | Err(ZkError::NoNode | ZkError::NodeExists | ZkError::NotEmpty) = reply {
+            session.last_reply.record();
+            self.last_reply.record();
+        }
+        reply
     }
 
     pub(super) fn no_reply(&self) -> StoreError {
@@ -178,7 +207,7 @@ async fn connect(
     let outcome = made.map(|client| {
         live = Some((client.state_watcher(), client.session().clone()));
         let id = client.session_id().0.cast_unsigned();
-        Arc::new(Session { client, id, over })
+        Arc::new(Session { client, id, last_reply: LastReply::new(), over })
     });
     {
         let Some(sessions) = sessions.upgrade() else { return };

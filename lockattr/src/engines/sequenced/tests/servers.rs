@@ -10,7 +10,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use crate::engines::sequenced::{
-    ClaimEntries, Entered, Entry, EntryValue, LockQueue, LockRecipe, NewEntry, StoreThread,
+    ClaimEntries, Entered, Entry, EntryValue, LockQueue, LockRecipe, NewEntry, Permit, StoreThread,
 };
 use crate::platform::sync::{Mutex, MutexGuard};
 use crate::store::{LockKey, OwnerToken, StoreError};
@@ -227,7 +227,12 @@ impl State {
 }
 
 impl LockRecipe for FakeRecipe {
-    async fn enter(&self, entry: &NewEntry<'_>, again: bool) -> Result<Entered, StoreError> {
+    async fn enter(
+        &self,
+        entry: &NewEntry<'_>,
+        again: bool,
+        _permit: Permit,
+    ) -> Result<Entered, StoreError> {
         let enter = |state: &mut State| match again.then(|| state.adopt(entry)).flatten() {
             Some(found) => found,
             None => state.enter(entry),
@@ -256,11 +261,13 @@ impl LockRecipe for FakeRecipe {
         self.servers.request("value", value).await
     }
 
-    async fn wait_until_gone(&self, key: &LockKey, entry: &Entry) {
+    async fn wait_until_gone(&self, key: &LockKey, entry: &Entry, permit: Permit) {
+        drop(permit);
         self.servers.until(|| !self.servers.state().is_there(key, entry)).await;
     }
 
-    async fn wait_until_grown(&self, key: &LockKey, seen: &[Entry]) {
+    async fn wait_until_grown(&self, key: &LockKey, seen: &[Entry], permit: Permit) {
+        drop(permit);
         let grown = || self.servers.entries(key.name()).iter().any(|entry| !seen.contains(entry));
         self.servers.until(grown).await;
     }
@@ -279,7 +286,11 @@ impl LockRecipe for FakeRecipe {
         }
     }
 
-    async fn leave(&self, held: &[ClaimEntries<'_>]) -> Vec<Result<bool, StoreError>> {
+    async fn leave(
+        &self,
+        held: &[ClaimEntries<'_>],
+        _permit: Permit,
+    ) -> Vec<Result<bool, StoreError>> {
         let leave = |state: &mut State| held.iter().map(|it| state.leave(it)).collect::<Vec<_>>();
         match self.servers.request("leave", leave).await {
             Ok(left) => left.into_iter().map(Ok).collect(),
@@ -289,6 +300,13 @@ impl LockRecipe for FakeRecipe {
 
     async fn wait_until_ended(&self, session: u64) {
         self.servers.until(|| self.servers.session() != session).await;
+    }
+
+    async fn unless_silent<T: Send>(
+        &self,
+        until: impl Future<Output = T> + Send,
+    ) -> Result<T, StoreError> {
+        Ok(until.await)
     }
 
     fn answered_since(&self, _since: Instant) -> bool {

@@ -1,0 +1,14 @@
+//! Thousands of tasks at once, each with a lock of its own.
+
+use lockattr_tests::{Engine, Etcd};
+
+use crate::zookeeper::storm::storm;
+
+/// Red without: the bound on the requests under way, or the silence that counts from the last
+/// answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn thousands_of_tasks_lose_no_lease_and_fail_no_release() {
+    let etcd = Etcd::start().await;
+    storm(&etcd.url_with("ttl=3s&session_timeout=8s&response_timeout=300ms")).await;
+    assert_eq!(etcd.left().await, [""; 0]);
+}
