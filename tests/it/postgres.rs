@@ -3,6 +3,7 @@
 mod fencing;
 mod first_start;
 mod isolation;
+mod runtimes;
 mod sessions;
 mod slow_commits;
 mod standby;

@@ -4,6 +4,7 @@
 //! acquired by a plain insert and released by a plain deletion (`statements.rs`). Everything else is
 //! a function in the database: the rules of the Redis scripts, in PL/pgSQL.
 
+mod acquire;
 mod acquire_reply;
 mod advisory;
 mod config;
@@ -20,30 +21,31 @@ mod lock_kind;
 mod parameters;
 mod pooler;
 mod queries;
+mod release;
 mod requests;
+mod send;
 mod session;
 mod statements;
 mod transaction;
 mod transaction_waiters;
+mod unanswered;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 use futures_util::future::join_all;
 use tokio::time::Instant;
 use url::Url;
 
 use super::contended::Contended;
-use super::sql::Execute;
 use crate::lock::settings::ServerSettings;
 use crate::store::url::StoreUrl;
 use crate::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
-    RenewRequest, Sharing, Store, StoreError, Subscriber, Waiting, connection_for,
+    RenewRequest, Sharing, Store, StoreError, Subscriber,
 };
 use crate::{Error, HeldLock, Holder};
-use acquire_reply::acquired;
 pub use advisory::PostgresSessionStore;
 use config::Config;
 use connection_slot::ConnectionSlot;
@@ -51,13 +53,11 @@ use held_locks::{ForceRelease, HeldLocksQuery, force_released};
 use listener::Listener;
 use lock_kind::LockKind;
 pub(crate) use lock_kind::open;
-use queries::{HolderQuery, MAX_ATTEMPTS, Queries};
-use requests::{Connection, DatabaseReply, DatabaseRequest};
+use queries::{HolderQuery, Queries};
+use requests::{DatabaseReply, DatabaseRequest};
 pub use transaction::PostgresTransaction;
 pub(crate) use transaction::{InTransactions, TAKEN, TOO_STRICT, in_transactions};
-
-/// After how many releases the rows that dead processes left are swept.
-const SWEEP_EVERY: u64 = 256;
+use unanswered::Unanswered;
 
 /// Longest name, in bytes. A longer one does not fit an index.
 const LONGEST_NAME: usize = 2_000;
@@ -177,6 +177,7 @@ pub struct PostgresStore {
     slots: Box<[Arc<ConnectionSlot<Queries>>]>,
     listener: Arc<ConnectionSlot<Listener>>,
     contended: Contended,
+    unanswered: Unanswered,
     /// How many requests have released locks.
     released: AtomicU64,
     address: String,
@@ -227,174 +228,11 @@ impl PostgresStore {
                 .map(|_| ConnectionSlot::new(config.clone(), queries.clone()))
                 .collect(),
             contended: Contended::new(),
+            unanswered: Unanswered::default(),
             released: AtomicU64::new(0),
             address: config.address.clone(),
             listener: ConnectionSlot::new(config, Arc::default()),
         })
-    }
-
-    /// The connection for a key: always the same one, so that commands keep their order.
-    fn slot(&self, key: &LockKey) -> &Arc<ConnectionSlot<Queries>> {
-        &self.slots[self.slot_index(key)]
-    }
-
-    fn slot_index(&self, key: &LockKey) -> usize {
-        connection_for(key, self.slots.len())
-    }
-
-    async fn connection(
-        &self,
-        slot: &Arc<ConnectionSlot<Queries>>,
-    ) -> Result<Connection, StoreError> {
-        Ok(Connection { live: slot.get().await?, slot: slot.clone() })
-    }
-
-    /// Sends one request over the connection for its key. If the connection ends before, sends it
-    /// over the next one.
-    async fn run(
-        &self,
-        key: &LockKey,
-        request: impl Fn() -> DatabaseRequest,
-    ) -> Result<DatabaseReply, StoreError> {
-        let connection = self.connection(self.slot(key)).await?;
-        match connection.live.session.requests.run(&connection, request()).await {
-            Err(error) if error.is_not_sent() && !connection.is_usable() => {}
-            reply => return reply,
-        }
-        let connection = self.connection(self.slot(key)).await?;
-        connection.live.session.requests.run(&connection, request()).await
-    }
-
-    /// Sends each request over the connection for its key, all at once.
-    async fn run_each(
-        &self,
-        requests: Vec<(&LockKey, DatabaseRequest)>,
-    ) -> Vec<Result<DatabaseReply, StoreError>> {
-        if let [(key, request)] = &requests[..] {
-            return vec![self.run(key, || request.clone()).await];
-        }
-        let count = requests.len();
-        let mut by_slot: Vec<_> = self.slots.iter().map(|_| (Vec::new(), Vec::new())).collect();
-        for (index, (key, request)) in requests.into_iter().enumerate() {
-            let (indices, requests) = &mut by_slot[self.slot_index(key)];
-            indices.push(index);
-            requests.push(request);
-        }
-        let replies = self.slots.iter().zip(by_slot).map(async |(slot, (indices, requests))| {
-            if requests.is_empty() {
-                return (indices, Vec::new());
-            }
-            let replies = match self.connection(slot).await {
-                Ok(connection) => {
-                    let requests = requests.into_iter();
-                    connection.live.session.requests.run_all(&connection, requests).await
-                }
-                Err(error) => indices.iter().map(|_| Err(error.clone())).collect(),
-            };
-            (indices, replies)
-        });
-        let mut results: Vec<_> = (0..count).map(|_| Err(unexpected_reply())).collect();
-        for (indices, replies) in join_all(replies).await {
-            for (index, reply) in indices.into_iter().zip(replies) {
-                results[index] = reply;
-            }
-        }
-        results
-    }
-
-    /// Acquires a free lock by one plain statement.
-    async fn acquire_free(
-        &self,
-        request: &AcquireRequest,
-    ) -> Result<Option<AcquireOutcome>, StoreError> {
-        let (claim, key) = (&request.claim, request.claim.key());
-        if !is_plain(claim) || self.contended.contains(key.name(), Instant::now()) {
-            return Ok(None);
-        }
-        let insert = || DatabaseRequest::Insert { claim: claim.clone(), ttl: request.ttl };
-        match self.run(key, insert).await? {
-            DatabaseReply::Inserted(Some(counter)) => {
-                acquired(counter, false).map(Some).ok_or_else(unexpected_reply)
-            }
-            DatabaseReply::Inserted(None) => {
-                self.contended.note(key.name());
-                Ok(None)
-            }
-            DatabaseReply::Conflict => Ok(None),
-            _ => Err(unexpected_reply()),
-        }
-    }
-
-    /// Acquires a lock that is not free, or waits for it.
-    async fn acquire_contended(
-        &self,
-        request: &AcquireRequest,
-    ) -> Result<AcquireOutcome, StoreError> {
-        let AcquireRequest { claim, ttl, waiting, .. } = request;
-        let listener_lock = match waiting {
-            Waiting::Not => None,
-            // Listen first: a grant for a process that does not listen would be passed on.
-            Waiting::Queued | Waiting::Told { .. } => {
-                let listener_lock = self.listener.subscribe(claim.token().subscriber()).await?;
-                claim.enter_queue(*ttl, *waiting);
-                self.listener.role.transaction_waiters.add(claim);
-                Some(listener_lock)
-            }
-        };
-        let acquire = || DatabaseRequest::Acquire { request: request.clone(), listener_lock };
-        let (mut sent, mut reply) = (Instant::now(), self.run(claim.key(), acquire).await?);
-        for _ in 1..MAX_ATTEMPTS {
-            if !matches!(reply, DatabaseReply::Conflict) {
-                break;
-            }
-            (sent, reply) = (Instant::now(), self.run(claim.key(), acquire).await?);
-        }
-        let granted = match reply {
-            DatabaseReply::Acquired(granted) => granted,
-            DatabaseReply::Conflict => return Err(conflict()),
-            _ => return Err(unexpected_reply()),
-        };
-        let (outcome, clock) = granted.ok_or_else(unexpected_reply)?;
-        if let Some(micros) = clock {
-            self.listener.role.notifications.saw_clock(sent, micros);
-        }
-        if !matches!(outcome, AcquireOutcome::Acquired { contended: false, .. }) {
-            self.contended.note(claim.key().name());
-        }
-        Ok(outcome)
-    }
-
-    /// Releases locks that no claim waits for by plain statements, and the others by the function.
-    async fn release_each(&self, releases: &[ReleaseRequest]) -> Vec<Result<bool, StoreError>> {
-        let now = Instant::now();
-        let first = releases.iter().map(|release| {
-            let (claim, key) = (&release.claim, release.claim.key());
-            let is_free = is_plain(claim)
-                && release.after.is_zero()
-                && !self.contended.contains(key.name(), now);
-            match is_free {
-                true => (key, DatabaseRequest::Delete(claim.clone())),
-                false => (key, DatabaseRequest::Release(release.clone())),
-            }
-        });
-        let mut replies = self.run_each(first.collect()).await;
-        let refused = |reply: &Result<_, _>| matches!(reply, Ok(DatabaseReply::Deleted(None)));
-        let left: Vec<_> = (0..releases.len()).filter(|&at| refused(&replies[at])).collect();
-        let second = left.iter().map(|&at| {
-            let release = &releases[at];
-            self.contended.note(release.claim.key().name());
-            (release.claim.key(), DatabaseRequest::Release(release.clone()))
-        });
-        let mut second: Vec<_> = second.collect();
-        if let [release, ..] = releases
-            && self.released.fetch_add(1, Ordering::Relaxed) % SWEEP_EVERY == SWEEP_EVERY - 1
-        {
-            second.push((release.claim.key(), DatabaseRequest::Sweep));
-        }
-        for (at, reply) in left.iter().zip(self.run_each(second).await) {
-            replies[*at] = reply;
-        }
-        replies.into_iter().map(|reply| held(&reply?)).collect()
     }
 }
 
@@ -408,12 +246,6 @@ fn held(reply: &DatabaseReply) -> Result<bool, StoreError> {
         DatabaseReply::Held(held) | DatabaseReply::Deleted(Some(held)) => Ok(*held),
         _ => Err(unexpected_reply()),
     }
-}
-
-fn conflict() -> StoreError {
-    let sentence =
-        "other claims for several locks made the server roll the request back: try again";
-    StoreError::new(sentence).not_sent()
 }
 
 fn unexpected_reply() -> StoreError {

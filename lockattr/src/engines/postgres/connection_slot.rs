@@ -62,6 +62,10 @@ pub(super) struct LiveConnection<R: Role> {
     pub(super) client: Client,
     pub(super) session: R::Session,
     pub(super) signs: Arc<SignsOfLife>,
+    /// The runtime that drives it.
+    pub(super) runtime: runtime::Id,
+    /// The number of its place. Its session holds the advisory lock of this number while it exists.
+    pub(super) slot_lock: i64,
     id: u64,
     /// The task that reads and writes for it.
     driver: AbortHandle,
@@ -157,7 +161,8 @@ impl<R: Role> ConnectionSlot<R> {
             self.role.begin(&client, slot_lock).await.map_err(failed)
         });
         let session = session.await?;
-        Ok(Arc::new(LiveConnection { client, session, signs, id, driver: driver.keep() }))
+        let driver = driver.keep();
+        Ok(Arc::new(LiveConnection { client, session, signs, runtime, slot_lock, id, driver }))
     }
 
     /// Whether this runtime's connection has received a reply since then.

@@ -92,6 +92,15 @@ fn settings(config: &Config) -> String {
 /// advisory lock that each session holds while it lives. A request on a silent connection may still
 /// be in the socket of a frozen server. It must not run after the requests of this connection.
 fn take_slot_lock(slot_lock: i64) -> String {
+    format!("{}; select pg_advisory_lock({slot_lock})", terminate(slot_lock))
+}
+
+/// Ends the session in this slot, and waits until it has ended.
+pub(super) fn end_session(slot_lock: i64) -> String {
+    format!("{}; select pg_advisory_xact_lock_shared({slot_lock})", terminate(slot_lock))
+}
+
+fn terminate(slot_lock: i64) -> String {
     format!(
         // A session that waits for a standby has committed, and would report that at once if ended.
         // One that checks whether this session listens shares its lock for a moment.
@@ -99,8 +108,7 @@ fn take_slot_lock(slot_lock: i64) -> String {
             where wait_event is distinct from 'SyncRep'
                 and locktype = 'advisory' and objsubid = 1 and granted and mode = 'ExclusiveLock'
                 and classid::bigint << 32 | objid::bigint = {slot_lock}
-                and database = (select oid from pg_database where datname = current_database());
-        select pg_advisory_lock({slot_lock})"
+                and database = (select oid from pg_database where datname = current_database())"
     )
 }
 

@@ -1,0 +1,52 @@
+//! A manager on several runtimes: what one of them requested, another gives up.
+
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
+
+use super::*;
+
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+/// The server is stopped while the request is on its way, and executes it later. The caller gives
+/// up on a runtime that is not driven afterwards, so another one sends the release.
+///
+/// Red without: the connection that is remembered, or the end of its session.
+#[test]
+fn a_request_is_not_executed_after_the_release_that_undoes_it_on_another_runtime() {
+    let (left, here) = (runtime(), runtime());
+    let database = here.block_on(Database::new());
+    let query = "ttl=60s&connections=1&connect_timeout=10s&response_timeout=300ms";
+    let url = with_query(&database.url, query);
+    let build = || LockManager::builder().url(&url).build().unwrap();
+    let (manager, other) = (build(), build());
+    // The watchdog has a task on both runtimes.
+    here.block_on(async { acquire(&manager, "warm").await.release().await.unwrap() });
+    left.block_on(async { acquire(&manager, "warm").await.release().await.unwrap() });
+    let session = "select pid::bigint from pg_stat_activity where datname = current_database()
+        and query like '%delete from lockattr_locks%' and pid <> pg_backend_pid()
+        order by query_start desc limit 1";
+    let session = i32::try_from(here.block_on(database.number(session))).unwrap();
+    database.server.stop_session(session);
+    left.block_on(async {
+        let asks = manager.acquire("a", LockOptions::new());
+        assert!(timeout(Duration::from_millis(200), asks).await.is_err(), "answered");
+    });
+    // Long enough for a release over another session.
+    here.block_on(async { tokio::time::sleep(Duration::from_secs(2)).await });
+    database.server.continue_session(session);
+    here.block_on(async {
+        let there = format!("select count(*) from pg_stat_activity where pid = {session}");
+        eventually(SOON, "its session ends", async || database.number(&there).await == 0).await;
+        let free = async || match other.try_acquire("a", LockOptions::new()).await {
+            Ok(Some(guard)) => guard.release().await.is_ok(),
+            Ok(None) | Err(_) => false,
+        };
+        eventually(SOON, "it is free", free).await;
+        database.has_nothing_left().await;
+    });
+    drop(left);
+}
