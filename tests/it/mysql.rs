@@ -4,6 +4,7 @@
 mod away;
 mod counts;
 mod dialect;
+mod found_rows;
 mod left;
 mod reach;
 mod real;

@@ -32,15 +32,14 @@ main: BEGIN
     INSERT INTO lockattr_locks (id, seat, name, mode, token, value, ear, ends, waiting, holders)
       VALUES (v_ids, '', p_names, 'x', p_token, p_value, p_ear, v_now + p_ttl, 0, 1)
       ON DUPLICATE KEY UPDATE holders = holders;
-    IF ROW_COUNT() = 1 THEN
-      SET v_number = v_now;
-      INSERT INTO lockattr_fence (slot, last) VALUES (ORD(v_ids), v_now)
+    -- Not by ROW_COUNT(), which also counts a row that was found if the client asks for
+    -- CLIENT_FOUND_ROWS, as some proxies do.
+    SELECT token, ends INTO v_token, v_ends FROM lockattr_locks WHERE id = v_ids AND seat = '';
+    IF v_token = p_token AND v_ends = v_now + p_ttl THEN
+      INSERT INTO lockattr_fence (slot, last) VALUES (ORD(v_ids), LAST_INSERT_ID(v_now))
         ON DUPLICATE KEY UPDATE last = LAST_INSERT_ID(GREATEST(last + 1, v_now));
-      IF ROW_COUNT() <> 1 THEN
-        SET v_number = LAST_INSERT_ID();
-      END IF;
       COMMIT;
-      SELECT v_number, 0, NULL, NULL, NULL;
+      SELECT LAST_INSERT_ID(), 0, NULL, NULL, NULL;
       LEAVE main;
     END IF;
   ELSE

@@ -44,10 +44,14 @@ impl Live {
                 end(&mut connection, name).await?;
             }
             let name = format!("lockattr:connection:{:016x}", rand::random::<u64>());
-            connection.exec_drop("DO GET_LOCK(?, 0)", (&name,)).await?;
-            Ok(name)
+            let own = probe(&mut connection, &name).await?;
+            Ok((name, own))
         };
-        let name = within(config, limit, setting_up).await?;
+        let (name, own) = within(config, limit, setting_up).await?;
+        if !own {
+            abandon(connection);
+            return Err(shared_connection(config));
+        }
         Ok(Self { connection, name })
     }
 
@@ -71,6 +75,30 @@ async fn within<T>(
             Err(StoreError::new(sentence).not_sent())
         }
     }
+}
+
+/// Locks `name` for the session. Returns whether this connection has a session of its own, with the
+/// settings that it asked for.
+async fn probe(connection: &mut Conn, name: &str) -> Result<bool, Error> {
+    connection.exec_drop("DO GET_LOCK(?, 0)", (name,)).await?;
+    // A proxy that shares sessions, or routes a query elsewhere, shows another session in one of
+    // these statements.
+    let first: Option<Option<u64>> =
+        connection.exec_first("SELECT IS_USED_LOCK(?)", (name,)).await?;
+    let session = "SELECT IS_USED_LOCK(?), CONNECTION_ID(), @@SESSION.autocommit";
+    let second: Option<(Option<u64>, u64, i64)> = connection.exec_first(session, (name,)).await?;
+    let greeted = u64::from(connection.id());
+    Ok(matches!((first, second), (Some(Some(first)), Some((Some(holder), own, 1)))
+        if first == own && holder == own && greeted == own))
+}
+
+fn shared_connection(config: &Config) -> StoreError {
+    let sentence = format!(
+        "{}: a proxy changes the session of this connection, so no lock can belong to it: connect \
+         to the server itself, or through a proxy that forwards each connection as it is",
+        config.address
+    );
+    StoreError::new(sentence).not_sent()
 }
 
 /// Ends the session that holds the lock of this name, and returns once it has ended.

@@ -9,11 +9,9 @@ BEGIN
   SET p_number = p_now;
   WHILE LENGTH(v_left) > 0 DO
     SET v_slot = ORD(LEFT(v_left, 1)), v_left = SUBSTRING(v_left, 33);
-    INSERT INTO lockattr_fence (slot, last) VALUES (v_slot, p_number)
+    INSERT INTO lockattr_fence (slot, last) VALUES (v_slot, LAST_INSERT_ID(p_number))
       ON DUPLICATE KEY UPDATE last = LAST_INSERT_ID(GREATEST(last + 1, p_number));
-    IF ROW_COUNT() <> 1 THEN
-      SET p_number = LAST_INSERT_ID();
-    END IF;
+    SET p_number = LAST_INSERT_ID();
   END WHILE;
   IF LENGTH(p_ids) > 32 THEN
     SET v_left = p_ids;

@@ -14,11 +14,10 @@ BEGIN
   IF v_acquired = 1 THEN
     -- As lockattr_v1_count does, without a call.
     SET v_number = TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6));
-    INSERT INTO lockattr_fence (slot, last) VALUES (ORD(UNHEX(SHA2(p_name, 256))), v_number)
+    INSERT INTO lockattr_fence (slot, last)
+      VALUES (ORD(UNHEX(SHA2(p_name, 256))), LAST_INSERT_ID(v_number))
       ON DUPLICATE KEY UPDATE last = LAST_INSERT_ID(GREATEST(last + 1, v_number));
-    IF ROW_COUNT() <> 1 THEN
-      SET v_number = LAST_INSERT_ID();
-    END IF;
+    SET v_number = LAST_INSERT_ID();
   END IF;
   SELECT v_acquired, v_number, v_lock;
 END
