@@ -125,14 +125,18 @@ impl MariaDb {
     pub async fn left_in(&self, database: &str) -> Vec<String> {
         let tables = "SELECT table_name FROM information_schema.tables \
                       WHERE table_schema = DATABASE() AND table_name LIKE 'lockattr%' \
-                      AND table_name <> 'lockattr_fence'";
+                      AND table_name <> 'lockattr_v2_numbers'";
         let mut cli = self.cli(database).await;
         let tables: Vec<String> = cli.query(tables).await.expect("a list of tables");
         let mut left = Vec::new();
         for table in tables {
             let column = match table.as_str() {
-                "lockattr_locks" => "CONCAT(name, ' ', mode, ' waiting ', waiting)",
-                "lockattr_line" => "value",
+                "lockattr_v2_locks" => "CONCAT(name, ' ', mode, ' waiting ', waiting)",
+                "lockattr_v2_queue" => {
+                    "(SELECT CONCAT(lock_row.name, ' ', lockattr_v2_queue.value) \
+                     FROM lockattr_v2_locks AS lock_row \
+                     WHERE lock_row.id = lockattr_v2_queue.id AND lock_row.seat = '')"
+                }
                 _ => "message",
             };
             let rows = format!("SELECT CONCAT('{table}: ', {column}) FROM {table}");

@@ -6,6 +6,8 @@ mod counts;
 mod dialect;
 mod found_rows;
 mod left;
+mod overload;
+mod purge;
 mod reach;
 mod real;
 mod rights;

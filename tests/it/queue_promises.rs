@@ -8,7 +8,6 @@
 //!
 //! * in memory: processes that die or are cut off, since everything is in one process, and a lock
 //!   that is taken away, which the `force` tests cover;
-//! * MySQL: it has older rules;
 //! * PostgreSQL: a lock that another program deletes, because no other program writes its tables;
 //! * ZooKeeper and etcd: crowds that share a lock, because each caller waits for itself there.
 //!
@@ -88,7 +87,8 @@ queue_promises! {
     replicas: lockattr_tests::Replicated,
     redlock: lockattr_tests::Independents,
     zookeeper: lockattr_tests::ZooKeeper,
-    etcd: lockattr_tests::Etcd;
+    etcd: lockattr_tests::Etcd,
+    mysql: lockattr_tests::MariaDb;
     // Only this library deletes locks there.
     postgres: lockattr_tests::PostgresServer,
 }

@@ -1,7 +1,7 @@
 //! The engines that keep locks, each in a folder of its own. All of them implement
 //! [`Store`](crate::store::Store).
 
-#[cfg(any(feature = "redis", feature = "postgres"))]
+#[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
 mod contended;
 #[cfg(feature = "etcd")]
 pub(crate) mod etcd;

@@ -4,14 +4,18 @@
 //! round trip, and no slow client keeps rows locked. The procedures leave out what only a quorum
 //! needs: `Waiting::Told` means `Queued`; hints, silence and numbers of other stores are ignored.
 
+mod batch;
 mod config;
 mod connect;
+mod free;
 #[cfg(fuzzing)]
 pub mod fuzzed;
 mod held_locks;
+mod job;
 mod leases;
 mod listener;
 mod request;
+mod requests;
 mod schema;
 mod session;
 mod sessions;
@@ -21,6 +25,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use tokio::time::Instant;
 use url::Url;
 
 use crate::lock::settings::ServerSettings;
@@ -233,6 +238,14 @@ impl Store for MysqlStore {
         match &self.locks {
             Locks::Leases(leases) => leases.force_release(key).await,
             Locks::Sessions(sessions) => sessions.force_release(key).await,
+        }
+    }
+
+    fn answered_since(&self, key: &LockKey, since: Instant) -> bool {
+        match &self.locks {
+            Locks::Leases(leases) => leases.answered_since(key, since),
+            // Each claim has a connection of its own.
+            Locks::Sessions(_) => false,
         }
     }
 

@@ -163,15 +163,15 @@ async fn a_waiter_outlives_a_restart_of_the_server() {
         let guard = other.acquire("a", LockOptions::new().wait(LIMIT * 2)).await.unwrap();
         guard.release().await.unwrap();
     });
-    let line = "SELECT COUNT(*) FROM lockattr_line";
+    let line = "SELECT COUNT(*) FROM lockattr_v2_queue";
     let stands = async || server.query::<i64>("lockattr", line).await == [1];
     eventually(LIMIT, "queued", stands).await;
     // Gives the waiter the time to receive that reply.
     sleep(Duration::from_millis(500)).await;
     server.restart().await;
     // Long before it asks again by itself, fifteen seconds after its last request.
-    let hears = "SELECT COUNT(*) FROM lockattr_line \
-                 WHERE IS_USED_LOCK(CONCAT('lockattr:', ear)) IS NOT NULL";
+    let hears = "SELECT COUNT(*) FROM lockattr_v2_queue \
+                 WHERE IS_USED_LOCK(CONCAT('lockattr:', listener)) IS NOT NULL";
     let again = async || server.query::<i64>("lockattr", hears).await == [1];
     eventually(Duration::from_secs(6), "it listens again", again).await;
     guard.release().await.unwrap();

@@ -37,7 +37,7 @@ async fn unusual_server_settings_make_no_difference() {
         let next = tokio::spawn(async move {
             waiting.acquire(key, LockOptions::new().wait(LIMIT)).await.unwrap().release().await
         });
-        let line = "SELECT COUNT(*) FROM lockattr_line";
+        let line = "SELECT COUNT(*) FROM lockattr_v2_queue";
         let stands = async || server.query::<i64>("odd", line).await == [1];
         eventually(LIMIT, "queued", stands).await;
         guard.release().await.unwrap();

@@ -58,7 +58,7 @@ async fn a_client_that_counts_found_rows_shares_no_lock() {
     let first = here.acquire("a", LockOptions::new()).await.unwrap();
     let second = there.try_acquire("a", LockOptions::new()).await.unwrap();
     assert!(second.is_none(), "two holders");
-    assert_eq!(database.number("SELECT COUNT(*) FROM lockattr_locks WHERE mode = 'x'").await, 1);
+    assert_eq!(database.number("SELECT COUNT(*) FROM lockattr_v2_locks WHERE mode = 'x'").await, 1);
     let token = first.fencing_token();
     first.ensure_held().unwrap();
     first.release().await.unwrap();

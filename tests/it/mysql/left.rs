@@ -16,14 +16,13 @@ async fn rows_of_killed_processes_are_swept() {
     assert!(node.line().await.starts_with("held "));
     let mut waits = node!("lock", url = database.url("ttl=30s&wait=30s"));
     waits.say("acquire a").await;
-    let line =
-        "SELECT COUNT(*) FROM lockattr_line WHERE IS_USED_LOCK(CONCAT('lockattr:', ear)) > 0";
+    let line = "SELECT COUNT(*) FROM lockattr_v2_queue WHERE IS_USED_LOCK(CONCAT('lockattr:', listener)) > 0";
     eventually(LIMIT, "queued", async || database.number(line).await == 1).await;
     node.kill();
     waits.kill();
     eventually(LIMIT, "it is gone", async || database.number(line).await == 0).await;
     // As if two minutes had passed.
-    database.execute("UPDATE lockattr_locks SET ends = ends - 120000000").await;
+    database.execute("UPDATE lockattr_v2_locks SET ends = ends - 120000000").await;
     // The first command on each new connection is followed by a sweep.
     let manager = database.manager("").await;
     manager.acquire("b", LockOptions::new()).await.unwrap().release().await.unwrap();
@@ -39,8 +38,8 @@ async fn notifications_for_a_dead_process_are_deleted_while_another_listens() {
     // The listener has read the table once when it began to listen.
     sleep(Duration::from_millis(200)).await;
     for _ in 0..3 {
-        let news = "INSERT INTO lockattr_news (ear, inbox, message) \
-                    VALUES ('0123456789abcdef:1', '', 'wanted lock:a')";
+        let news = "INSERT INTO lockattr_v2_notifications (listener, id, subscriber, message) \
+                    VALUES ('0123456789abcdef:1', 7, '', 'wanted lock:a')";
         database.execute(news).await;
         database.holds_nothing().await;
     }
@@ -55,7 +54,7 @@ async fn an_expired_lease_is_taken_over() {
     node.say("acquire a").await;
     assert!(node.line().await.starts_with("held "));
     node.kill();
-    database.execute("UPDATE lockattr_locks SET ends = ends - 60000000").await;
+    database.execute("UPDATE lockattr_v2_locks SET ends = ends - 60000000").await;
     let manager = database.manager("").await;
     let guard = manager.try_acquire("a", LockOptions::new()).await.unwrap().expect("it is over");
     guard.release().await.unwrap();

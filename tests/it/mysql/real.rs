@@ -24,7 +24,7 @@ async fn mysql_itself_locks_with_leases_and_with_sessions() {
     let Some(server) = server().await else { return };
     let version = server.query::<String>("mysql", "SELECT VERSION()").await.remove(0);
     assert!(!version.contains("MariaDB"), "{version}");
-    let line = "SELECT COUNT(*) FROM lockattr_line";
+    let line = "SELECT COUNT(*) FROM lockattr_v2_queue";
     let on_the_server = "SELECT COUNT(*) FROM information_schema.processlist \
                          WHERE state = 'User lock' AND db = DATABASE()";
     for (form, waiting) in [("lease", line), ("session", on_the_server)] {
@@ -46,7 +46,7 @@ async fn mysql_itself_locks_with_leases_and_with_sessions() {
         let next = next.await.unwrap();
         assert!(next.fencing_token() > token, "{form}: {} after {token}", next.fencing_token());
         next.release().await.unwrap();
-        let counts = server.query::<i64>(&name, "SELECT COUNT(*) FROM lockattr_fence").await;
+        let counts = server.query::<i64>(&name, "SELECT COUNT(*) FROM lockattr_v2_numbers").await;
         assert_eq!(counts, [1], "{form}: one key has one counter");
         let empty = async || server.left_in(&name).await.is_empty();
         eventually(LIMIT, "nothing is left", empty).await;

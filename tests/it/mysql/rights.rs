@@ -31,7 +31,7 @@ async fn a_user_without_create_rights_learns_what_to_run_and_can_lock_afterwards
         let guard = other.acquire("a", LockOptions::new().wait(LIMIT)).await.unwrap();
         guard.release().await.unwrap();
     });
-    let line = "SELECT COUNT(*) FROM lockattr_line";
+    let line = "SELECT COUNT(*) FROM lockattr_v2_queue";
     let stands = async || database.number(line).await == 1;
     lockattr_tests::eventually(LIMIT, "queued", stands).await;
     let told = tokio::time::Instant::now();
@@ -64,7 +64,7 @@ async fn a_process_that_cannot_be_woken_polls_in_time() {
         let guard = other.acquire("a", LockOptions::new().wait(LIMIT * 2)).await.unwrap();
         guard.release().await.unwrap();
     });
-    let line = "SELECT COUNT(*) FROM lockattr_line";
+    let line = "SELECT COUNT(*) FROM lockattr_v2_queue";
     let stands = async || database.number(line).await == 1;
     lockattr_tests::eventually(LIMIT, "queued", stands).await;
     let released = tokio::time::Instant::now();

@@ -167,3 +167,24 @@ async fn a_process_that_may_not_end_a_connection_learns_what_to_do() {
     assert!(here.force_release("a").await.unwrap(), "its own user may");
     timeout(Duration::from_secs(3), guard.lost()).await.expect("notified within a TTL");
 }
+
+/// The stopped process keeps its connection, but sends nothing. The network is fine.
+///
+/// Red without: `SET SESSION wait_timeout` in `session.sql`. The connection would be kept for as
+/// long as the process lives.
+#[tokio::test]
+async fn the_lock_of_a_stopped_process_ends_about_when_its_ttl_says() {
+    let database = Database::new().await;
+    let mut node = node!("lock", url = database.url("lock=session&ttl=2s&heartbeat=60s"));
+    node.say("acquire a").await;
+    assert!(node.line().await.starts_with("held "));
+    // A living one keeps it.
+    sleep(Duration::from_secs(5)).await;
+    let manager = manager(&database).await;
+    assert!(manager.try_acquire("a", LockOptions::new()).await.unwrap().is_none());
+    node.stop_signal();
+    let guard = manager.acquire("a", LockOptions::new().wait(LIMIT)).await.unwrap();
+    guard.release().await.unwrap();
+    node.kill();
+    assert!(holders(&database).await.is_empty());
+}

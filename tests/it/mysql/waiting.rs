@@ -32,7 +32,7 @@ async fn twenty_waiters_send_no_request_while_nothing_changes() {
     }
     let mut cli = server.cli("quiet").await;
     let mut number = async |query: &str| cli.query_first::<i64, _>(query).await.unwrap().unwrap();
-    let line = "SELECT COUNT(*) FROM lockattr_line";
+    let line = "SELECT COUNT(*) FROM lockattr_v2_queue";
     eventually(LIMIT, "all queued", async || number(line).await == 20).await;
     sleep(Duration::from_millis(200)).await;
     let mut questions = async || {
@@ -58,7 +58,7 @@ async fn a_waiter_that_was_killed_is_passed_over_at_once() {
     let held = manager.acquire("a", LockOptions::new()).await.unwrap();
     let mut dead = node!("lock", url = database.url("ttl=30s&wait=30s"));
     dead.say("acquire a").await;
-    let line = "SELECT COUNT(*) FROM lockattr_line";
+    let line = "SELECT COUNT(*) FROM lockattr_v2_queue";
     eventually(LIMIT, "queued", async || database.number(line).await == 1).await;
     let other = database.manager("ttl=30s").await;
     let next = tokio::spawn(async move {
@@ -68,8 +68,7 @@ async fn a_waiter_that_was_killed_is_passed_over_at_once() {
     eventually(LIMIT, "both do", async || database.number(line).await == 2).await;
     dead.kill();
     // The server must first notice that its connections have ended.
-    let ears =
-        "SELECT COUNT(*) FROM lockattr_line WHERE IS_USED_LOCK(CONCAT('lockattr:', ear)) > 0";
+    let ears = "SELECT COUNT(*) FROM lockattr_v2_queue WHERE IS_USED_LOCK(CONCAT('lockattr:', listener)) > 0";
     let started = Instant::now();
     eventually(LIMIT, "it is known to be gone", async || database.number(ears).await == 1).await;
     assert!(started.elapsed() < Duration::from_secs(9), "only after {:?}", started.elapsed());
@@ -112,7 +111,7 @@ async fn a_waiter_whose_listening_connection_is_ended_listens_again() {
         let guard = other.acquire("a", LockOptions::new().wait(LIMIT)).await.unwrap();
         guard.release().await.unwrap();
     });
-    let ear = "SELECT COALESCE(MAX(SUBSTRING(ear, 18) + 0), 0) FROM lockattr_line";
+    let ear = "SELECT COALESCE(MAX(SUBSTRING(listener, 18) + 0), 0) FROM lockattr_v2_queue";
     eventually(LIMIT, "queued", async || database.number(ear).await > 0).await;
     let first = database.number(ear).await;
     database.execute(&format!("KILL {first}")).await;

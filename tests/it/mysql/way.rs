@@ -72,7 +72,7 @@ async fn a_lease_whose_grant_was_cut_off_is_released() {
         let manager = manager.clone();
         tokio::spawn(async move { manager.acquire("a", LockOptions::new().retry(0)).await })
     };
-    let leases = "SELECT COUNT(*) FROM lockattr_locks";
+    let leases = "SELECT COUNT(*) FROM lockattr_v2_locks";
     eventually(LIMIT, "it is granted", async || database.number(leases).await == 1).await;
     wire.cut().await;
     let outcome = timeout(LIMIT, call).await.expect("an error").unwrap();

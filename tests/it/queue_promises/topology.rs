@@ -1,8 +1,8 @@
 //! The servers that the tests of the suite share, and how another program takes a lock away there.
 
 use lockattr_tests::{
-    Cluster, Engine, Etcd, Independents, PostgresServer, RedisServer, Replicated, Sentinels,
-    Servers, ZooKeeper,
+    Cluster, Engine, Etcd, Independents, MariaDb, PostgresServer, RedisServer, Replicated,
+    Sentinels, Servers, ZooKeeper,
 };
 use tokio::sync::OnceCell;
 
@@ -109,5 +109,18 @@ impl Topology for PostgresServer {
 
     async fn steal(&self, key: &str, _: &[String]) {
         self.run(&format!("delete from lockattr_locks where name = 'lock:{key}'")).await;
+    }
+}
+
+impl Topology for MariaDb {
+    async fn shared() -> &'static Self {
+        engine_faults::mysql::SHARED.get_or_init(<Self as Engine>::start).await
+    }
+
+    /// With SQL, as an operator would who has no program with this library.
+    async fn steal(&self, key: &str, _: &[String]) {
+        let call = format!("CALL lockattr_v2_force_release('lock:{key}')");
+        let held: Vec<String> = self.query("lockattr", &call).await;
+        assert_eq!(held, ["1"], "it was not held");
     }
 }

@@ -18,8 +18,11 @@ const NAMES: &str = ", and for MySQL `connections`, `connect_timeout`, `response
 /// Must hold a batch. The server's own limit is at least as large.
 const LARGEST_PACKET: usize = 1 << 24;
 
-/// The longest `wait_timeout` of a server: the heartbeat keeps connections open, not this.
-const IDLE: usize = 31_536_000;
+/// The shortest time after which the server ends an idle connection that has no lock.
+const MIN_IDLE: Duration = Duration::from_secs(10);
+
+/// The longest `wait_timeout` of a server.
+const MAX_IDLE: u64 = 31_536_000;
 
 #[derive(Clone)]
 pub(super) struct Config {
@@ -32,6 +35,12 @@ pub(super) struct Config {
 }
 
 impl Config {
+    /// How long a connection may be idle until the server ends it. The heartbeat keeps those of a
+    /// living process open.
+    pub(super) fn idle(&self) -> Duration {
+        idle(&self.timing)
+    }
+
     pub(super) fn read(
         urls: Vec<Url>,
         query: &[(String, String)],
@@ -52,7 +61,7 @@ impl Config {
         let Ok([url]) = <[Url; 1]>::try_from(urls) else {
             return Err(invalid("a `mysql://` URL takes one host: that of the primary"));
         };
-        let opts = login(&url)?.init(session_settings(&timing));
+        let opts = login(&url, &timing)?.init(session_settings(&timing));
         Ok(Self { opts: opts.into(), address, timing, sessions })
     }
 }
@@ -67,7 +76,16 @@ fn is_session(value: &str) -> Result<bool, Error> {
     }
 }
 
-fn login(url: &Url) -> Result<OptsBuilder, Error> {
+fn idle(timing: &ServerSettings) -> Duration {
+    (timing.heartbeat * 3 + timing.response_timeout).max(MIN_IDLE)
+}
+
+/// A `wait_timeout` that is not shorter than this. The server counts whole seconds.
+pub(super) fn idle_seconds(idle: Duration) -> u64 {
+    (idle.as_secs() + 1).min(MAX_IDLE)
+}
+
+fn login(url: &Url, timing: &ServerSettings) -> Result<OptsBuilder, Error> {
     let decoded = |text: &str| {
         let text = percent_decode_str(text).decode_utf8();
         // Not quoted: the text may be the password.
@@ -94,11 +112,11 @@ fn login(url: &Url) -> Result<OptsBuilder, Error> {
         .db_name(Some(database))
         // Connect as the URL says, even where a local server offers a socket.
         .prefer_socket(false)
-        // Detects a peer that is gone silently.
-        .tcp_keepalive(Some(Duration::from_secs(60)))
+        // Detects a peer that is gone silently. The system counts whole seconds.
+        .tcp_keepalive(Some(timing.heartbeat.max(Duration::from_secs(1))))
         // The client would ask the server for both, in an extra round trip.
         .max_allowed_packet(Some(LARGEST_PACKET))
-        .wait_timeout(Some(IDLE)))
+        .wait_timeout(usize::try_from(idle_seconds(idle(timing))).ok()))
 }
 
 /// What each connection sets first, so that no setting of the user's server matters.
@@ -107,10 +125,12 @@ fn session_settings(timing: &ServerSettings) -> Vec<String> {
     // whole seconds. A queued session waits in one long statement, so statements have no time
     // limit; MySQL and MariaDB name that limit differently.
     let limit = timing.response_timeout.as_secs().max(1);
+    // A process that is stopped keeps no connection for long. One that lives sends heartbeats.
+    let idle = idle_seconds(idle(timing));
     vec![
         "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED".into(),
         format!(
-            "SET SESSION autocommit = 1, sql_mode = 'STRICT_ALL_TABLES', wait_timeout = {IDLE}, \
+            "SET SESSION autocommit = 1, sql_mode = 'STRICT_ALL_TABLES', wait_timeout = {idle}, \
              innodb_lock_wait_timeout = {limit}, lock_wait_timeout = {limit}, \
              group_concat_max_len = 1048576 /*M!, max_statement_time = 0 */ \
              /*!50708 , max_execution_time = 0 */"

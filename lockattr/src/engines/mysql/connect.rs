@@ -17,6 +17,7 @@ const MIGRATION_TIMEOUT: Duration = Duration::from_secs(30);
 /// A connection, and the name of the lock that its session holds while it lives.
 pub(super) struct Live {
     pub(super) connection: Conn,
+    pub(super) is_mariadb: bool,
     name: String,
 }
 
@@ -48,11 +49,11 @@ impl Live {
             Ok((name, own))
         };
         let (name, own) = within(config, limit, setting_up).await?;
-        if !own {
+        let Some(is_mariadb) = own else {
             abandon(connection);
             return Err(shared_connection(config));
-        }
-        Ok(Self { connection, name })
+        };
+        Ok(Self { connection, is_mariadb, name })
     }
 
     /// Closes the connection at once, without waiting for answers.
@@ -77,19 +78,27 @@ async fn within<T>(
     }
 }
 
-/// Locks `name` for the session. Returns whether this connection has a session of its own, with the
-/// settings that it asked for.
-async fn probe(connection: &mut Conn, name: &str) -> Result<bool, Error> {
+/// Locks `name` for the session. Returns whether the server is a MariaDB; `None` if this connection
+/// has no session of its own, with the settings that it asked for.
+async fn probe(connection: &mut Conn, name: &str) -> Result<Option<bool>, Error> {
     connection.exec_drop("DO GET_LOCK(?, 0)", (name,)).await?;
     // A proxy that shares sessions, or routes a query elsewhere, shows another session in one of
     // these statements.
     let first: Option<Option<u64>> =
         connection.exec_first("SELECT IS_USED_LOCK(?)", (name,)).await?;
-    let session = "SELECT IS_USED_LOCK(?), CONNECTION_ID(), @@SESSION.autocommit";
-    let second: Option<(Option<u64>, u64, i64)> = connection.exec_first(session, (name,)).await?;
+    let session = "SELECT IS_USED_LOCK(?), CONNECTION_ID(), @@SESSION.autocommit, \
+                   @@version LIKE '%MariaDB%'";
+    let second: Option<(Option<u64>, u64, i64, i64)> =
+        connection.exec_first(session, (name,)).await?;
     let greeted = u64::from(connection.id());
-    Ok(matches!((first, second), (Some(Some(first)), Some((Some(holder), own, 1)))
-        if first == own && holder == own && greeted == own))
+    Ok(match (first, second) {
+        (Some(Some(first)), Some((Some(holder), own, 1, is_mariadb)))
+            if first == own && holder == own && greeted == own =>
+        {
+            Some(is_mariadb == 1)
+        }
+        _ => None,
+    })
 }
 
 fn shared_connection(config: &Config) -> StoreError {

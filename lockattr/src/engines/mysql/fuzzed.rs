@@ -2,14 +2,18 @@
 
 #![allow(missing_docs, reason = "each function is named after the parser that it fuzzes")]
 
+use std::time::Duration;
+
 use super::request;
 use crate::store::AcquireOutcome;
 use crate::store::held_flags::held_each;
 
-pub type Columns = (Option<u64>, Option<i64>, Option<Vec<u8>>, Option<i64>, Option<u64>);
+pub type Columns =
+    (Option<u64>, Option<i64>, Option<Vec<u8>>, Option<i64>, Option<u64>, Option<i64>);
 
 pub fn acquired(columns: Columns, queued: bool) -> Option<AcquireOutcome> {
-    request::read_acquire(columns, queued).map(|(outcome, _clock)| outcome)
+    request::read_acquire(columns, queued.then_some(Duration::from_secs(9)))
+        .map(|(outcome, _clock)| outcome)
 }
 
 pub fn held(flags: &[u8]) -> Option<Vec<bool>> {

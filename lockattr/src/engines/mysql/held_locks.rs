@@ -2,8 +2,8 @@
 
 use mysql_async::Row;
 
+use super::job::{Query, SendPolicy};
 use super::request;
-use super::worker::{Query, SendPolicy};
 use crate::HeldLock;
 use crate::store::{HeldLockRows, LockKey};
 
@@ -12,13 +12,13 @@ pub(super) fn held_locks(prefix: &str) -> Query {
     let statement = "SELECT held.name, held.value, \
                      held.ends - TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6)), \
                      held.seat <> '', main.waiting \
-                     FROM lockattr_locks AS held \
-                     JOIN lockattr_locks AS main ON main.id = held.id AND main.seat = '' \
+                     FROM lockattr_v2_locks AS held \
+                     JOIN lockattr_v2_locks AS main ON main.id = held.id AND main.seat = '' \
                      WHERE held.token <> '' AND LEFT(held.name, LENGTH(?)) = ? AND \
-                     held.ends - TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6)) > 0 \
-                     ORDER BY held.ends + 0";
+                     held.ends > TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6)) \
+                     ORDER BY held.ends";
     let prefix = prefix.as_bytes();
-    Query { statement, params: (prefix, prefix).into(), policy: SendPolicy::IfAwaited }
+    Query::read(statement, (prefix, prefix))
 }
 
 /// Reads the answer to [`held_locks`].
@@ -34,8 +34,8 @@ pub(super) fn held(rows: Vec<Row>, prefix: &str) -> Option<Vec<HeldLock>> {
 
 /// `force_release.sql`.
 pub(super) fn force_release(key: &LockKey) -> Query {
-    let (statement, policy) = ("CALL lockattr_v1_evict(?)", SendPolicy::NoMeansUnknown);
-    Query { statement, params: (key.name().as_bytes(),).into(), policy }
+    let (statement, params) = ("CALL lockattr_v2_force_release(?)", (key.name().as_bytes(),));
+    Query { policy: SendPolicy::NoMeansUnknown, ..Query::read(statement, params) }
 }
 
 /// Reads the answer of `force_release.sql`.

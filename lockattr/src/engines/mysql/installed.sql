@@ -1,6 +1,9 @@
--- Created last: if it exists, everything else does.
-CREATE PROCEDURE lockattr_v1_ready()
+-- Created last: if it exists, everything else does. Each new connection calls it.
+CREATE PROCEDURE lockattr_v2_ready()
   SQL SECURITY INVOKER
 BEGIN
-  SELECT CONNECTION_ID();
+  -- Never lowers the sequence. A restored backup, or a replica that takes over, has old numbers.
+  /*M! EXECUTE IMMEDIATE CONCAT('DO SETVAL(lockattr_v2_numbers, ',
+    TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6)), ')'); */
+  DO 0;
 END

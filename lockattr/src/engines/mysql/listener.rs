@@ -24,7 +24,7 @@ use crate::store::{Notifications, StoreError, Subscriber, Subscribers};
 /// How long the connection sleeps at most. Then it checks by itself, in case no client may wake it.
 const MAX_SLEEP: Duration = Duration::from_secs(10);
 
-/// Where the procedures put messages for this process: the name of a lock that it holds, which ends
+/// Where the procedures put notifications for this process: the name of a lock that it holds, which ends
 /// in a colon and the id of the sleeping connection.
 pub(super) type Name = Arc<str>;
 
@@ -106,15 +106,12 @@ impl ListenerTask {
         }
     }
 
-    fn deliver(&self, messages: Vec<(Vec<u8>, Vec<u8>)>) {
+    fn deliver(&self, subscriber: &[u8], message: &[u8]) {
         let Some(listener) = self.listener.upgrade() else { return };
-        for (subscriber, message) in messages {
-            let subscriber = String::from_utf8_lossy(&subscriber);
-            let id = u64::from_str_radix(&subscriber, 16);
-            // Names are text, and so are all messages about them.
-            if let (Ok(id), Ok(message)) = (id, String::from_utf8(message)) {
-                listener.notifications.deliver(id, &message);
-            }
+        let id = u64::from_str_radix(&String::from_utf8_lossy(subscriber), 16);
+        // Names are text, and so are all messages about them.
+        if let (Ok(id), Ok(message)) = (id, std::str::from_utf8(message)) {
+            listener.notifications.deliver(id, message);
         }
     }
 }
@@ -179,10 +176,9 @@ impl ListenerConnections {
                         drop(sleeping);
                         match woken {
                             Some(true) => {
-                                let read = reader.exec("CALL lockattr_v1_news(?)", (&*name,));
-                                match timeout(limit, read).await {
-                                    Ok(Ok(messages)) => listening.deliver(messages),
-                                    Ok(Err(_)) | Err(_) => break,
+                                let read = read_notifications(&mut reader, &name, listening);
+                                if !matches!(timeout(limit, read).await, Ok(Ok(()))) {
+                                    break;
                                 }
                             }
                             Some(false) => {}
@@ -207,31 +203,56 @@ impl ListenerConnections {
     }
 }
 
-/// Deletes the messages for processes that are gone, because no other process would. Also checks
-/// the connection. Selects them first, because that locks nothing.
-async fn delete_undeliverable(reader: &mut Conn) -> Result<(), Error> {
-    let undeliverable =
-        "SELECT id FROM lockattr_news WHERE IS_USED_LOCK(CONCAT('lockattr:', ear)) IS NULL";
-    let undeliverable: Vec<u64> = reader.query(undeliverable).await?;
-    if undeliverable.is_empty() {
-        return Ok(());
+/// Delivers the notifications, and then deletes them.
+async fn read_notifications(
+    reader: &mut Conn,
+    name: &str,
+    listening: &ListenerTask,
+) -> Result<(), Error> {
+    let read = "SELECT id, subscriber, message FROM lockattr_v2_notifications WHERE listener = ? \
+                ORDER BY id";
+    let read: Vec<(u64, Vec<u8>, Vec<u8>)> = reader.exec(read, (name,)).await?;
+    for (_, subscriber, message) in &read {
+        listening.deliver(subscriber, message);
     }
-    let ids = undeliverable.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
-    reader.query_drop(format!("DELETE FROM lockattr_news WHERE id IN ({ids})")).await
+    // A later one may have got a smaller number, so each is named.
+    let ids = read.iter().map(|(id, ..)| id.to_string()).collect::<Vec<_>>().join(", ");
+    match read[..] {
+        [] => Ok(()),
+        [(id, ..)] => {
+            let delete = "DELETE FROM lockattr_v2_notifications WHERE listener = ? AND id = ?";
+            reader.exec_drop(delete, (name, id)).await
+        }
+        _ => {
+            let delete = "DELETE FROM lockattr_v2_notifications WHERE listener = ";
+            reader.query_drop(format!("{delete}'{name}' AND id IN ({ids})")).await
+        }
+    }
 }
 
-/// Sleeps on the server. Returns whether there may be messages; `None` if the connection is
+/// Deletes the notifications for processes that are gone, because no other process would. Also
+/// checks the connection. Selects them first, because that locks nothing.
+async fn delete_undeliverable(reader: &mut Conn) -> Result<(), Error> {
+    let undeliverable = "SELECT DISTINCT listener FROM lockattr_v2_notifications \
+                         WHERE IS_USED_LOCK(CONCAT('lockattr:', listener)) IS NULL";
+    let undeliverable: Vec<String> = reader.query(undeliverable).await?;
+    for listener in undeliverable {
+        let delete = "DELETE FROM lockattr_v2_notifications WHERE listener = ?";
+        reader.exec_drop(delete, (listener,)).await?;
+    }
+    Ok(())
+}
+
+/// Sleeps on the server. Returns whether there may be notifications; `None` if the connection is
 /// unusable.
 async fn wait_for_notification(sleeper: &mut Conn, name: &Name, limit: Duration) -> Option<bool> {
-    let statement = "SELECT GET_LOCK(CONCAT('lockattr:sleep:', ?), ?) FROM DUAL WHERE NOT EXISTS \
-                     (SELECT 1 FROM lockattr_news WHERE ear = ?)";
-    let sleep = sleeper.exec_first(statement, (&**name, MAX_SLEEP.as_secs(), &**name));
+    let sleep = sleeper.exec_first("CALL lockattr_v2_sleep(?, ?)", (&**name, MAX_SLEEP.as_secs()));
     match timeout(MAX_SLEEP + limit, sleep).await {
         // It slept to the end.
         Ok(Ok(Some(Some(0_i64)))) => Some(false),
         // The lock is free: the other connection is gone.
         Ok(Ok(Some(Some(_)))) => None,
-        // There were messages before it slept, or it was interrupted, which is an error or no
+        // There were notifications before it slept, or it was interrupted, which is an error or no
         // value.
         Ok(Ok(None | Some(None))) => Some(true),
         Ok(Err(Error::Server(error))) if error.code == INTERRUPTED => Some(true),

@@ -1,8 +1,8 @@
 -- Extends leases that the claims still hold, each by its own TTL. The claims are encoded as in
--- lockattr_v1_releases, with the TTL as the last number.
+-- lockattr_v2_release_batch, with the TTL as the last number.
 --
 -- Returns a string: 1 for each claim that still has all its locks, else 0.
-CREATE PROCEDURE lockattr_v1_renew(IN p_items LONGBLOB)
+CREATE PROCEDURE lockattr_v2_renew(IN p_items LONGBLOB)
   SQL SECURITY INVOKER
 BEGIN
   DECLARE v_length, v_count, v_held INT;
@@ -28,10 +28,9 @@ BEGIN
       END IF;
       SET v_now = TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6));
       -- Never shortens a lease: a renewal may overtake a longer one that `extend` sent. Always
-      -- changes the row, because only changed rows are counted. The end is compared as in
-      -- lockattr_v1_releases.
-      UPDATE lockattr_locks SET ends = GREATEST(ends + 1, v_now + v_ttl)
-        WHERE id = v_id AND seat IN ('', v_token) AND token = v_token AND ends - v_now > 0;
+      -- changes the row, because a client may count the changed rows or the found ones.
+      UPDATE lockattr_v2_locks SET ends = GREATEST(ends + 1, v_now + v_ttl)
+        WHERE id = v_id AND seat IN ('', v_token) AND token = v_token AND ends > v_now;
       SET v_held = v_held + ROW_COUNT();
     END WHILE;
     SET v_results = CONCAT(v_results, v_held = v_count);

@@ -4,17 +4,18 @@ use std::time::Duration;
 
 use mysql_async::{Params, Row, Value};
 
-use super::worker::{Query, SendPolicy};
+use super::job::{Query, SendPolicy, Statement};
 use crate::store::held_flags::held_each;
 use crate::store::held_lock_rows::from_micros;
+use crate::store::queue::recheck_after;
 use crate::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, MAX_RECHECK, ReleaseRequest, RenewRequest,
     Sharing, Waiting, holder_of,
 };
 use crate::{FencingToken, Holder};
 
-/// `acquire.sql` for a claim, whose messages go to `subscription`.
-pub(super) fn acquire(request: &AcquireRequest, subscription: &str) -> Query {
+/// `acquire.sql` for a claim, whose notifications go to `listener`.
+pub(super) fn acquire(request: &AcquireRequest, listener: &str) -> Query {
     let AcquireRequest { claim, ttl, waiting, .. } = request;
     let (mode, permits) = match claim.sharing() {
         Sharing::Exclusive => ("x", 0),
@@ -29,46 +30,44 @@ pub(super) fn acquire(request: &AcquireRequest, subscription: &str) -> Query {
         micros(*ttl).into(),
         mode.into(),
         permits.into(),
-        subscription.into(),
+        listener.into(),
         (*waiting != Waiting::Not).into(),
     ];
     Query {
-        statement: "CALL lockattr_v1_acquire(?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        statement: "CALL lockattr_v2_acquire(?, ?, ?, ?, ?, ?, ?, ?, ?)",
         params: Params::Positional(values.into()),
         policy: SendPolicy::IfAwaited,
+        acquires: Some(claim.token()),
     }
 }
 
 /// `renew.sql` for a batch.
-pub(super) fn renew<'a>(renewals: impl Iterator<Item = &'a RenewRequest>) -> Query {
+pub(super) fn renew<'a>(renewals: impl Iterator<Item = &'a RenewRequest>) -> Statement {
     let mut items = Vec::new();
     renewals.for_each(|RenewRequest { claim, ttl, .. }| add(&mut items, claim, micros(*ttl)));
-    let (statement, policy) = ("CALL lockattr_v1_renew(?)", SendPolicy::Always);
-    Query { statement, params: (items,).into(), policy }
+    ("CALL lockattr_v2_renew(?)".into(), (items,).into())
 }
 
-/// `release_batch.sql` for a batch.
-pub(super) fn release<'a>(releases: impl Iterator<Item = &'a ReleaseRequest>) -> Query {
+/// `release_batch.sql`.
+pub(super) fn release<'a>(releases: impl Iterator<Item = &'a ReleaseRequest>) -> Statement {
     let mut items = Vec::new();
     releases.for_each(|ReleaseRequest { claim, after, .. }| {
         add(&mut items, claim, if after.is_zero() { 0 } else { micros(*after) });
     });
-    let (statement, policy) = ("CALL lockattr_v1_releases(?)", SendPolicy::NoMeansUnknown);
-    Query { statement, params: (items,).into(), policy }
+    ("CALL lockattr_v2_release_batch(?)".into(), (items,).into())
 }
 
 /// The holder of a lock; of several, the one whose lease ends first.
 pub(super) fn holder(key: &LockKey) -> Query {
     let statement = "SELECT value, ends - TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6)) \
-                     FROM lockattr_locks WHERE id = UNHEX(SHA2(?, 256)) AND token <> '' AND \
-                     ends - TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6)) > 0 \
-                     ORDER BY ends + 0 LIMIT 1";
-    let params = (key.name().as_bytes(),).into();
-    Query { statement, params, policy: SendPolicy::IfAwaited }
+                     FROM lockattr_v2_locks WHERE id = UNHEX(SHA2(?, 256)) AND token <> '' AND \
+                     ends > TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6)) \
+                     ORDER BY ends LIMIT 1";
+    Query::read(statement, (key.name().as_bytes(),))
 }
 
 pub(super) fn ping() -> Query {
-    Query { statement: "DO 0", params: Params::Empty, policy: SendPolicy::IfAwaited }
+    Query::read("DO 0", ())
 }
 
 /// The names of a claim's locks: a single one as it is, several each with its length before it.
@@ -89,17 +88,20 @@ fn add(items: &mut Vec<u8>, claim: &Claim, value: u64) {
     items.extend(format!("{}{value:020}", claim.token()).bytes());
 }
 
-/// Reads the answer of `acquire.sql`, and the server's clock in it.
-pub(super) fn granted(rows: Vec<Row>, queued: bool) -> Option<(AcquireOutcome, Option<u64>)> {
+/// Reads the answer of `acquire.sql` for a claim with this TTL, and the server's clock in it.
+pub(super) fn granted(
+    rows: Vec<Row>,
+    queued: Option<Duration>,
+) -> Option<(AcquireOutcome, Option<u64>)> {
     let row = rows.into_iter().next()?;
     read_acquire(mysql_async::from_row_opt(row).ok()?, queued)
 }
 
 pub(super) fn read_acquire(
     columns: AcquireRow,
-    queued: bool,
+    queued: Option<Duration>,
 ) -> Option<(AcquireOutcome, Option<u64>)> {
-    let (counter, contended, value, left, clock) = columns;
+    let (counter, contended, value, left, clock, others_first) = columns;
     if let Some(counter) = counter {
         let fencing = FencingToken::read(counter)?;
         return Some((
@@ -109,12 +111,14 @@ pub(super) fn read_acquire(
     }
     let holder = value.map(|value| Box::new(holder_of(&value, left)));
     // A millisecond later the lease is certainly over.
-    let again = |left: i64| MAX_RECHECK.min(from_micros(left) + Duration::from_millis(1));
-    let queued = queued.then(|| left.map_or(MAX_RECHECK, again));
+    let left = left.map(|left| from_micros(left) + Duration::from_millis(1));
+    let ahead = u32::from(others_first == Some(1));
+    let queued = queued.map(|ttl| recheck_after(ttl, ahead, left, MAX_RECHECK));
     Some((AcquireOutcome::Held { holder, queued }, clock))
 }
 
-pub(super) type AcquireRow = (Option<u64>, Option<i64>, Option<Vec<u8>>, Option<i64>, Option<u64>);
+pub(super) type AcquireRow =
+    (Option<u64>, Option<i64>, Option<Vec<u8>>, Option<i64>, Option<u64>, Option<i64>);
 
 /// Reads the answer to [`holder`].
 pub(super) fn held_by(row: Row) -> Option<Holder> {
@@ -131,6 +135,6 @@ pub(super) fn held(rows: Vec<Row>) -> Option<Vec<bool>> {
 /// Longer than any lease, and small enough to be added to a clock.
 const MAX_MICROS: u64 = 1 << 60;
 
-fn micros(ttl: Duration) -> u64 {
+pub(super) fn micros(ttl: Duration) -> u64 {
     u64::try_from(ttl.as_micros()).unwrap_or(MAX_MICROS).clamp(1, MAX_MICROS)
 }

@@ -9,7 +9,7 @@ const SEPARATOR: &str = ";;";
 const TABLES: &str = include_str!("tables.sql");
 
 /// In the order of their creation. The last one exists only if all others do.
-const PROCEDURES: [&str; 15] = [
+const PROCEDURES: [&str; 17] = [
     include_str!("count.sql"),
     include_str!("expire.sql"),
     include_str!("notify.sql"),
@@ -17,10 +17,12 @@ const PROCEDURES: [&str; 15] = [
     include_str!("wake_earlier.sql"),
     include_str!("hand_off.sql"),
     include_str!("acquire.sql"),
+    include_str!("acquire_one.sql"),
+    include_str!("acquire_free.sql"),
     include_str!("release.sql"),
     include_str!("release_batch.sql"),
     include_str!("renew.sql"),
-    include_str!("notifications.sql"),
+    include_str!("sleep.sql"),
     include_str!("sweep.sql"),
     include_str!("session.sql"),
     include_str!("force_release.sql"),
@@ -46,13 +48,17 @@ pub(super) const MIGRATION: &str = concat!(
     ";;\n",
     include_str!("acquire.sql"),
     ";;\n",
+    include_str!("acquire_one.sql"),
+    ";;\n",
+    include_str!("acquire_free.sql"),
+    ";;\n",
     include_str!("release.sql"),
     ";;\n",
     include_str!("release_batch.sql"),
     ";;\n",
     include_str!("renew.sql"),
     ";;\n",
-    include_str!("notifications.sql"),
+    include_str!("sleep.sql"),
     ";;\n",
     include_str!("sweep.sql"),
     ";;\n",
@@ -72,7 +78,7 @@ const PROCEDURE_EXISTS: u16 = 1304;
 const MIGRATION_LOCK: &str = "CONCAT('lockattr:schema:', LEFT(SHA2(DATABASE(), 256), 16))";
 
 pub(super) async fn is_installed(connection: &mut Conn) -> Result<bool, Error> {
-    match connection.query_drop("CALL lockattr_v1_ready()").await {
+    match connection.query_drop("CALL lockattr_v2_ready()").await {
         Err(Error::Server(error)) if error.code == NO_SUCH_PROCEDURE => Ok(false),
         outcome => outcome.map(|()| true),
     }
@@ -83,6 +89,10 @@ pub(super) async fn is_installed(connection: &mut Conn) -> Result<bool, Error> {
 pub(super) async fn install(connection: &mut Conn) -> Result<(), Error> {
     let lock = format!("SELECT GET_LOCK({MIGRATION_LOCK}, 10)");
     let _held: Option<Option<i64>> = connection.query_first(lock).await?;
+    // Another process may have created everything while this one waited.
+    if is_installed(connection).await? {
+        return connection.query_drop(format!("DO RELEASE_LOCK({MIGRATION_LOCK})")).await;
+    }
     for table in TABLES.split(SEPARATOR) {
         connection.query_drop(table).await?;
     }
@@ -92,5 +102,7 @@ pub(super) async fn install(connection: &mut Conn) -> Result<(), Error> {
             outcome => outcome?,
         }
     }
-    connection.query_drop(format!("DO RELEASE_LOCK({MIGRATION_LOCK})")).await
+    connection.query_drop(format!("DO RELEASE_LOCK({MIGRATION_LOCK})")).await?;
+    // Raises the sequence, as each new connection does.
+    is_installed(connection).await.map(drop)
 }

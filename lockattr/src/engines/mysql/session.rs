@@ -10,13 +10,13 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::config::Config;
+use super::config::{Config, idle_seconds};
 use super::connect::{Live, abandon, error_from};
 use super::sessions::Sessions;
 use crate::FencingToken;
 use crate::store::{
-    AcquireOutcome, AcquireRequest, Claim, Grant, MAX_RECHECK, OwnerToken, ReleaseOutcome,
-    RenewOutcome, StoreError, Waiting,
+    AcquireOutcome, AcquireRequest, Grant, MAX_RECHECK, OwnerToken, ReleaseOutcome, RenewOutcome,
+    StoreError, Waiting,
 };
 
 /// Practically without limit: the waiter gives up earlier.
@@ -51,6 +51,9 @@ pub(super) struct Session {
     /// The claim that it serves.
     token: Option<OwnerToken>,
     held: Option<Held>,
+    /// How long the server lets the connection be idle, in seconds. While it holds a lock, the TTL: a
+    /// process that is stopped keeps the lock for no longer.
+    idle: u64,
 }
 
 struct Held {
@@ -69,7 +72,8 @@ struct SessionEnded;
 impl Session {
     pub(super) fn new(sessions: &Arc<Sessions>, runtime: runtime::Id) -> Self {
         let (config, sessions) = (sessions.config.clone(), Arc::downgrade(sessions));
-        Self { sessions, config, runtime, connection: None, token: None, held: None }
+        let idle = idle_seconds(config.idle());
+        Self { sessions, config, runtime, connection: None, token: None, held: None, idle }
     }
 
     pub(super) async fn run(mut self, mut commands: UnboundedReceiver<Command>) {
@@ -79,7 +83,9 @@ impl Session {
     /// Serves claims until no sender is left or the connection is unusable.
     async fn serve(&mut self, commands: &mut UnboundedReceiver<Command>) {
         loop {
-            let command = match timeout(self.config.timing.heartbeat, commands.recv()).await {
+            let third = Duration::from_secs(self.idle) / 3;
+            let pause = self.config.timing.heartbeat.min(third);
+            let command = match timeout(pause, commands.recv()).await {
                 Ok(Some(command)) => command,
                 Ok(None) => return,
                 Err(_) if self.is_alive().await => continue,
@@ -133,7 +139,7 @@ impl Session {
         }
         let Some(connection) = &mut self.connection else { return Err(SessionEnded) };
         let limit = self.config.timing.response_timeout;
-        let row = match timeout(limit, acquire_lock(connection, &request.claim, 0)).await {
+        let row = match timeout(limit, acquire_lock(connection, request, 0)).await {
             Ok(Ok(row)) => row,
             Ok(Err(error)) => {
                 let _no_receiver = reply.send(Err(error_from(&self.config.address, error)));
@@ -164,6 +170,7 @@ impl Session {
             }
         }
         self.held = Some(Held { lock, ttl: request.ttl });
+        self.idle = idle_seconds(request.ttl);
         // The server does not report whether others wait, so assume that they do.
         let fencing = FencingToken::from_counter(counter);
         let _no_receiver = reply.send(Ok(AcquireOutcome::Acquired { fencing, contended: true }));
@@ -180,7 +187,7 @@ impl Session {
         let (claim, ttl) = (&request.claim, request.ttl);
         let id = connection.id();
         let outcome = {
-            let mut waiting = Box::pin(acquire_lock(&mut connection, claim, WAIT_SECONDS));
+            let mut waiting = Box::pin(acquire_lock(&mut connection, request, WAIT_SECONDS));
             loop {
                 tokio::select! {
                     biased;
@@ -226,6 +233,7 @@ impl Session {
         match outcome {
             Ok((Some(1), Some(counter), lock)) => {
                 self.held = Some(Held { lock, ttl });
+                self.idle = idle_seconds(ttl);
                 let fencing = FencingToken::from_counter(counter);
                 if let Some(subscriber) = subscriber {
                     let grant = Grant::new(fencing, Instant::now(), true);
@@ -252,12 +260,19 @@ impl Session {
             return Ok(());
         };
         held.ttl = ttl;
-        let ours = "SELECT IS_USED_LOCK(?) = CONNECTION_ID()";
-        let query = connection.exec_first::<Option<i64>, _, _>(ours, (&held.lock,));
+        let (idle, longer) = (idle_seconds(ttl), idle_seconds(ttl) > self.idle);
+        let query = async {
+            if longer {
+                connection.query_drop(format!("SET SESSION wait_timeout = {idle}")).await?;
+            }
+            let ours = "SELECT IS_USED_LOCK(?) = CONNECTION_ID()";
+            connection.exec_first::<Option<i64>, _, _>(ours, (&held.lock,)).await
+        };
         // Longer than the caller waits: giving up the connection would give up the lock. After the
         // TTL, the holder no longer relies on it.
         match timeout(ttl, query).await {
             Ok(Ok(Some(Some(1)))) => {
+                self.idle = self.idle.max(idle);
                 let _no_receiver = reply.send(RenewOutcome::Renewed);
                 Ok(())
             }
@@ -315,7 +330,14 @@ impl Session {
         // As long as a renewal, because the lock is lost with the connection.
         let response = self.config.timing.response_timeout;
         let limit = self.held.as_ref().map_or(response, |held| held.ttl.max(response));
-        matches!(timeout(limit, connection.ping()).await, Ok(Ok(())))
+        let usual = idle_seconds(self.config.idle());
+        if self.held.is_some() || self.idle == usual {
+            return matches!(timeout(limit, connection.ping()).await, Ok(Ok(())));
+        }
+        // Without a lock it may be idle for longer.
+        let set = connection.query_drop(format!("SET SESSION wait_timeout = {usual}"));
+        self.idle = usual;
+        matches!(timeout(limit, set).await, Ok(Ok(())))
     }
 
     /// Ends a session on the server, over another connection.
@@ -351,11 +373,12 @@ fn too_late() -> StoreError {
 
 async fn acquire_lock(
     connection: &mut Conn,
-    claim: &Claim,
+    request: &AcquireRequest,
     seconds: i64,
 ) -> Result<LockRow, Error> {
-    let call = "CALL lockattr_v1_session(?, ?)";
-    let row = connection.exec_first(call, (claim.key().name().as_bytes(), seconds)).await?;
+    let (name, idle) = (request.claim.key().name(), idle_seconds(request.ttl));
+    let call = "CALL lockattr_v2_session(?, ?, ?)";
+    let row = connection.exec_first(call, (name.as_bytes(), seconds, idle)).await?;
     row.ok_or_else(|| Error::Other("the procedure returned no row".into()))
 }
 
@@ -366,7 +389,7 @@ mod tests {
 
     use super::*;
     use crate::lock::settings::ServerSettings;
-    use crate::store::{LockKey, Sharing, Subscriber};
+    use crate::store::{Claim, LockKey, Sharing, Subscriber};
 
     /// A session without a connection that holds the lock of the first claim.
     fn served() -> (Session, Arc<Sessions>, [Arc<Claim>; 2]) {

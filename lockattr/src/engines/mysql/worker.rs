@@ -1,81 +1,82 @@
-//! A slot in the pool: a task that runs one query after another on its connection.
+//! A slot in the pool: a task that sends one batch of requests after another on its connection.
 //!
-//! A caller may give up at any point. A query that was sent still runs to its end, so that the next
-//! one finds an idle connection.
+//! A caller may give up at any point. A statement that was sent still runs to its end, so that the
+//! next one finds an idle connection.
 
 use std::sync::Arc;
 
 use mysql_async::prelude::Queryable;
-use mysql_async::{Error, Params, Row};
+use mysql_async::{Error, Row};
 use tokio::runtime::{self, Handle};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
+use super::batch::{BatchError, Failure, LiveSession, Replies, answer};
 use super::config::Config;
-use super::connect::{AbandonedSession, Live, ends_connection, error_from};
+use super::connect::{AbandonedSession, Live};
+use super::job::{Job, Query, Reply};
+use super::requests::Requests;
+use crate::FencingToken;
 use crate::platform::sync::Mutex;
-use crate::store::StoreError;
+use crate::store::last_reply::LastReply;
 use crate::store::slots::FAILURE_CACHED_FOR;
+use crate::store::{AcquireRequest, ReleaseRequest, RenewRequest, StoreError};
 
-/// Sweeps once in this many queries.
+/// Sweeps once in this many batches.
 const SWEEP: u64 = 512;
-
-/// The server chose this transaction as the victim of a deadlock.
-const DEADLOCK_CODES: [u16; 2] = [1213, 1020];
-
-/// How often a query is run at most, if it is the victim of deadlocks.
-const MAX_DEADLOCKS: usize = 10;
-
-pub(super) struct Query {
-    pub(super) statement: &'static str,
-    pub(super) params: Params,
-    /// What to do if the caller is gone or the connection breaks.
-    pub(super) policy: SendPolicy,
-}
-
-/// Whether a query is still sent when no caller waits for it, and what the answer to a repeated
-/// query is worth, if the connection broke before the first answer.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum SendPolicy {
-    /// It is not sent. The second answer counts as the first would.
-    IfAwaited,
-    /// It is sent. The second answer counts as the first would.
-    Always,
-    /// It is sent. If the second answer is no, the first query may have been executed: unknown.
-    NoMeansUnknown,
-}
-
-struct Job {
-    query: Query,
-    sent_at: Instant,
-    reply: oneshot::Sender<Result<Vec<Row>, StoreError>>,
-}
 
 pub(super) struct ConnectionSlot {
     config: Arc<Config>,
+    last_reply: Arc<LastReply>,
     /// By runtime, because a connection dies with the runtime that made it.
     tasks: Mutex<Vec<(runtime::Id, UnboundedSender<Job>)>>,
 }
 
 impl ConnectionSlot {
     pub(super) fn new(config: Arc<Config>) -> Self {
-        Self { config, tasks: Mutex::default() }
+        Self { config, last_reply: Arc::new(LastReply::new()), tasks: Mutex::default() }
     }
 
-    /// Sends the query now, and returns a future of its answer.
-    pub(super) fn run(
+    /// Whether the server has replied to anything on this connection since then.
+    pub(super) fn answered_since(&self, since: Instant) -> bool {
+        self.last_reply.is_after(since)
+    }
+
+    /// Runs a query.
+    pub(super) async fn run(&self, query: Query) -> Result<Vec<Row>, StoreError> {
+        self.queue(|reply| Job::Query(query, reply)).await
+    }
+
+    /// Acquires the lock if it is free.
+    pub(super) async fn acquire_free(
         &self,
-        query: Query,
-    ) -> impl Future<Output = Result<Vec<Row>, StoreError>> + use<> {
+        request: AcquireRequest,
+        listener: Arc<str>,
+    ) -> Result<Option<FencingToken>, StoreError> {
+        self.queue(|reply| Job::Acquire(request, listener, reply)).await
+    }
+
+    pub(super) async fn renew(&self, renewal: RenewRequest) -> Result<bool, StoreError> {
+        self.queue(|reply| Job::Renew(renewal, reply)).await
+    }
+
+    /// Releases the locks; with a plain statement first, if probably no claim waits for them.
+    pub(super) async fn release(
+        &self,
+        release: ReleaseRequest,
+        plain: bool,
+    ) -> Result<bool, StoreError> {
+        self.queue(|reply| Job::Release(release, plain, reply)).await
+    }
+
+    /// Queues a job, and waits for the answer.
+    async fn queue<T>(&self, job: impl FnOnce(Reply<T>) -> Job) -> Result<T, StoreError> {
         let (reply, response) = oneshot::channel();
-        let sent = self.send(Job { query, sent_at: Instant::now(), reply });
-        async move {
-            sent?;
-            response.await.unwrap_or_else(|_| {
-                Err(StoreError::new("the tokio runtime that sent the request has shut down"))
-            })
-        }
+        self.send(job(reply))?;
+        response.await.unwrap_or_else(|_| {
+            Err(StoreError::new("the tokio runtime that sent the request has shut down"))
+        })
     }
 
     fn send(&self, job: Job) -> Result<(), StoreError> {
@@ -94,7 +95,7 @@ impl ConnectionSlot {
             None => job,
         };
         let (task, jobs) = unbounded_channel();
-        runtime.spawn(Worker::new(self.config.clone()).work(jobs));
+        runtime.spawn(Worker::new(self).work(jobs));
         let _sent = task.send(job);
         tasks.push((runtime.id(), task));
         Ok(())
@@ -103,31 +104,41 @@ impl ConnectionSlot {
 
 struct Worker {
     config: Arc<Config>,
+    last_reply: Arc<LastReply>,
     live: Option<Live>,
     abandoned: Option<AbandonedSession>,
-    /// When the connection was made.
-    since: Instant,
     failed: Option<(Instant, StoreError)>,
     completed: u64,
+    /// Where the next sweep continues.
+    swept: Vec<u8>,
 }
 
 impl Worker {
-    fn new(config: Arc<Config>) -> Self {
+    fn new(slot: &ConnectionSlot) -> Self {
         Self {
-            config,
+            config: slot.config.clone(),
+            last_reply: slot.last_reply.clone(),
             live: None,
             abandoned: None,
-            since: Instant::now(),
             failed: None,
             completed: 0,
+            swept: Vec::new(),
         }
     }
 
     /// Runs until the store is dropped.
     async fn work(mut self, mut jobs: UnboundedReceiver<Job>) {
+        let mut requests = Requests::new();
         loop {
+            while let Ok(job) = jobs.try_recv() {
+                requests.push(job);
+            }
+            if let Some(batch) = requests.next_batch() {
+                self.execute_batch(batch).await;
+                continue;
+            }
             match timeout(self.config.timing.heartbeat, jobs.recv()).await {
-                Ok(Some(job)) => self.execute_job(job).await,
+                Ok(Some(job)) => requests.push(job),
                 Ok(None) => break,
                 Err(_) => self.check_idle().await,
             }
@@ -137,62 +148,53 @@ impl Worker {
         }
     }
 
-    async fn execute_job(&mut self, job: Job) {
-        let Job { query, sent_at, reply } = job;
-        if query.policy == SendPolicy::IfAwaited && reply.is_closed() {
-            return;
+    /// Sends a batch, and gives each caller its answer.
+    async fn execute_batch(&mut self, mut batch: Vec<Job>) {
+        let listener = batch.iter().rev().find_map(Job::listener).unwrap_or_default();
+        // In one order, so that two batches seldom wait for each other's rows.
+        batch.sort_by(|one, other| one.name().cmp(other.name()));
+        let replies = self.run_batch(&batch, &listener).await;
+        match replies {
+            // The refusal may be about another request.
+            Err(BatchError { refused: true, .. }) if batch.len() > 1 => {
+                for job in batch {
+                    let one = [job];
+                    let replies = self.run_batch(&one, &listener).await;
+                    answer(one.into(), replies);
+                }
+            }
+            replies => answer(batch, replies),
         }
-        let rows = self.run_query(&query, sent_at).await;
-        let _no_receiver = reply.send(rows);
         if self.completed.is_multiple_of(SWEEP) {
             self.sweep().await;
         }
         self.completed += 1;
     }
 
-    async fn run_query(&mut self, query: &Query, sent_at: Instant) -> Result<Vec<Row>, StoreError> {
-        let limit = self.config.timing.response_timeout;
+    async fn run_batch(&mut self, batch: &[Job], listener: &str) -> Result<Replies, BatchError> {
         let mut first = None;
         loop {
             if self.live.is_none() {
                 // An earlier attempt may have been executed.
                 if let Err(error) = self.connect().await {
-                    return Err(first.unwrap_or(error));
+                    return Err(first.unwrap_or(error).into());
                 }
             }
             let Some(live) = &mut self.live else { continue };
-            // Counted from when it could be sent; connecting has its own limit.
-            let remaining = limit.saturating_sub(sent_at.max(self.since).elapsed());
-            if remaining.is_zero() {
-                let sentence = format!(
-                    "{} has not replied to earlier requests within {limit:?}",
-                    self.address()
-                );
-                return Err(first.unwrap_or_else(|| StoreError::new(sentence).not_sent()));
-            }
-            let error = match timeout(remaining, execute(live, query)).await {
-                Ok(Ok(rows)) => match first {
-                    Some(error)
-                        if query.policy == SendPolicy::NoMeansUnknown && !all_held(&rows) =>
-                    {
-                        return Err(error);
-                    }
-                    _ => return Ok(rows),
-                },
-                Ok(Err(error)) => error,
-                Err(_) => {
-                    self.abandon();
-                    let sentence = format!("no answer from {} within {limit:?}", self.address());
-                    return Err(StoreError::new(sentence));
-                }
+            let timing = &self.config.timing;
+            let mut session = LiveSession::new(live, timing.response_timeout, &self.last_reply);
+            let failure = match session.perform(batch, listener).await {
+                Ok(replies) => return Ok(replies.after(first)),
+                Err(failure) => failure,
             };
-            let broken = ends_connection(&error);
+            let broken = failure.ends_connection();
             if broken {
                 self.abandon();
             }
-            let error = error_from(self.address(), error);
-            if !broken || first.is_some() {
-                return Err(error);
+            let silent = matches!(failure, Failure::Silence);
+            let error = failure.error(&self.config);
+            if silent || !broken || first.is_some() {
+                return Err(BatchError { error, refused: !broken });
             }
             // The connection may have been dead for long without this process noticing.
             first = Some(error);
@@ -208,7 +210,7 @@ impl Worker {
         match Live::connect(&self.config, self.abandoned.as_ref()).await {
             Ok(live) => {
                 (self.live, self.abandoned, self.failed) = (Some(live), None, None);
-                self.since = Instant::now();
+                self.last_reply.record();
                 Ok(())
             }
             Err(error) => {
@@ -229,10 +231,11 @@ impl Worker {
 
     async fn sweep(&mut self) {
         let Some(live) = &mut self.live else { return };
-        let sweep = live.connection.query_drop("CALL lockattr_v1_sweep()");
+        let sweep = live.connection.exec_first("CALL lockattr_v2_sweep(?)", (&self.swept,));
         match timeout(self.config.timing.response_timeout, sweep).await {
+            Ok(Ok(next)) => self.swept = next.unwrap_or_default(),
             // It yields to any conflicting transaction.
-            Ok(Ok(()) | Err(Error::Server(_))) => {}
+            Ok(Err(Error::Server(_))) => {}
             Ok(Err(_)) | Err(_) => self.abandon(),
         }
     }
@@ -240,24 +243,4 @@ impl Worker {
     fn abandon(&mut self) {
         self.abandoned = self.live.take().map(Live::abandon);
     }
-
-    fn address(&self) -> &str {
-        &self.config.address
-    }
-}
-
-/// Whether each answer of a batch is yes.
-fn all_held(rows: &[Row]) -> bool {
-    let flags = rows.first().and_then(|row| row.get::<Vec<u8>, _>(0)).unwrap_or_default();
-    !flags.contains(&b'0')
-}
-
-async fn execute(live: &mut Live, query: &Query) -> Result<Vec<Row>, Error> {
-    for _ in 1..MAX_DEADLOCKS {
-        match live.connection.exec(query.statement, query.params.clone()).await {
-            Err(Error::Server(error)) if DEADLOCK_CODES.contains(&error.code) => {}
-            outcome => return outcome,
-        }
-    }
-    live.connection.exec(query.statement, query.params.clone()).await
 }

@@ -39,8 +39,8 @@ impl Fleet for OnMysql {
 
     async fn wait_until_gone(&self, subscriber: u64) {
         let subscribers = format!(
-            "SELECT COUNT(*) FROM lockattr_line WHERE token LIKE '{subscriber:016x}%' \
-             AND IS_USED_LOCK(CONCAT('lockattr:', ear)) IS NOT NULL"
+            "SELECT COUNT(*) FROM lockattr_v2_queue WHERE token LIKE '{subscriber:016x}%' \
+             AND IS_USED_LOCK(CONCAT('lockattr:', listener)) IS NOT NULL"
         );
         let gone = async || self.server.query::<i64>(&self.database, &subscribers).await == [0];
         eventually(TTL, "its connection is closed", gone).await;
@@ -49,11 +49,11 @@ impl Fleet for OnMysql {
     /// Checks that the counts of waiters and holders match their rows, and that no row is left for
     /// a lock that is neither held nor waited for.
     async fn saw_nothing_wrong(&self) {
-        let wrong = "SELECT CONCAT(k.name, ' ', k.waiting, ' ', (SELECT COUNT(*) FROM lockattr_line l \
-                     WHERE l.id = k.id), ' ', k.holders) FROM lockattr_locks k WHERE k.seat = '' AND \
-                     (k.waiting <> (SELECT COUNT(*) FROM lockattr_line l WHERE l.id = k.id) OR \
+        let wrong = "SELECT CONCAT(k.name, ' ', k.waiting, ' ', (SELECT COUNT(*) FROM lockattr_v2_queue l \
+                     WHERE l.id = k.id), ' ', k.holders) FROM lockattr_v2_locks k WHERE k.seat = '' AND \
+                     (k.waiting <> (SELECT COUNT(*) FROM lockattr_v2_queue l WHERE l.id = k.id) OR \
                      (k.mode = '-' AND k.waiting = 0) OR (k.mode IN ('s', 'p') AND k.holders <> \
-                     (SELECT COUNT(*) FROM lockattr_locks s WHERE s.id = k.id AND s.seat <> '')))";
+                     (SELECT COUNT(*) FROM lockattr_v2_locks s WHERE s.id = k.id AND s.seat <> '')))";
         let mut cli = self.server.cli(&self.database).await;
         let wrong = match cli.query::<String, _>(wrong).await {
             // The test sent no request.

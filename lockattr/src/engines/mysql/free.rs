@@ -1,0 +1,138 @@
+//! The statements of a free exclusive lock: it is acquired by inserting its row, and released by
+//! deleting it, if no claim waits by then.
+//!
+//! MariaDB returns what a statement has written, and numbers it from a sequence: the number is drawn
+//! once the row is inserted, so it is greater than that of the holder before. MySQL can do neither,
+//! and calls a procedure instead.
+
+use mysql_async::{Params, Row, Value};
+
+use super::job::Statement;
+use super::request::micros;
+use crate::FencingToken;
+use crate::store::{AcquireRequest, OwnerToken, ReleaseRequest, Sharing};
+
+const CLOCK: &str = "TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6))";
+
+const INSERT: &str = "INTO lockattr_v2_locks \
+                      (id, seat, name, mode, token, value, listener, ends, waiting, holders) VALUES ";
+
+/// Whether these statements are enough for this claim: one exclusive lock, and no place in a queue.
+pub(super) fn acquires_free(request: &AcquireRequest) -> bool {
+    let claim = &request.claim;
+    let alone = claim.sharing() == Sharing::Exclusive && claim.keys().len() == 1;
+    alone && claim.queued().is_none()
+}
+
+/// The same for a release: of one exclusive lock, at once.
+pub(super) fn releases_free(release: &ReleaseRequest) -> bool {
+    let claim = &release.claim;
+    let alone = claim.sharing() == Sharing::Exclusive && claim.keys().len() == 1;
+    alone && claim.queued().is_none() && release.after.is_zero()
+}
+
+/// Acquires each of these locks that is free. Notifications for their holders go to `listener`.
+pub(super) fn acquire(requests: &[&AcquireRequest], listener: &str, is_mariadb: bool) -> Statement {
+    if !is_mariadb {
+        return acquire_by_procedure(requests, listener);
+    }
+    let row = format!("(UNHEX(SHA2(?, 256)), '', ?, 'x', ?, ?, ?, {CLOCK} + ?, 0, 1)");
+    let mut values: Vec<Value> = Vec::with_capacity(6 * requests.len());
+    for AcquireRequest { claim, ttl, .. } in requests {
+        let name = claim.key().name();
+        values.extend([name.into(), name.into(), claim.token().to_string().into()]);
+        values.extend([claim.value().into(), listener.into(), micros(*ttl).into()]);
+    }
+    let rows = vec![row; requests.len()].join(", ");
+    let returned = "RETURNING token, NEXT VALUE FOR lockattr_v2_numbers";
+    (format!("INSERT IGNORE {INSERT}{rows} {returned}").into(), Params::Positional(values))
+}
+
+fn acquire_by_procedure(requests: &[&AcquireRequest], listener: &str) -> Statement {
+    if let [AcquireRequest { claim, ttl, .. }] = requests {
+        let (name, token) = (claim.key().name(), claim.token().to_string());
+        let values: [Value; 5] =
+            [name.into(), token.into(), claim.value().into(), listener.into(), micros(*ttl).into()];
+        let call = "CALL lockattr_v2_acquire_one(?, ?, ?, ?, ?)";
+        return (call.into(), Params::Positional(values.into()));
+    }
+    let mut items = String::new();
+    for AcquireRequest { claim, ttl, .. } in requests {
+        let (name, value, token) = (claim.key().name(), claim.value(), claim.token());
+        items.push_str(&format!("{:08}{:08}{name}{token}{value}", name.len(), value.len()));
+        items.push_str(&format!("{:020}", micros(*ttl)));
+    }
+    let call = "CALL lockattr_v2_acquire_free(?, ?)";
+    (call.into(), (items.into_bytes(), listener).into())
+}
+
+/// Reads the number of each claim that was granted its lock.
+pub(super) fn acquired(
+    rows: Vec<Row>,
+    requests: &[&AcquireRequest],
+    is_mariadb: bool,
+) -> Option<Vec<Option<FencingToken>>> {
+    if is_mariadb {
+        let rows = rows.into_iter().map(|row| {
+            let (token, number): (Vec<u8>, u64) = mysql_async::from_row_opt(row).ok()?;
+            let token = OwnerToken::parse(std::str::from_utf8(&token).ok()?)?;
+            Some((token, FencingToken::read(number)?))
+        });
+        let granted: Vec<_> = rows.collect::<Option<_>>()?;
+        let number = |request: &&AcquireRequest| {
+            let mut all = granted.iter();
+            all.find(|(token, _)| *token == request.claim.token()).map(|(_, number)| *number)
+        };
+        return Some(requests.iter().map(number).collect());
+    }
+    let row = rows.into_iter().next()?;
+    if let [_] = requests {
+        let (number,): (Option<u64>,) = mysql_async::from_row_opt(row).ok()?;
+        return Some(vec![match number {
+            Some(number) => Some(FencingToken::read(number)?),
+            None => None,
+        }]);
+    }
+    let (numbers,): (Vec<u8>,) = mysql_async::from_row_opt(row).ok()?;
+    let read = |digits: &[u8]| {
+        let number = std::str::from_utf8(digits).ok()?.parse().ok()?;
+        Some(if number == 0 { None } else { Some(FencingToken::read(number)?) })
+    };
+    let numbers: Vec<_> = numbers.chunks(20).map(read).collect::<Option<_>>()?;
+    (numbers.len() == requests.len()).then_some(numbers)
+}
+
+/// Releases a lock that no claim waits for. It affects one row then.
+pub(super) fn release_one(release: &ReleaseRequest) -> Statement {
+    let statement = format!(
+        "DELETE FROM lockattr_v2_locks WHERE id = UNHEX(SHA2(?, 256)) AND seat = '' AND \
+         mode = 'x' AND token = ? AND waiting = 0 AND ends > {CLOCK}"
+    );
+    let claim = &release.claim;
+    (statement.into(), (claim.key().name(), claim.token().to_string()).into())
+}
+
+/// Releases those of several locks that no claim waits for, and returns their owner tokens. Only for
+/// MariaDB.
+pub(super) fn release_several(releases: &[&ReleaseRequest]) -> Statement {
+    let which = vec!["id = UNHEX(SHA2(?, 256)) AND seat = '' AND token = ?"; releases.len()];
+    let statement = format!(
+        "DELETE FROM lockattr_v2_locks WHERE ({}) AND mode = 'x' AND waiting = 0 AND \
+         ends > {CLOCK} RETURNING token",
+        which.join(" OR ")
+    );
+    let claims = releases.iter().map(|release| &release.claim);
+    let values = claims.flat_map(|claim| -> [Value; 2] {
+        [claim.key().name().into(), claim.token().to_string().into()]
+    });
+    (statement.into(), Params::Positional(values.collect()))
+}
+
+/// Reads whose locks were released.
+pub(super) fn released(rows: Vec<Row>) -> Option<Vec<OwnerToken>> {
+    let token = |row| {
+        let (token,): (Vec<u8>,) = mysql_async::from_row_opt(row).ok()?;
+        OwnerToken::parse(std::str::from_utf8(&token).ok()?)
+    };
+    rows.into_iter().map(token).collect()
+}

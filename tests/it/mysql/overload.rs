@@ -1,0 +1,106 @@
+//! More requests than a slow server can serve at once.
+
+use std::time::Duration;
+
+use lockattr::{LockManager, LockOptions};
+use lockattr_tests::{MariaDb, eventually};
+use mysql_async::prelude::Queryable;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::{Database, LIMIT};
+
+/// A server whose commits take some milliseconds each, as on a slow disk. MySQL has no option for
+/// that; there, only the number of requests is large.
+async fn slow_server() -> MariaDb {
+    if MariaDb::runs_mysql() {
+        return MariaDb::with(&[]).await;
+    }
+    MariaDb::with(&[
+        "--log-bin",
+        "--server-id=1",
+        "--binlog-format=ROW",
+        "--binlog-commit-wait-count=1000",
+        "--binlog-commit-wait-usec=8000",
+    ])
+    .await
+}
+
+/// 300 callers with a lock each send so many requests that the last of them wait for longer than
+/// the response timeout. Meanwhile a lease with a short TTL is renewed.
+///
+/// Red without: silence that counts from when a statement was sent, batches, or renewals first.
+#[tokio::test]
+async fn a_long_queue_of_requests_loses_no_lease_and_fails_no_release() {
+    let server = slow_server().await;
+    let name = server.database().await;
+    let url = format!(
+        "{}?connections=1&connect_timeout=10s&response_timeout=200ms",
+        server.url_of(&name)
+    );
+    let manager = LockManager::connect(&url).await.unwrap();
+    let renewed = manager.acquire("renewed", LockOptions::new().ttl(LIMIT / 10)).await.unwrap();
+    let mut tasks = JoinSet::new();
+    for nth in 0..300 {
+        let manager = manager.clone();
+        tasks.spawn(async move {
+            for _ in 0..5 {
+                let options = LockOptions::new().wait(LIMIT * 3).ttl(LIMIT * 3);
+                let guard = manager.acquire(format!("own{nth}"), options).await.unwrap();
+                guard.release().await.unwrap();
+            }
+        });
+    }
+    timeout(LIMIT * 3, tasks.join_all()).await.expect("all get in");
+    renewed.ensure_held().unwrap();
+    renewed.release().await.unwrap();
+    let empty = async || server.left_in(&name).await.is_empty();
+    eventually(LIMIT, "nothing is left", empty).await;
+}
+
+/// Sixty processes start at once on an empty database.
+///
+/// Red without: the second look in `schema::install`.
+#[tokio::test]
+async fn many_processes_that_start_together_create_the_tables_once() {
+    let database = Database::new().await;
+    let mut tasks = JoinSet::new();
+    for nth in 0..60 {
+        let url = database.url("heartbeat=60s");
+        tasks.spawn(async move {
+            let manager = LockManager::connect(url).await.unwrap();
+            let options = LockOptions::new().wait(LIMIT * 3);
+            let guard = manager.acquire(format!("own{nth}"), options).await.unwrap();
+            guard.release().await.unwrap();
+        });
+    }
+    timeout(LIMIT * 3, tasks.join_all()).await.expect("all start");
+    database.holds_nothing().await;
+}
+
+/// A request that was given up may be executed late, after an `extend`.
+///
+/// Red without: `GREATEST` in `acquire.sql`.
+#[tokio::test]
+async fn a_late_request_shortens_no_lease() {
+    let database = Database::new().await;
+    let manager = database.manager("").await;
+    let guard = manager.acquire("a", LockOptions::new()).await.unwrap();
+    guard.extend(Duration::from_secs(3600)).await.unwrap();
+    let ends = "SELECT ends FROM lockattr_v2_locks";
+    let before = database.number(ends).await;
+    // The request of the same claim once more.
+    let row: Vec<(String, String)> =
+        database.server.query(&database.name, "SELECT token, value FROM lockattr_v2_locks").await;
+    let (token, value) = &row[0];
+    let mut cli = database.server.cli(&database.name).await;
+    let again = "CALL lockattr_v2_acquire(1, 'lock:a', ?, ?, 10000000, 'x', 0, '', 0)";
+    let granted: Option<(Option<u64>, i64, Option<String>, i64, u64, i64)> =
+        cli.exec_first(again, (token, value)).await.unwrap();
+    assert!(granted.is_some_and(|(number, ..)| number.is_some()), "it has the lock");
+    let after = database.number(ends).await;
+    assert!(after >= before, "the lease ends {} s earlier", (before - after) / 1_000_000);
+    guard.ensure_held().unwrap();
+    guard.release().await.unwrap();
+    database.holds_nothing().await;
+}
