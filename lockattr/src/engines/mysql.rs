@@ -1,8 +1,10 @@
 //! The store in a MySQL or MariaDB database.
 //!
-//! The rules are stored procedures, as they are scripts in Redis: a request is one `CALL` in one
-//! round trip, and no slow client keeps rows locked. The procedures leave out what only a quorum
-//! needs: `Waiting::Told` means `Queued`; hints, silence and numbers of other stores are ignored.
+//! A lock is a row, which stays as long as a claim holds it or waits for it. So a free lock is
+//! acquired by inserting its row, and released by deleting it. All other rules are stored procedures,
+//! as they are scripts in Redis: no slow client keeps rows locked. The procedures leave out what only
+//! a quorum needs: `Waiting::Told` means `Queued`; hints, silence and numbers of other stores are
+//! ignored.
 
 mod batch;
 mod config;
@@ -57,20 +59,25 @@ const LONGEST_NAME: usize = 8192;
 /// # Ok::<(), lockattr::Error>(())
 /// ```
 ///
-/// A lock is a row of `lockattr_locks`, with its holder and the end of its lease by the server's
-/// clock. Waiters are rows of `lockattr_line`. A lock without holder and waiters leaves no row.
-/// Each request is a stored procedure, so an acquisition, a release and a batch of renewals are one
-/// round trip and one transaction each. `lockattr_fence` counts the fencing tokens, with one
-/// counter for each first byte of the locks' digests. The counters never fall behind the server's
-/// clock, so a restored backup does not take them back.
+/// A lock is a row of `lockattr_v2_locks`, with its holder and the end of its lease by the server's
+/// clock. Waiters are rows of `lockattr_v2_queue`. A lock without holder and waiters leaves no row.
+/// An acquisition, a release and a batch of renewals are one round trip and one transaction each.
+/// While a connection waits for a reply, requests of other tasks come in; up to 64 of a kind are
+/// then sent in one statement. `lockattr_v2_numbers` counts the fencing tokens. In MariaDB it is a
+/// sequence, in MySQL a table with one counter for each first byte of the locks' digests. Neither
+/// falls behind the server's clock, so a restored backup does not take it back.
+///
+/// The response timeout limits how long the server may be silent. It does not run while a request
+/// waits for the requests before it: an overloaded server makes callers wait, and ends no lease.
 ///
 /// # Tables
 ///
 /// The database must exist. The first client that connects creates the tables and procedures, if
 /// its user has the rights `CREATE` and `CREATE ROUTINE`. Otherwise, run
-/// [`MIGRATION`](Self::MIGRATION) with the `mysql` client as a user who has them. Names of what can
-/// change carry a version, so that an older process works beside a newer one. In either case these
-/// rights are enough for locking:
+/// [`MIGRATION`](Self::MIGRATION) with the `mysql` client as a user who has them (for MariaDB, with
+/// the `mariadb` client). The names of all tables and procedures carry a version. Two versions
+/// share no locks, so end all processes of the old one before the first of a new one starts. In
+/// either case these rights are enough for locking:
 ///
 /// ```text
 /// GRANT SELECT, INSERT, UPDATE, DELETE, EXECUTE ON shop.* TO locker
@@ -83,7 +90,12 @@ const LONGEST_NAME: usize = 8192;
 /// MySQL cannot push messages to a client. So each process has two more connections for each
 /// runtime. One sleeps on the server, in a query that the next message interrupts (`KILL QUERY`).
 /// The other marks the process as listening (`GET_LOCK`), and reads the messages. A process that
-/// has died is passed over at once. A proxy that shares connections between clients does not work.
+/// has died is passed over at once, and one that is stopped or cut off within its TTL (at most 15
+/// seconds). Each waiter sends a request three times in that time.
+///
+/// A proxy must forward each connection as it is. One that shares server connections between its
+/// clients, or greets them as other connections than the server's, is refused when a manager
+/// connects.
 ///
 /// All processes should log in as the same user. If the users differ and the waking one lacks the
 /// right `CONNECTION_ADMIN`, the server refuses the `KILL`. Then no message is lost, but a waiter
@@ -91,8 +103,9 @@ const LONGEST_NAME: usize = 8192;
 /// at the hand-off and may end before its holder learns of it, so choose a TTL longer than that.
 ///
 /// While nothing changes, each connection checks the server once per `heartbeat`, and the sleeping
-/// query restarts every 10 seconds; no process polls for locks. A message for a process that is
-/// gone (a row of `lockattr_news`) is deleted with the next `heartbeat` of any other process, or
+/// query restarts every 10 seconds. The server ends a connection that sends nothing for three of
+/// these intervals. A message for a process that is gone (a row of `lockattr_v2_notifications`) is
+/// deleted with the next `heartbeat` of any other process, or
 /// when the next process begins to listen.
 ///
 /// # Durability and replicas
@@ -126,7 +139,9 @@ const LONGEST_NAME: usize = 8192;
 ///   Ending another user's connection needs `CONNECTION_ADMIN`.
 ///   [`held_locks`](crate::LockManager::held_locks) is refused, because the server knows digests,
 ///   not names.
-/// * `GET_LOCK` has no counter: fencing tokens come from `lockattr_fence`, at one write each.
+/// * A process that is stopped keeps its locks for about a TTL: the server then ends their
+///   connections.
+/// * `GET_LOCK` has no counter: fencing tokens come from `lockattr_v2_numbers`.
 pub struct MysqlStore {
     config: Arc<Config>,
     locks: Locks,
