@@ -6,6 +6,7 @@
 //! a quorum needs: `Waiting::Told` means `Queued`; hints, silence and numbers of other stores are
 //! ignored.
 
+mod acquiring;
 mod batch;
 mod config;
 mod connect;

@@ -1,7 +1,10 @@
 //! The server is killed, is stopped, or ends a connection.
 
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
+use lockattr::store::{AcquireRequest, Claim, LockKey, MysqlStore, ReleaseRequest, Store as _};
 use lockattr::{Error, LockManager, LockOptions};
 use lockattr_tests::{Engine, MariaDb, eventually};
 use mysql_async::prelude::Queryable;
@@ -90,6 +93,48 @@ async fn a_request_that_arrives_after_its_release_has_no_effect() {
     held.send_modify(|held| held.below = 0);
     sleep(Duration::from_millis(500)).await;
     nothing_left(&server).await;
+}
+
+/// The same if another runtime sends the release, whose connection is not silent.
+///
+/// Red without: `Acquirings`.
+#[tokio::test]
+async fn a_release_from_another_runtime_does_not_overtake_the_acquire_that_it_undoes() {
+    let server = MariaDb::start().await;
+    let (addr, held) = way_to(server.addr()).await;
+    let query = "connections=1&connect_timeout=10s&response_timeout=10s&heartbeat=60s";
+    let store = MysqlStore::open(&format!("{}?{query}", server.url_at(&[addr]))).unwrap();
+    let elsewhere =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let store = Arc::new(store);
+    let claim = || {
+        let key = LockKey::new("lock:", "a").unwrap();
+        Arc::new(Claim::new(key, "service=test"))
+    };
+    // Connects on both runtimes; first on this one, whose connection is then held.
+    let ours = claim();
+    store.acquire(&AcquireRequest::new(ours.clone(), LIMIT)).await.unwrap();
+    held.send_modify(|held| held.below = held.made);
+    let there = store.clone();
+    elsewhere
+        .spawn(async move { there.release(&[ReleaseRequest::new(ours)]).await })
+        .await
+        .unwrap();
+    let late = claim();
+    {
+        let request = AcquireRequest::new(late.clone(), LIMIT * 3);
+        let mut acquire = pin!(store.acquire(&request));
+        // Sends it, and gives up.
+        assert!(timeout(Duration::from_millis(300), &mut acquire).await.is_err());
+    }
+    let there = store.clone();
+    let undo =
+        elsewhere.spawn(async move { there.release(&[ReleaseRequest::new(late)]).await.remove(0) });
+    sleep(Duration::from_millis(300)).await;
+    held.send_modify(|held| held.below = 0);
+    timeout(LIMIT, undo).await.expect("a reply").unwrap().unwrap();
+    nothing_left(&server).await;
+    elsewhere.shutdown_background();
 }
 
 /// The number of connections, and which of them are held: those with a smaller number than `below`.

@@ -38,14 +38,21 @@ async fn a_waiter_does_not_keep_old_versions_of_rows() {
                      WHERE state = 'User lock' AND db = DATABASE()";
         let all = if form == "lease" { 2 } else { 1 };
         eventually(LIMIT, "it waits", async || database.number(waits).await == all).await;
+        // A sleeping statement that has read a row is a transaction.
+        let views = "SELECT COUNT(*) FROM information_schema.innodb_trx AS trx \
+                     JOIN information_schema.processlist AS session ON session.id = trx.trx_mysql_thread_id \
+                     WHERE session.state = 'User lock'";
+        assert_eq!(database.number(views).await, 0, "{form}");
         let busy = connect().await;
         for _ in 0..1500 {
             busy.acquire("hot", LockOptions::new()).await.unwrap().release().await.unwrap();
         }
         // The server removes them in the background. A sleeping query would keep some 1,500 until
-        // its ten seconds are over.
-        let removed = async || history(&database).await < 300;
-        eventually(std::time::Duration::from_secs(5), "removed", removed).await;
+        // its ten seconds are over. MySQL reports each removal only after a long while.
+        if !MariaDb::runs_mysql() {
+            let removed = async || history(&database).await < 300;
+            eventually(std::time::Duration::from_secs(5), "removed", removed).await;
+        }
         held.release().await.unwrap();
         next.await.unwrap();
         database.server.kill();

@@ -123,7 +123,7 @@ impl<'a> LiveSession<'a> {
             }
             Job::Release(..) => self.release(batch).await,
             Job::Acquire(..) => self.acquire(batch, listener).await,
-            Job::Query(query, _) => {
+            Job::Query(query, ..) => {
                 let statement = (query.statement.into(), query.params.clone());
                 Ok(Replies::Rows(self.rows(statement).await?, None))
             }
@@ -251,7 +251,7 @@ pub(super) fn answer(batch: Vec<Job>, replies: Result<Replies, BatchError>) {
             Job::Acquire(.., reply) => {
                 reply.send(numbers.next().ok_or_else(|| error.clone())).is_ok()
             }
-            Job::Query(query, reply) => reply
+            Job::Query(query, _, reply) => reply
                 .send(match rows.take() {
                     Some((rows, Some(first)))
                         if query.policy == SendPolicy::NoMeansUnknown && !all_held(&rows) =>

@@ -25,11 +25,7 @@ pub(super) struct Live {
 pub(super) struct AbandonedSession(String);
 
 impl Live {
-    /// Connects. Ends an abandoned session first, so that none of its requests runs later.
-    pub(super) async fn connect(
-        config: &Config,
-        abandoned_session: Option<&AbandonedSession>,
-    ) -> Result<Self, StoreError> {
+    pub(super) async fn connect(config: &Config) -> Result<Self, StoreError> {
         let limit = config.timing.connect_timeout;
         let connecting = async {
             let mut connection = Conn::new(config.opts.clone()).await?;
@@ -41,9 +37,6 @@ impl Live {
             within(config, MIGRATION_TIMEOUT, schema::install(&mut connection)).await?;
         }
         let setting_up = async {
-            if let Some(AbandonedSession(name)) = abandoned_session {
-                end(&mut connection, name).await?;
-            }
             let name = format!("lockattr:connection:{:016x}", rand::random::<u64>());
             let own = probe(&mut connection, &name).await?;
             Ok((name, own))
@@ -54,6 +47,20 @@ impl Live {
             return Err(shared_connection(config));
         };
         Ok(Self { connection, is_mariadb, name })
+    }
+
+    /// Ends an abandoned session, so that none of its requests runs later.
+    pub(super) async fn end(
+        &mut self,
+        config: &Config,
+        AbandonedSession(name): &AbandonedSession,
+    ) -> Result<(), StoreError> {
+        within(config, config.timing.connect_timeout, end(&mut self.connection, name)).await
+    }
+
+    /// The session, while it may be abandoned.
+    pub(super) fn session(&self) -> AbandonedSession {
+        AbandonedSession(self.name.clone())
     }
 
     /// Closes the connection at once, without waiting for answers.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use mysql_async::{Params, Row};
 use tokio::sync::oneshot;
 
+use super::acquiring::Acquiring;
 use super::requests::{Kind, Request};
 use crate::FencingToken;
 use crate::store::{AcquireRequest, OwnerToken, ReleaseRequest, RenewRequest, StoreError};
@@ -47,8 +48,8 @@ pub(super) enum Job {
     /// Releases the locks; with a plain statement first, if that is set.
     Release(ReleaseRequest, bool, Reply<bool>),
     /// Acquires the lock if it is free. Notifications go to this listener.
-    Acquire(AcquireRequest, Arc<str>, Reply<Option<FencingToken>>),
-    Query(Query, Reply<Vec<Row>>),
+    Acquire(AcquireRequest, Arc<str>, Acquiring, Reply<Option<FencingToken>>),
+    Query(Query, Option<Acquiring>, Reply<Vec<Row>>),
 }
 
 impl Job {
@@ -63,7 +64,7 @@ impl Job {
 
     pub(super) fn listener(&self) -> Option<Arc<str>> {
         match self {
-            Self::Acquire(_, listener, _) => Some(listener.clone()),
+            Self::Acquire(_, listener, ..) => Some(listener.clone()),
             _ => None,
         }
     }
@@ -81,8 +82,8 @@ impl Request for Job {
 
     fn undone_by(&self) -> Option<OwnerToken> {
         match self {
-            Self::Acquire(request, ..) => Some(request.claim.token()),
-            Self::Query(query, _) => query.acquires,
+            Self::Acquire(_, _, acquiring, _) => Some(acquiring.token),
+            Self::Query(_, acquiring, _) => acquiring.as_ref().map(|acquiring| acquiring.token),
             Self::Renew(..) | Self::Release(..) => None,
         }
     }
@@ -97,7 +98,9 @@ impl Request for Job {
     fn is_abandoned(&self) -> bool {
         match self {
             Self::Acquire(.., reply) => reply.is_closed(),
-            Self::Query(query, reply) => query.policy == SendPolicy::IfAwaited && reply.is_closed(),
+            Self::Query(query, _, reply) => {
+                query.policy == SendPolicy::IfAwaited && reply.is_closed()
+            }
             Self::Renew(..) | Self::Release(..) => false,
         }
     }

@@ -133,8 +133,8 @@ impl Drop for ForgetListener<'_> {
 
 impl ListenerConnections {
     async fn connect(config: &Config) -> Result<Self, StoreError> {
-        let reader = Live::connect(config, None).await?.connection;
-        let sleeper = Live::connect(config, None).await?.connection;
+        let reader = Live::connect(config).await?.connection;
+        let sleeper = Live::connect(config).await?.connection;
         let name: Name = format!("{:016x}:{}", rand::random::<u64>(), sleeper.id()).into();
         let mut connections = Self { sleeper, reader, name };
         let acquire_locks = format!(

@@ -129,7 +129,7 @@ impl Session {
         }
         self.token = Some(token);
         if self.connection.is_none() {
-            match Live::connect(&self.config, None).await {
+            match Live::connect(&self.config).await {
                 Ok(live) => self.connection = Some(live.connection),
                 Err(error) => {
                     let _no_receiver = reply.send(Err(error));
@@ -342,7 +342,7 @@ impl Session {
 
     /// Ends a session on the server, over another connection.
     async fn end(&self, id: u32) {
-        let Ok(mut live) = Live::connect(&self.config, None).await else { return };
+        let Ok(mut live) = Live::connect(&self.config).await else { return };
         let end = live.connection.query_drop(format!("KILL {id}"));
         let _in_time = timeout(self.config.timing.response_timeout, end).await;
         live.abandon();

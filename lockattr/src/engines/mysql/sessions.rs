@@ -100,7 +100,7 @@ impl Sessions {
 
     /// Whether the lock is held: the server reports only the connection that holds it.
     pub(super) async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
-        let mut live = Live::connect(&self.config, None).await?;
+        let mut live = Live::connect(&self.config).await?;
         let query = live.connection.exec_first::<Option<u64>, _, _>(LOCK_CONNECTION, (key.name(),));
         let limit = self.config.timing.response_timeout;
         let found = match timeout(limit, query).await {
@@ -113,7 +113,7 @@ impl Sessions {
 
     /// Ends the connection that holds the lock. Other locks are safe: each has its own connection.
     pub(super) async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
-        let mut live = Live::connect(&self.config, None).await?;
+        let mut live = Live::connect(&self.config).await?;
         let query = async {
             let id: Option<Option<u64>> =
                 live.connection.exec_first(LOCK_CONNECTION, (key.name(),)).await?;
@@ -149,7 +149,7 @@ impl Sessions {
     }
 
     pub(super) async fn ping(&self) -> Result<(), StoreError> {
-        Live::connect(&self.config, None).await.map(|live| drop(live.abandon()))
+        Live::connect(&self.config).await.map(|live| drop(live.abandon()))
     }
 
     /// Ends a claim. Its connection may serve another one, or has ended.

@@ -12,40 +12,53 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
+use super::acquiring::{Acquiring, Acquirings};
 use super::batch::{BatchError, Failure, LiveSession, Replies, answer};
 use super::config::Config;
 use super::connect::{AbandonedSession, Live};
 use super::job::{Job, Query, Reply};
-use super::requests::Requests;
+use super::requests::{Request, Requests};
 use crate::FencingToken;
 use crate::platform::sync::Mutex;
 use crate::store::last_reply::LastReply;
-use crate::store::slots::FAILURE_CACHED_FOR;
-use crate::store::{AcquireRequest, ReleaseRequest, RenewRequest, StoreError};
+use crate::store::slots::{FAILURE_CACHED_FOR, current_runtime};
+use crate::store::{AcquireRequest, OwnerToken, ReleaseRequest, RenewRequest, StoreError};
 
 /// Sweeps once in this many batches.
 const SWEEP: u64 = 512;
 
 pub(super) struct ConnectionSlot {
-    config: Arc<Config>,
-    last_reply: Arc<LastReply>,
+    shared: Arc<Shared>,
     /// By runtime, because a connection dies with the runtime that made it.
     tasks: Mutex<Vec<(runtime::Id, UnboundedSender<Job>)>>,
 }
 
+/// What the tasks of all runtimes share.
+struct Shared {
+    config: Arc<Config>,
+    last_reply: LastReply,
+    acquirings: Arc<Acquirings>,
+    /// Sessions for which the server may still be at work. They are ended before the next batch, on
+    /// whichever runtime, because that may release what they acquire.
+    abandoned: Mutex<Vec<AbandonedSession>>,
+}
+
 impl ConnectionSlot {
     pub(super) fn new(config: Arc<Config>) -> Self {
-        Self { config, last_reply: Arc::new(LastReply::new()), tasks: Mutex::default() }
+        let (acquirings, abandoned) = Default::default();
+        let shared = Shared { config, last_reply: LastReply::new(), acquirings, abandoned };
+        Self { shared: Arc::new(shared), tasks: Mutex::default() }
     }
 
     /// Whether the server has replied to anything on this connection since then.
     pub(super) fn answered_since(&self, since: Instant) -> bool {
-        self.last_reply.is_after(since)
+        self.shared.last_reply.is_after(since)
     }
 
     /// Runs a query.
     pub(super) async fn run(&self, query: Query) -> Result<Vec<Row>, StoreError> {
-        self.queue(|reply| Job::Query(query, reply)).await
+        let token = query.acquires;
+        self.queue(token, |acquiring, reply| Job::Query(query, acquiring, reply)).await
     }
 
     /// Acquires the lock if it is free.
@@ -54,11 +67,13 @@ impl ConnectionSlot {
         request: AcquireRequest,
         listener: Arc<str>,
     ) -> Result<Option<FencingToken>, StoreError> {
-        self.queue(|reply| Job::Acquire(request, listener, reply)).await
+        let acquiring =
+            self.shared.acquirings.begin(request.claim.token(), current_runtime()?.id());
+        self.queue(None, |_, reply| Job::Acquire(request, listener, acquiring, reply)).await
     }
 
     pub(super) async fn renew(&self, renewal: RenewRequest) -> Result<bool, StoreError> {
-        self.queue(|reply| Job::Renew(renewal, reply)).await
+        self.queue(None, |_, reply| Job::Renew(renewal, reply)).await
     }
 
     /// Releases the locks; with a plain statement first, if probably no claim waits for them.
@@ -67,46 +82,50 @@ impl ConnectionSlot {
         release: ReleaseRequest,
         plain: bool,
     ) -> Result<bool, StoreError> {
-        self.queue(|reply| Job::Release(release, plain, reply)).await
+        self.queue(None, |_, reply| Job::Release(release, plain, reply)).await
     }
 
-    /// Queues a job, and waits for the answer.
-    async fn queue<T>(&self, job: impl FnOnce(Reply<T>) -> Job) -> Result<T, StoreError> {
+    /// Queues a job, and waits for the answer. It may acquire locks for the claim with this token.
+    async fn queue<T>(
+        &self,
+        acquires: Option<OwnerToken>,
+        job: impl FnOnce(Option<Acquiring>, Reply<T>) -> Job,
+    ) -> Result<T, StoreError> {
+        let runtime = current_runtime()?;
+        let acquiring = acquires.map(|token| self.shared.acquirings.begin(token, runtime.id()));
         let (reply, response) = oneshot::channel();
-        self.send(job(reply))?;
+        self.send(&runtime, job(acquiring, reply));
         response.await.unwrap_or_else(|_| {
             Err(StoreError::new("the tokio runtime that sent the request has shut down"))
         })
     }
 
-    fn send(&self, job: Job) -> Result<(), StoreError> {
-        let runtime = Handle::try_current().map_err(|_| {
-            StoreError::new("this store can only be used inside a tokio runtime").not_sent()
-        })?;
+    fn send(&self, runtime: &Handle, job: Job) {
         let mut tasks = self.tasks.lock();
         // A closed task ended with its runtime.
         tasks.retain(|(_, task)| !task.is_closed());
-        let known = tasks.iter().find(|(of, _)| *of == runtime.id());
-        let job = match known {
-            Some((_, task)) => match task.send(job) {
-                Ok(()) => return Ok(()),
+        let elsewhere = job.releases().and_then(|token| self.shared.acquirings.runtime_of(token));
+        let task_on = |id| tasks.iter().find(|(of, _)| *of == id).map(|(_, task)| task);
+        let task = elsewhere.and_then(task_on).or_else(|| task_on(runtime.id()));
+        let job = match task {
+            Some(task) => match task.send(job) {
+                Ok(()) => return,
                 Err(unsent) => unsent.0,
             },
             None => job,
         };
         let (task, jobs) = unbounded_channel();
-        runtime.spawn(Worker::new(self).work(jobs));
+        runtime.spawn(Worker::new(self.shared.clone()).work(jobs));
         let _sent = task.send(job);
         tasks.push((runtime.id(), task));
-        Ok(())
     }
 }
 
 struct Worker {
-    config: Arc<Config>,
-    last_reply: Arc<LastReply>,
+    shared: Arc<Shared>,
     live: Option<Live>,
-    abandoned: Option<AbandonedSession>,
+    /// Whether a statement is under way.
+    busy: bool,
     failed: Option<(Instant, StoreError)>,
     completed: u64,
     /// Where the next sweep continues.
@@ -114,16 +133,8 @@ struct Worker {
 }
 
 impl Worker {
-    fn new(slot: &ConnectionSlot) -> Self {
-        Self {
-            config: slot.config.clone(),
-            last_reply: slot.last_reply.clone(),
-            live: None,
-            abandoned: None,
-            failed: None,
-            completed: 0,
-            swept: Vec::new(),
-        }
+    fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, live: None, busy: false, failed: None, completed: 0, swept: Vec::new() }
     }
 
     /// Runs until the store is dropped.
@@ -137,7 +148,7 @@ impl Worker {
                 self.execute_batch(batch).await;
                 continue;
             }
-            match timeout(self.config.timing.heartbeat, jobs.recv()).await {
+            match timeout(self.shared.config.timing.heartbeat, jobs.recv()).await {
                 Ok(Some(job)) => requests.push(job),
                 Ok(None) => break,
                 Err(_) => self.check_idle().await,
@@ -174,16 +185,17 @@ impl Worker {
     async fn run_batch(&mut self, batch: &[Job], listener: &str) -> Result<Replies, BatchError> {
         let mut first = None;
         loop {
-            if self.live.is_none() {
-                // An earlier attempt may have been executed.
-                if let Err(error) = self.connect().await {
-                    return Err(first.unwrap_or(error).into());
-                }
+            // An earlier attempt may have been executed.
+            if let Err(error) = self.connect().await {
+                return Err(first.unwrap_or(error).into());
             }
             let Some(live) = &mut self.live else { continue };
-            let timing = &self.config.timing;
-            let mut session = LiveSession::new(live, timing.response_timeout, &self.last_reply);
-            let failure = match session.perform(batch, listener).await {
+            let limit = self.shared.config.timing.response_timeout;
+            self.busy = true;
+            let mut session = LiveSession::new(live, limit, &self.shared.last_reply);
+            let outcome = session.perform(batch, listener).await;
+            self.busy = false;
+            let failure = match outcome {
                 Ok(replies) => return Ok(replies.after(first)),
                 Err(failure) => failure,
             };
@@ -192,7 +204,7 @@ impl Worker {
                 self.abandon();
             }
             let silent = matches!(failure, Failure::Silence);
-            let error = failure.error(&self.config);
+            let error = failure.error(&self.shared.config);
             if silent || !broken || first.is_some() {
                 return Err(BatchError { error, refused: !broken });
             }
@@ -201,29 +213,39 @@ impl Worker {
         }
     }
 
+    /// Connects, unless it is connected, and ends the sessions that were abandoned.
     async fn connect(&mut self) -> Result<(), StoreError> {
-        if let Some((at, error)) = &self.failed
-            && at.elapsed() < FAILURE_CACHED_FOR
-        {
-            return Err(error.clone());
-        }
-        match Live::connect(&self.config, self.abandoned.as_ref()).await {
-            Ok(live) => {
-                (self.live, self.abandoned, self.failed) = (Some(live), None, None);
-                self.last_reply.record();
-                Ok(())
+        if self.live.is_none() {
+            if let Some((at, error)) = &self.failed
+                && at.elapsed() < FAILURE_CACHED_FOR
+            {
+                return Err(error.clone());
             }
-            Err(error) => {
-                self.failed = Some((Instant::now(), error.clone()));
-                Err(error)
+            match Live::connect(&self.shared.config).await {
+                Ok(live) => (self.live, self.failed) = (Some(live), None),
+                Err(error) => {
+                    self.failed = Some((Instant::now(), error.clone()));
+                    return Err(error);
+                }
+            }
+            self.shared.last_reply.record();
+        }
+        let next = || self.shared.abandoned.lock().pop();
+        while let Some(session) = next() {
+            let Some(live) = &mut self.live else { break };
+            if let Err(error) = live.end(&self.shared.config, &session).await {
+                self.shared.abandoned.lock().push(session);
+                self.abandon();
+                return Err(error);
             }
         }
+        Ok(())
     }
 
     /// Checks that an idle connection still works.
     async fn check_idle(&mut self) {
         let Some(live) = &mut self.live else { return };
-        let limit = self.config.timing.response_timeout;
+        let limit = self.shared.config.timing.response_timeout;
         if !matches!(timeout(limit, live.connection.ping()).await, Ok(Ok(()))) {
             self.abandon();
         }
@@ -232,7 +254,7 @@ impl Worker {
     async fn sweep(&mut self) {
         let Some(live) = &mut self.live else { return };
         let sweep = live.connection.exec_first("CALL lockattr_v2_sweep(?)", (&self.swept,));
-        match timeout(self.config.timing.response_timeout, sweep).await {
+        match timeout(self.shared.config.timing.response_timeout, sweep).await {
             Ok(Ok(next)) => self.swept = next.unwrap_or_default(),
             // It yields to any conflicting transaction.
             Ok(Err(Error::Server(_))) => {}
@@ -241,6 +263,17 @@ impl Worker {
     }
 
     fn abandon(&mut self) {
-        self.abandoned = self.live.take().map(Live::abandon);
+        if let Some(live) = self.live.take() {
+            self.shared.abandoned.lock().push(live.abandon());
+        }
+    }
+}
+
+impl Drop for Worker {
+    /// The runtime ends in the middle of a statement.
+    fn drop(&mut self) {
+        if let Some(live) = self.live.as_ref().filter(|_| self.busy) {
+            self.shared.abandoned.lock().push(live.session());
+        }
     }
 }
