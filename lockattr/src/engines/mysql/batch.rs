@@ -154,17 +154,13 @@ impl<'a> LiveSession<'a> {
         let plain: Vec<&ReleaseRequest> =
             releases.iter().filter(|(_, plain)| *plain).map(|(release, _)| *release).collect();
         let mut released = Vec::new();
-        match plain[..] {
-            [one] if releases.len() == 1 => {
-                if self.affected(free::release_one(one)).await? == 1 {
-                    released.push(one.claim.token());
-                }
+        if let ([one], [_]) = (&plain[..], &releases[..]) {
+            if self.affected(free::release_one(one)).await? == 1 {
+                released.push(one.claim.token());
             }
-            [_, ..] if self.live.is_mariadb && plain.len() == releases.len() => {
-                let rows = self.rows(free::release_several(&plain)).await?;
-                released = free::released(rows).ok_or(Failure::Unexpected)?;
-            }
-            _ => {}
+        } else if self.live.is_mariadb && plain.len() == releases.len() {
+            let rows = self.rows(free::release_several(&plain)).await?;
+            released = free::released(rows).ok_or(Failure::Unexpected)?;
         }
         let mut held: Vec<bool> =
             releases.iter().map(|(release, _)| released.contains(&release.claim.token())).collect();

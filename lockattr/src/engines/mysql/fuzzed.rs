@@ -8,12 +8,13 @@ use super::request;
 use crate::store::AcquireOutcome;
 use crate::store::held_flags::held_each;
 
-pub type Columns =
-    (Option<u64>, Option<i64>, Option<Vec<u8>>, Option<i64>, Option<u64>, Option<i64>);
+pub type Columns = (Option<u64>, Option<i64>, Option<Vec<u8>>, Option<i64>, Option<u64>);
 
 pub fn acquired(columns: Columns, queued: bool) -> Option<AcquireOutcome> {
-    request::read_acquire(columns, queued.then_some(Duration::from_secs(9)))
-        .map(|(outcome, _clock)| outcome)
+    let (counter, contended, value, left, clock) = columns;
+    let ttl = queued.then_some(Duration::from_secs(9));
+    let outcome = request::read_acquire((counter, contended, value, left, clock, contended), ttl);
+    outcome.map(|(outcome, _clock)| outcome)
 }
 
 pub fn held(flags: &[u8]) -> Option<Vec<bool>> {
