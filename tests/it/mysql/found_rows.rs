@@ -1,4 +1,4 @@
-//! A proxy between the client and the server: one that asks for `CLIENT_FOUND_ROWS`, as ProxySQL
+//! A proxy between the client and the server: one that asks for `CLIENT_FOUND_ROWS`, as `ProxySQL`
 //! does, and one that shares server connections between its clients.
 
 use lockattr::{Error, LockManager, LockOptions};
