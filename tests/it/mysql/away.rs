@@ -96,8 +96,6 @@ async fn a_request_that_arrives_after_its_release_has_no_effect() {
 }
 
 /// The same if another runtime sends the release, whose connection is not silent.
-///
-/// Red without: `Acquirings`.
 #[tokio::test]
 async fn a_release_from_another_runtime_does_not_overtake_the_acquire_that_it_undoes() {
     let server = MariaDb::start().await;

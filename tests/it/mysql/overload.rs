@@ -30,7 +30,8 @@ async fn slow_server() -> MariaDb {
 /// 300 callers with a lock each send so many requests that the last of them wait for longer than
 /// the response timeout. Meanwhile a lease with a short TTL is renewed.
 ///
-/// Red without: silence that counts from when a statement was sent, batches, or renewals first.
+/// Red without: silence that counts from when a statement was sent, and not from when a request was
+/// queued.
 #[tokio::test]
 async fn a_long_queue_of_requests_loses_no_lease_and_fails_no_release() {
     let server = slow_server().await;
