@@ -40,7 +40,13 @@ pub(crate) mod heartbeat;
 pub(crate) mod held_flags;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) mod held_lock_rows;
-#[cfg(any(feature = "redis", feature = "mysql", feature = "zookeeper", feature = "etcd"))]
+#[cfg(any(
+    feature = "redis",
+    feature = "postgres",
+    feature = "mysql",
+    feature = "zookeeper",
+    feature = "etcd"
+))]
 pub(crate) mod last_reply;
 #[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
 mod notifications;

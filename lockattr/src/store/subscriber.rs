@@ -193,7 +193,7 @@ impl Subscriber {
     }
 
     /// Claims may have begun to wait for any lock while the store did not report them.
-    #[cfg_attr(not(any(feature = "postgres", feature = "mysql")), allow(dead_code))]
+    #[cfg(feature = "postgres")]
     pub(crate) fn any_may_be_contended(&self) {
         (self.on_contended)(None);
     }
