@@ -8,12 +8,13 @@ use tokio::task::JoinSet;
 
 use super::*;
 
-/// A commit takes some five milliseconds.
-async fn slow_server() -> PostgresServer {
+/// A commit takes this many microseconds at least.
+async fn slow_server(commit_delay: u32) -> PostgresServer {
     let server = PostgresServer::start().await;
-    for setting in ["fsync = on", "commit_delay = 4000", "commit_siblings = 0"] {
+    for setting in ["fsync = on", "commit_siblings = 0"] {
         server.run(&format!("alter system set {setting}")).await;
     }
+    server.run(&format!("alter system set commit_delay = {commit_delay}")).await;
     server.run("select pg_reload_conf()").await;
     server
 }
@@ -22,7 +23,7 @@ async fn slow_server() -> PostgresServer {
 /// renewals that come first.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_tasks_lose_no_lease_and_no_release() {
-    let server = slow_server().await;
+    let server = slow_server(4_000).await;
     // Shorter than a thousand commits take, one after the other.
     let query = "wait=60s&response_timeout=2s&connect_timeout=10s";
     let manager = manager(&with_query(&server.url(), query)).await;
@@ -55,10 +56,11 @@ async fn a_thousand_tasks_lose_no_lease_and_no_release() {
 /// Red without: `answered_since`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_caller_that_gives_up_in_the_crowd_is_contended() {
-    let server = slow_server().await;
-    let manager = Arc::new(manager(&with_query(&server.url(), "wait=300ms&connections=1")).await);
+    let server = slow_server(40_000).await;
+    let manager = Arc::new(manager(&with_query(&server.url(), "wait=1s&connections=1")).await);
     let mut tasks = JoinSet::new();
-    for n in 0..5_000 {
+    // Each statement takes 64 of them, so all of them would need more than a second.
+    for n in 0..3_000 {
         let manager = manager.clone();
         tasks.spawn(async move {
             match manager.acquire(format!("key {n}"), LockOptions::new()).await {

@@ -1,13 +1,17 @@
-//! The tests of `it` that take longest: they wait for failovers and outages, or repeat something ten thousand times.
+//! The tests of `it` that take longest: they wait for failovers and outages, or send thousands of requests at once.
 //! Tests beside them cover the same code in a shorter time.
 
 /// The names of these tests.
-pub(super) const TESTS: [&str; 23] = [
+pub(super) const TESTS: [&str; 28] = [
     "etcd::left::more_locks_than_a_page_has_are_listed",
     "etcd::members::killing_the_leader_loses_no_lock_and_no_place_in_the_queue",
+    "etcd::storm::thousands_of_tasks_lose_no_lease_and_fail_no_release",
     "key::no_two_value_lists_render_the_same_key",
+    "mysql::overload::a_long_queue_of_requests_loses_no_lease_and_fails_no_release",
     "mysql::rights::a_process_that_cannot_be_woken_polls_in_time",
     "postgres::sessions::a_lock_outlives_a_crash_of_the_server",
+    "postgres::slow_commits::a_caller_that_gives_up_in_the_crowd_is_contended",
+    "postgres::slow_commits::a_thousand_tasks_lose_no_lease_and_no_release",
     "redis::cluster::load::no_process_writes_with_a_smaller_token_while_masters_fail_under_load",
     "redis::cluster::many::a_thousand_leases_over_all_nodes_are_renewed",
     "redis::cluster::replicas::a_lease_whose_slot_migrates_counts_with_the_replica_of_the_new_node",
@@ -26,6 +30,7 @@ pub(super) const TESTS: [&str; 23] = [
     "zookeeper::followers::freezing_the_leader_loses_no_lock",
     "zookeeper::followers::a_server_that_dies_loses_no_lock_of_its_clients",
     "zookeeper::followers::a_session_abandoned_in_an_outage_blocks_no_lock_after_it",
+    "zookeeper::storm::thousands_of_tasks_lose_no_lease_and_fail_no_release",
 ];
 
 /// What tells the test program to leave them out.

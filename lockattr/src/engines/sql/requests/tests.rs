@@ -5,6 +5,7 @@ use futures_util::future::join_all;
 use tokio::sync::Semaphore;
 use tokio::task::yield_now;
 
+use super::queue::MAX_BATCH;
 use super::*;
 
 /// A renewal (`r`), release (`d`) or acquisition (`a`), and its number.

@@ -1,0 +1,86 @@
+//! The requests that wait for one connection, and which of them share the next statement.
+
+use std::array;
+use std::collections::VecDeque;
+use std::task::{Context, Poll, Waker};
+
+use tokio::sync::oneshot;
+use tokio::task::coop::unconstrained;
+
+use super::in_flight::Combined;
+use super::{Caller, Execute, Request, Statement};
+use crate::store::StoreError;
+
+/// How many statements of a connection have no reply at most. While the server executes one, the
+/// next one is on its way.
+pub(super) const IN_FLIGHT: usize = 2;
+
+/// Most requests of one statement. A larger one would keep too many locks waiting for its commit.
+pub(super) const MAX_BATCH: usize = 64;
+
+/// Renewals come first, because their leases end. Releases come next, because others wait for them.
+pub(super) const PRIORITIES: usize = 3;
+
+pub(super) struct Queue<R: Request> {
+    pub(super) waiting: [VecDeque<(R, Caller<R>)>; PRIORITIES],
+    pub(super) in_flight: usize,
+    /// The connection is given up: nothing is sent any more.
+    pub(super) is_closed: bool,
+}
+
+impl<R: Request> Queue<R> {
+    pub(super) fn new() -> Self {
+        let waiting = array::from_fn(|_| VecDeque::new());
+        Self { waiting, in_flight: 0, is_closed: false }
+    }
+
+    pub(super) fn may_send(&self) -> bool {
+        self.in_flight < IN_FLIGHT && !self.is_closed
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.iter().all(VecDeque::is_empty)
+    }
+
+    pub(super) fn push(&mut self, request: R) -> oneshot::Receiver<Result<R::Reply, StoreError>> {
+        let (caller, reply) = oneshot::channel();
+        if !self.is_closed {
+            self.waiting[request.priority()].push_back((request, caller));
+        }
+        reply
+    }
+
+    /// Hands the next statement to the client: the first request that waits, and those behind it
+    /// that fit into its statement.
+    pub(super) fn next<E: Execute<R>>(&mut self, executor: &E) -> Option<Combined<R>> {
+        let (mut batch, mut callers) = (Vec::new(), Vec::new());
+        for waiting in &mut self.waiting {
+            while let Some((request, caller)) = waiting.front() {
+                if caller.is_closed() && !request.outlives_caller() {
+                    waiting.pop_front();
+                    continue;
+                }
+                if batch.len() == MAX_BATCH || batch.first().is_some_and(|it| !request.joins(it)) {
+                    break;
+                }
+                let Some((request, caller)) = waiting.pop_front() else { break };
+                batch.push(request);
+                callers.push(caller);
+            }
+            if !batch.is_empty() {
+                break;
+            }
+        }
+        (!batch.is_empty()).then(|| {
+            // Tokio's budget must not delay the first poll.
+            let mut statement: Statement<R> = Box::pin(unconstrained(executor.execute(batch)));
+            let mut context = Context::from_waker(Waker::noop());
+            match statement.as_mut().poll(&mut context) {
+                Poll::Ready(replies) => {
+                    Combined { statement: Box::pin(async { replies }), callers }
+                }
+                Poll::Pending => Combined { statement, callers },
+            }
+        })
+    }
+}
