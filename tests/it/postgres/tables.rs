@@ -125,3 +125,40 @@ async fn the_migration_runs_any_number_of_times_beside_programs_that_lock() {
     acquire(&manager, "a").await.release().await.unwrap();
     database.has_nothing_left().await;
 }
+
+/// The sweep reads which rows have no holder, and a reader acquires one of these locks before the
+/// sweep locks its row.
+///
+/// Red without: the row lock before the deletion in `lockattr_sweep_2`.
+#[tokio::test]
+async fn a_sweep_does_not_delete_a_lock_that_was_just_acquired() {
+    let database = Database::new().await;
+    drop(database.manager("ttl=20s").await);
+    let (sweeps, reads) = (
+        database.server.client_of(&database.name).await,
+        database.server.client_of(&database.name).await,
+    );
+    let left =
+        "insert into lockattr_locks select convert_to('lock ' || n, 'UTF8'), '', '', '-infinity'
+        from generate_series(1, 400) as n on conflict do nothing";
+    let acquire = "select lockattr_acquire_2(array[convert_to('lock ' || n, 'UTF8')],
+        decode(lpad(to_hex(n), 32, '0'), 'hex'), 'label', 's', 0, 60000, null)
+        from generate_series(1, 400) as n";
+    for _ in 0..10 {
+        database.run(left).await;
+        let sweep = "select lockattr_sweep_2() from generate_series(1, 3)";
+        let (swept, read) = tokio::join!(sweeps.batch_execute(sweep), async {
+            for n in 1..=400 {
+                let one = acquire
+                    .replace("generate_series(1, 400)", &format!("generate_series({n}, {n})"));
+                reads.batch_execute(&one).await.unwrap();
+            }
+        });
+        swept.unwrap();
+        let () = read;
+        let without_row = "select count(*) from lockattr_holders as holder
+            where not exists (select from lockattr_locks where lockattr_locks.name = holder.name)";
+        assert_eq!(database.number(without_row).await, 0, "a writer could acquire them, too");
+        database.run("truncate lockattr_locks, lockattr_holders").await;
+    }
+}

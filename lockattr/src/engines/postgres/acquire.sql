@@ -16,6 +16,20 @@ begin
 end
 $$;
 
+-- Removes the entries of a claim that have ended: it goes to the end of its queues.
+create or replace function lockattr_lapse_2(locks bytea[], owner bytea, moment timestamptz)
+returns void
+language plpgsql as $$
+begin
+  if exists (
+    select from lockattr_queue where token = owner and name = any (locks)
+      and asked + lockattr_entry_lifetime_2(ttl) <= moment
+  ) then
+    perform lockattr_leave_queue_2(locks, owner);
+  end if;
+end
+$$;
+
 -- Acquires free locks, or acquires again the locks that this claim already holds. If they are not
 -- free and `hears` is set, adds the claim to the wait queues. All of the locks or none; their names
 -- are in order.
@@ -42,7 +56,12 @@ begin
   then
     -- The usual case: another claim holds the lock, so this one only joins the queue.
     select * into held from lockattr_locks where name = locks[1] for update;
+    if exists (select from lockattr_queue where name = locks[1] and names is not null) then
+      -- It came first. The client repeats its statement, which then locks all rows in their order.
+      raise exception using errcode = 'LA001', message = 'a claim for several locks came first';
+    end if;
     moment := clock_timestamp();
+    perform lockattr_lapse_2(locks, owner, moment);
     if held.token <> '' and held.token <> owner and held.ends > moment then
       clock := extract(epoch from moment) * 1000000;
       insert into lockattr_queue
@@ -88,6 +107,7 @@ begin
   end if;
 
   if hears is not null then
+    perform lockattr_lapse_2(locks, owner, moment);
     foreach lock in array locks loop
       insert into lockattr_queue
       select lock, greatest((extract(epoch from moment) * 1000000)::bigint, 1 + coalesce(

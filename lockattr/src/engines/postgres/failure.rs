@@ -33,7 +33,7 @@ const RECONNECT: &[SqlState] = &[
     SqlState::UNDEFINED_PSTATEMENT,
 ];
 
-/// A deadlock, a serialization failure, and what `guard.sql` raises.
+/// A deadlock, a serialization failure, and what `lock_rows.sql` raises.
 const CONFLICTS: &[&str] = &["40P01", "40001", "LA001"];
 
 /// The connection, or the error after `connect_timeout`.

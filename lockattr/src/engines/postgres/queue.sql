@@ -103,6 +103,7 @@ declare
   counter bigint;
   lasts interval;
   contended boolean;
+  asked bytea[] := locks;
 begin
   served := false;
   while cardinality(locks) > 0 loop
@@ -154,6 +155,10 @@ begin
         exit;
       end if;
     end loop;
+    if not lock = any (asked) then
+      -- Nothing else looks at the row of a lock that only a dead claim needed.
+      perform lockattr_tidy_2(array[lock]);
+    end if;
   end loop;
 end
 $$;

@@ -1,12 +1,13 @@
 //! Releases locks: those that no claim waits for by a plain statement, any other by a function.
 
+use std::slice::from_ref;
 use std::sync::atomic::Ordering;
 
 use futures_util::future::join_all;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
-use super::requests::{DatabaseReply, DatabaseRequest};
-use super::{PostgresStore, held, is_plain};
+use super::requests::{Connection, DatabaseReply, DatabaseRequest};
+use super::{PostgresStore, held, is_plain, unexpected_reply};
 use crate::engines::sql::Execute;
 use crate::store::{ReleaseRequest, StoreError};
 
@@ -14,11 +15,30 @@ use crate::store::{ReleaseRequest, StoreError};
 const SWEEP_EVERY: u64 = 256;
 
 impl PostgresStore {
+    /// Releases locks; each behind an acquisition of its claim that another runtime has sent and that
+    /// has no reply.
     pub(super) async fn release_each(
         &self,
         releases: &[ReleaseRequest],
     ) -> Vec<Result<bool, StoreError>> {
-        let undone = join_all(releases.iter().map(|release| self.undo(release))).await;
+        let elsewhere = |it: &ReleaseRequest| self.unanswered.elsewhere(it.claim.token());
+        let elsewhere: Vec<_> = releases.iter().map(elsewhere).collect();
+        if elsewhere.iter().all(Option::is_none) {
+            return self.release_here(releases).await;
+        }
+        let outcomes = releases.iter().zip(elsewhere).map(async |(release, connection)| {
+            let undone = match connection {
+                Some(connection) => self.undo(release, &connection).await?,
+                None => false,
+            };
+            let here = self.release_here(from_ref(release)).await.pop();
+            // What was undone before is not held any more.
+            Ok(undone | here.unwrap_or_else(|| Err(unexpected_reply()))?)
+        });
+        join_all(outcomes).await
+    }
+
+    async fn release_here(&self, releases: &[ReleaseRequest]) -> Vec<Result<bool, StoreError>> {
         let now = Instant::now();
         let first = releases.iter().map(|release| {
             let (claim, key) = (&release.claim, release.claim.key());
@@ -47,28 +67,28 @@ impl PostgresStore {
         for (at, reply) in left.iter().zip(self.run_each(second).await) {
             replies[*at] = reply;
         }
-        let outcomes = replies.into_iter().zip(undone);
-        // What was undone before is not held any more.
-        outcomes.map(|(reply, undone)| Ok(undone? | held(&reply?)?)).collect()
+        replies.into_iter().map(|reply| held(&reply?)).collect()
     }
 
-    /// Releases the locks of a claim over the connection on which an acquisition of it has no reply,
-    /// if that belongs to another runtime. Ends the session of that connection if it stays silent.
-    async fn undo(&self, release: &ReleaseRequest) -> Result<bool, StoreError> {
-        let token = release.claim.token();
-        let Some(connection) = self.unanswered.take(token).filter(|it| !it.is_here()) else {
-            return Ok(false);
+    /// Releases the locks of a claim over the connection of another runtime. Ends its session if it
+    /// stays silent, because no thread may drive that runtime any more.
+    async fn undo(
+        &self,
+        release: &ReleaseRequest,
+        connection: &Connection,
+    ) -> Result<bool, StoreError> {
+        let limit = connection.slot.config.timing.response_timeout;
+        let mut undone = false;
+        let request = || connection.run(DatabaseRequest::Release(release.clone()));
+        let reply = match connection.is_usable() {
+            true => timeout(limit, request()).await.ok().and_then(Result::ok),
+            false => None,
         };
-        if connection.is_usable()
-            && let Ok(reply) = connection.run(DatabaseRequest::Release(release.clone())).await
-        {
-            return held(&reply);
+        match reply {
+            Some(reply) => undone = held(&reply)?,
+            None => connection.end().await?,
         }
-        let ended = connection.end().await;
-        if ended.is_err() {
-            // A later attempt ends it.
-            self.unanswered.add(token, connection);
-        }
-        ended.map(|()| false)
+        self.unanswered.forget(release.claim.token());
+        Ok(undone)
     }
 }

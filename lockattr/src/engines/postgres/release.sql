@@ -43,12 +43,14 @@ begin
       into messages;
       if found then
         results := array[true];
+        -- The other waiters expect the lease to end later.
+        messages := lockattr_wake_earlier_2(names_of_all[1], ends_at, moment, messages);
         -- NOTIFY keeps all other commits that notify waiting until its own is on the disk. So the
         -- notification has a transaction of its own, which does not wait for the disk. If the server
         -- crashes between the two, the waiter finds its grant with its next request.
         commit;
         perform set_config('synchronous_commit', 'off', true);
-        perform pg_notify(messages[1], messages[2]);
+        perform lockattr_notify_2(messages);
         return;
       end if;
       messages := '{}';
@@ -136,15 +138,20 @@ declare
   pages tid[];
   entry record;
 begin
+  -- Each part locks the lock's row first, and decides in a statement after that: what it read before
+  -- may have changed.
   pages := lockattr_pages_2('lockattr_queue');
   for entry in
     select name, token from lockattr_queue
     where ctid >= pages[1] and ctid < pages[2] and asked < earliest
   loop
-    -- The lock's row comes first, as everywhere.
     perform from lockattr_locks where name = entry.name for update skip locked;
-    if found then
+    if found and exists (
+      select from lockattr_queue
+      where name = entry.name and token = entry.token and asked < earliest
+    ) then
       perform lockattr_leave_queue_2(array[entry.name], entry.token);
+      perform lockattr_tidy_2(array[entry.name]);
     end if;
   end loop;
   pages := lockattr_pages_2('lockattr_holders');
@@ -159,13 +166,17 @@ begin
     end if;
   end loop;
   pages := lockattr_pages_2('lockattr_locks');
-  delete from lockattr_locks where ctid = any (array(
-    select ctid from lockattr_locks
+  for entry in
+    select name from lockattr_locks
     where ctid >= pages[1] and ctid < pages[2] and ends < earliest and waiting = 0
-      and not exists (
-        select from lockattr_holders where lockattr_holders.name = lockattr_locks.name)
-    for update skip locked
-  ));
+  loop
+    perform from lockattr_locks where name = entry.name for update skip locked;
+    if found then
+      delete from lockattr_locks where name = entry.name and ends < earliest and waiting = 0
+        and not exists (
+          select from lockattr_holders where lockattr_holders.name = lockattr_locks.name);
+    end if;
+  end loop;
 end
 $$;
 

@@ -9,7 +9,9 @@ use super::connection_slot::{ConnectionSlot, LiveConnection};
 use super::failure::Failure;
 use super::queries::Queries;
 use crate::engines::sql::{Execute, Request, Statement};
-use crate::store::{AcquireOutcome, AcquireRequest, Claim, ReleaseRequest, RenewRequest};
+use crate::store::{
+    AcquireOutcome, AcquireRequest, Claim, ReleaseRequest, RenewRequest, StoreError,
+};
 
 /// A request to the database.
 #[derive(Clone)]
@@ -69,10 +71,16 @@ impl Request for DatabaseRequest {
         }
     }
 
-    fn joins(&self, other: &Self) -> bool {
+    fn joins(&self, others: &[Self]) -> bool {
+        let alike = || others.first().is_some_and(|it| discriminant(self) == discriminant(it));
         match self {
             Self::Acquire { .. } | Self::Sweep => false,
-            _ => discriminant(self) == discriminant(other),
+            // A statement changes a row once: of two renewals of a claim, one would be left out.
+            Self::Renew(renewal) | Self::RenewShared(renewal) => {
+                let token = renewal.claim.token();
+                alike() && others.iter().all(|it| it.claim().is_none_or(|it| it.token() != token))
+            }
+            _ => alike(),
         }
     }
 
@@ -93,7 +101,8 @@ impl Execute<DatabaseRequest> for Connection {
         let Self { slot, live } = self.clone();
         Box::pin(async move {
             if batch.iter().all(DatabaseRequest::outlives_caller) {
-                return slot.repeated(&live, &*batch).await;
+                // An error may come after the first commit of `release.sql`.
+                return slot.repeated(&live, &*batch).await.map_err(StoreError::sent);
             }
             // Only a caller that still waits repeats an acquisition. Otherwise it could follow the
             // release that undoes it.

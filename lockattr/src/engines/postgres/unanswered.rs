@@ -34,18 +34,27 @@ impl Unanswered {
         UnderWay { unanswered: self, claim: Some((token, connection)) }
     }
 
-    /// The connection over which an acquisition of the claim was sent, if it has no reply.
-    pub(super) fn take(&self, token: OwnerToken) -> Option<Connection> {
+    /// The connection over which an acquisition of the claim was sent, if it has no reply and another
+    /// runtime drives that connection.
+    pub(super) fn elsewhere(&self, token: OwnerToken) -> Option<Connection> {
         if self.count.load(Ordering::Acquire) == 0 {
             return None;
         }
-        let mut connections = self.connections.lock();
-        let taken = connections.remove(&token);
-        self.count.store(connections.len(), Ordering::Release);
-        taken
+        let connection = self.connections.lock().get(&token).cloned()?;
+        if connection.is_here() {
+            self.forget(token);
+            return None;
+        }
+        Some(connection)
     }
 
-    pub(super) fn add(&self, token: OwnerToken, connection: Connection) {
+    pub(super) fn forget(&self, token: OwnerToken) {
+        let mut connections = self.connections.lock();
+        connections.remove(&token);
+        self.count.store(connections.len(), Ordering::Release);
+    }
+
+    fn add(&self, token: OwnerToken, connection: Connection) {
         let mut connections = self.connections.lock();
         connections.insert(token, connection);
         self.count.store(connections.len(), Ordering::Release);

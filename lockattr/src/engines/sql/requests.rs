@@ -34,8 +34,10 @@ pub(in crate::engines) trait Request: Send + 'static {
     /// Smaller than [`PRIORITIES`](queue::PRIORITIES). Requests with a smaller one are sent first.
     fn priority(&self) -> usize;
 
-    /// Whether both fit into one statement.
-    fn joins(&self, other: &Self) -> bool;
+    /// Whether it fits into one statement with these.
+    fn joins(&self, others: &[Self]) -> bool
+    where
+        Self: Sized;
 
     /// Whether it is sent although its caller has gone.
     fn outlives_caller(&self) -> bool;

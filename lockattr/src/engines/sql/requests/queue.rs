@@ -60,7 +60,7 @@ impl<R: Request> Queue<R> {
                     waiting.pop_front();
                     continue;
                 }
-                if batch.len() == MAX_BATCH || batch.first().is_some_and(|it| !request.joins(it)) {
+                if batch.len() == MAX_BATCH || !(batch.is_empty() || request.joins(&batch)) {
                     break;
                 }
                 let Some((request, caller)) = waiting.pop_front() else { break };

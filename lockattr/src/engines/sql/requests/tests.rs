@@ -18,8 +18,8 @@ impl Request for Named {
         "rda".find(self.0).expect("one of them")
     }
 
-    fn joins(&self, other: &Self) -> bool {
-        self.0 == other.0
+    fn joins(&self, others: &[Self]) -> bool {
+        others.iter().all(|other| self.0 == other.0)
     }
 
     fn outlives_caller(&self) -> bool {
