@@ -18,7 +18,6 @@ mod held_locks;
 mod queue_order;
 mod recipe;
 mod shared;
-mod silence;
 #[cfg(test)]
 mod tests;
 mod thread;
@@ -44,7 +43,6 @@ pub(crate) use recipe::{
     ClaimEntries, Entered, Entry, EntryValue, LockQueue, LockRecipe, NewEntry,
 };
 use shared::{ClaimQueues, Shared};
-pub(crate) use silence::unless_silent;
 pub(crate) use thread::{StoreThread, ThreadGuard};
 pub(crate) use value::entry_value;
 use wait::{has_its_turn, has_waiters, wait};

@@ -48,6 +48,12 @@ impl OwnerToken {
         (self.0 >> 64) as u64
     }
 
+    /// The bytes that its digits name.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn to_bytes(self) -> [u8; 16] {
+        self.0.to_be_bytes()
+    }
+
     /// A total order on claims, where any order will do.
     pub(crate) fn order(self) -> u128 {
         self.0

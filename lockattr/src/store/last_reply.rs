@@ -1,7 +1,6 @@
 //! When a store's connection last received a reply.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -28,10 +27,10 @@ impl LastReply {
     }
 
     /// When the last reply came, if that was after `since`.
-    #[cfg_attr(not(feature = "postgres"), allow(dead_code))]
+    #[cfg(any(feature = "postgres", feature = "zookeeper", feature = "etcd"))]
     pub(crate) fn after(&self, since: Instant) -> Option<Instant> {
         let last = self.last.load(Ordering::Relaxed);
-        (last > self.age(since)).then(|| self.created + Duration::from_micros(last))
+        (last > self.age(since)).then(|| self.created + std::time::Duration::from_micros(last))
     }
 
     fn age(&self, now: Instant) -> u64 {

@@ -53,6 +53,8 @@ mod notifications;
 pub(crate) mod queue;
 mod queued_state;
 mod request;
+#[cfg(any(feature = "postgres", feature = "zookeeper", feature = "etcd"))]
+pub(crate) mod silence;
 #[cfg(any(
     feature = "redis",
     feature = "postgres",

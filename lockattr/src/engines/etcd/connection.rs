@@ -10,8 +10,8 @@ use super::call::{stream, unary};
 use super::config::Config;
 use super::failure::{Failure, Kind};
 use super::watches::Watches;
-use crate::engines::sequenced::unless_silent;
 use crate::store::last_reply::LastReply;
+use crate::store::silence::unless_silent;
 use crate::store::slots::{Attempt, Slots};
 
 /// The one connection to the servers. Lives on the store's own runtime.

@@ -6,8 +6,9 @@ use super::core::Core;
 use super::messages::{KeyValue, RangeRequest, RangeResponse};
 use super::watches::Watch;
 use super::{names, requests};
-use crate::engines::sequenced::{Entry, EntryValue, LockQueue, Permit, unless_silent};
+use crate::engines::sequenced::{Entry, EntryValue, LockQueue, Permit};
 use crate::store::StoreError;
+use crate::store::silence::unless_silent;
 
 /// How many entries are read at once: far below the 4 MiB that a reply may have.
 const PAGE: i64 = 1000;

@@ -17,8 +17,9 @@ use super::requests::EnterRequest;
 use super::session::Session;
 use crate::engines::sequenced::{
     ClaimEntries, Entered, Entry, EntryValue, LockQueue, LockRecipe, NewEntry, Permit, StoreThread,
-    ThreadGuard, unless_silent,
+    ThreadGuard,
 };
+use crate::store::silence::unless_silent;
 use crate::store::{LockKey, OwnerToken, StoreError};
 
 /// A cluster, and the store's one lease there.

@@ -6,7 +6,7 @@ use tokio_postgres::types::{FromSql, ToSql};
 use tokio_postgres::{Client, Error, Row};
 
 use super::acquire_reply::{AcquireRow, Clock, granted};
-use super::parameters::{Claims, bytes, millis, name_of, names_of};
+use super::parameters::{Claims, millis, name_of, names_of};
 use super::queries::Query;
 use super::requests::{DatabaseReply, DatabaseRequest};
 use super::statements::{SWEEP, Statements};
@@ -18,7 +18,7 @@ impl Query for [DatabaseRequest] {
     async fn run(&self, to: &Statements, client: &Client) -> Result<Vec<DatabaseReply>, Error> {
         match self {
             [DatabaseRequest::Insert { claim, ttl }] => {
-                let (name, token) = (name_of(claim), bytes(claim.token()));
+                let (name, token) = (name_of(claim), claim.token().to_bytes());
                 let (token, value, ttl) = (&token[..], claim.value().as_bytes(), millis(*ttl));
                 let params: [&(dyn ToSql + Sync); 4] = [&name, &token, &value, &ttl];
                 let row = client.query_opt(&to.insert, &params).await?;
@@ -29,7 +29,7 @@ impl Query for [DatabaseRequest] {
                 Ok(vec![DatabaseReply::Acquired(reply)])
             }
             [DatabaseRequest::Delete(claim)] => {
-                let (name, token) = (name_of(claim), bytes(claim.token()));
+                let (name, token) = (name_of(claim), claim.token().to_bytes());
                 let row = client.query_opt(&to.delete, &[&name, &&token[..]]).await?;
                 Ok(vec![DatabaseReply::Deleted(first_of(row)?)])
             }
@@ -75,7 +75,7 @@ async fn insert_many(
         _ => None,
     }));
     let names: Vec<_> = locks.iter().map(|(name, _)| *name).collect();
-    let tokens: Vec<_> = locks.iter().map(|(_, (claim, _))| bytes(claim.token())).collect();
+    let tokens: Vec<_> = locks.iter().map(|(_, (claim, _))| claim.token().to_bytes()).collect();
     let tokens: Vec<_> = tokens.iter().map(|token| &token[..]).collect();
     let values: Vec<_> = locks.iter().map(|(_, (claim, _))| claim.value().as_bytes()).collect();
     let ttls: Vec<_> = locks.iter().map(|(_, (_, ttl))| *ttl).collect();
@@ -93,7 +93,7 @@ async fn delete_many(
     client: &Client,
 ) -> Result<Vec<DatabaseReply>, Error> {
     let locks = in_order(requests.iter().filter_map(|request| match request {
-        DatabaseRequest::Delete(claim) => Some((name_of(claim), bytes(claim.token()))),
+        DatabaseRequest::Delete(claim) => Some((name_of(claim), claim.token().to_bytes())),
         _ => None,
     }));
     let names: Vec<_> = locks.iter().map(|(name, _)| *name).collect();
@@ -116,7 +116,7 @@ async fn renew(
             _ => (None, 0),
         };
         claim.into_iter().flat_map(move |claim| {
-            names_of(claim).map(move |name| (name, (bytes(claim.token()), ttl)))
+            names_of(claim).map(move |name| (name, (claim.token().to_bytes(), ttl)))
         })
     }));
     let names: Vec<_> = locks.iter().map(|(name, _)| *name).collect();
@@ -147,7 +147,7 @@ fn by_token<T: for<'a> FromSql<'a>>(rows: &[Row]) -> Result<HashMap<[u8; 16], Op
 }
 
 fn token_of(request: &DatabaseRequest) -> [u8; 16] {
-    request.claim().map_or([0; 16], |claim| bytes(claim.token()))
+    request.claim().map_or([0; 16], |claim| claim.token().to_bytes())
 }
 
 /// Runs `acquire.sql`. `None` if the reply is not one that the function can give.
@@ -163,7 +163,7 @@ async fn acquire(
         Sharing::Shared => ("s", 0),
         Sharing::Permits(permits) => ("p", i32::try_from(permits).unwrap_or(i32::MAX)),
     };
-    let (token, value) = (bytes(claim.token()), claim.value().as_bytes());
+    let (token, value) = (claim.token().to_bytes(), claim.value().as_bytes());
     let (names, lasts) = (sorted_names(claim), millis(*ttl));
     let params: [&(dyn ToSql + Sync); 7] =
         [&names, &&token[..], &value, &kind, &permits, &lasts, &listener_lock];

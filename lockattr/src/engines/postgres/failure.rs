@@ -1,14 +1,13 @@
 //! What the client's errors mean for the store.
 
 use std::error::Error as _;
-use std::pin::pin;
 
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::timeout;
 use tokio_postgres::error::{DbError, Severity, SqlState};
 
 use super::config::Config;
-use crate::store::StoreError;
 use crate::store::last_reply::LastReply;
+use crate::store::{StoreError, silence};
 
 /// A request without an answer that counts.
 pub(super) struct Failure {
@@ -65,13 +64,9 @@ pub(super) async fn unless_silent<T>(
     last_reply: &LastReply,
     request: impl Future<Output = Result<T, tokio_postgres::Error>>,
 ) -> Result<T, Failure> {
-    let mut request = pin!(request);
-    let mut heard = Instant::now();
-    loop {
-        match timeout_at(heard + config.timing.response_timeout, &mut request).await {
-            Ok(reply) => return reply.map_err(|error| failure_of(&config.address, error)),
-            Err(_) => heard = last_reply.after(heard).ok_or_else(|| silent(config))?,
-        }
+    match silence::unless_silent(last_reply, config.timing.response_timeout, request).await {
+        Some(reply) => reply.map_err(|error| failure_of(&config.address, error)),
+        None => Err(silent(config)),
     }
 }
 

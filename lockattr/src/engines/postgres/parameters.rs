@@ -6,7 +6,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Statement};
 
 use super::requests::DatabaseRequest;
-use crate::store::{Claim, OwnerToken};
+use crate::store::Claim;
 
 /// Bytes: a PostgreSQL text cannot contain a zero byte, and compares by a language's rules.
 pub(super) fn names_of(claim: &Claim) -> impl Iterator<Item = &[u8]> {
@@ -16,11 +16,6 @@ pub(super) fn names_of(claim: &Claim) -> impl Iterator<Item = &[u8]> {
 /// The name of a claim's single lock.
 pub(super) fn name_of(claim: &Claim) -> &[u8] {
     claim.key().name().as_bytes()
-}
-
-pub(super) fn bytes(token: OwnerToken) -> [u8; 16] {
-    // This parses what `to_string` has just written.
-    u128::from_str_radix(&token.to_string(), 16).unwrap_or_default().to_be_bytes()
 }
 
 /// A century: more than any lease, and within the range of a timestamp.
@@ -49,7 +44,7 @@ impl<'a> Claims<'a> {
                     let after = release.after;
                     claims.add(&release.claim, if after.is_zero() { 0 } else { millis(after) });
                 }
-                DatabaseRequest::Renew(renewal) | DatabaseRequest::RenewShared(renewal) => {
+                DatabaseRequest::RenewShared(renewal) => {
                     claims.add(&renewal.claim, millis(renewal.ttl));
                 }
                 _ => {}
@@ -62,7 +57,7 @@ impl<'a> Claims<'a> {
         // A message has no room for more.
         self.sizes.push(i32::try_from(claim.keys().len()).unwrap_or(i32::MAX));
         self.names.extend(names_of(claim));
-        self.tokens.push(bytes(claim.token()));
+        self.tokens.push(claim.token().to_bytes());
         self.times.push(time);
     }
 

@@ -78,16 +78,15 @@ impl PostgresStore {
         connection: &Connection,
     ) -> Result<bool, StoreError> {
         let limit = connection.slot.config.timing.response_timeout;
-        let mut undone = false;
         let request = || connection.run(DatabaseRequest::Release(release.clone()));
         let reply = match connection.is_usable() {
             true => timeout(limit, request()).await.ok().and_then(Result::ok),
             false => None,
         };
-        match reply {
-            Some(reply) => undone = held(&reply)?,
-            None => connection.end().await?,
-        }
+        let undone = match reply {
+            Some(reply) => held(&reply)?,
+            None => connection.end().await.map(|()| false)?,
+        };
         self.unanswered.forget(release.claim.token());
         Ok(undone)
     }

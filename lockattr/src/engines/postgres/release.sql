@@ -135,44 +135,29 @@ create or replace function lockattr_sweep_2() returns void
 language plpgsql as $$
 declare
   earliest timestamptz := clock_timestamp() - interval '1 minute';
-  pages tid[];
-  entry record;
+  waiters tid[] := lockattr_pages_2('lockattr_queue');
+  sharers tid[] := lockattr_pages_2('lockattr_holders');
+  rows tid[] := lockattr_pages_2('lockattr_locks');
+  lock bytea;
 begin
-  -- Each part locks the lock's row first, and decides in a statement after that: what it read before
-  -- may have changed.
-  pages := lockattr_pages_2('lockattr_queue');
-  for entry in
-    select name, token from lockattr_queue
-    where ctid >= pages[1] and ctid < pages[2] and asked < earliest
-  loop
-    perform from lockattr_locks where name = entry.name for update skip locked;
-    if found and exists (
-      select from lockattr_queue
-      where name = entry.name and token = entry.token and asked < earliest
-    ) then
-      perform lockattr_leave_queue_2(array[entry.name], entry.token);
-      perform lockattr_tidy_2(array[entry.name]);
-    end if;
-  end loop;
-  pages := lockattr_pages_2('lockattr_holders');
-  for entry in
+  for lock in
+    select name from lockattr_queue
+    where ctid >= waiters[1] and ctid < waiters[2] and asked < earliest
+    union
     select name from lockattr_holders
-    where ctid >= pages[1] and ctid < pages[2] and ends < earliest
-  loop
-    perform from lockattr_locks where name = entry.name for update skip locked;
-    if found then
-      delete from lockattr_holders where name = entry.name and ends < earliest;
-      perform lockattr_tidy_2(array[entry.name]);
-    end if;
-  end loop;
-  pages := lockattr_pages_2('lockattr_locks');
-  for entry in
+    where ctid >= sharers[1] and ctid < sharers[2] and ends < earliest
+    union
     select name from lockattr_locks
-    where ctid >= pages[1] and ctid < pages[2] and ends < earliest and waiting = 0
+    where ctid >= rows[1] and ctid < rows[2] and ends < earliest and waiting = 0
   loop
-    perform from lockattr_locks where name = entry.name for update skip locked;
+    -- What was read before the row is locked may have changed, so each statement reads again.
+    perform from lockattr_locks where name = lock for update skip locked;
     if found then
-      delete from lockattr_locks where name = entry.name and ends < earliest and waiting = 0
+      perform lockattr_leave_queue_2(array[lock], token) from lockattr_queue
+      where name = lock and asked < earliest;
+      delete from lockattr_holders where name = lock and ends < earliest;
+      delete from lockattr_locks
+      where name = lock and (token = '' or ends < earliest) and waiting = 0
         and not exists (
           select from lockattr_holders where lockattr_holders.name = lockattr_locks.name);
     end if;

@@ -126,30 +126,26 @@ impl<R: Request> Requests<R> {
                 return;
             }
             queue.in_flight += 1;
-            let next = queue.next(executor);
+            let next = queue.next_in_place(executor);
             drop(queue);
-            let Some(next) = next else {
-                self.0.lock().in_flight -= 1;
-                return;
-            };
+            let Some(next) = next else { return };
             self.complete(executor, next);
         }
     }
 
     /// A statement has ended: starts the next one in its place.
     fn ended<E: Execute<R>>(self: &Arc<Self>, executor: &E) {
+        if let Some(next) = self.after(executor) {
+            self.complete(executor, next);
+        }
+    }
+
+    /// The next statement, in the place of one that has ended.
+    fn after<E: Execute<R>>(&self, executor: &E) -> Option<Combined<R>> {
         if !executor.is_usable() {
             self.close();
         }
-        let mut queue = self.0.lock();
-        let next = queue.next(executor);
-        if next.is_none() {
-            queue.in_flight -= 1;
-        }
-        drop(queue);
-        if let Some(next) = next {
-            self.complete(executor, next);
-        }
+        self.0.lock().next_in_place(executor)
     }
 
     /// Completes a statement, and then those that wait for its place, in a task.
@@ -159,7 +155,7 @@ impl<R: Request> Requests<R> {
     }
 
     /// The connection is given up. The callers whose requests were not sent learn that.
-    pub(in crate::engines) fn close(&self) {
+    fn close(&self) {
         let waiting = {
             let mut queue = self.0.lock();
             queue.is_closed = true;

@@ -13,8 +13,8 @@ use super::size::{self, MAX_CHECKS, batches};
 use super::under_way::UnderWay;
 use crate::engines::sequenced::{
     ClaimEntries, Entered, Entry, EntryValue, LockQueue, LockRecipe, NewEntry, Permit, StoreThread,
-    unless_silent,
 };
+use crate::store::silence::unless_silent;
 use crate::store::{Claim, LockKey, StoreError};
 
 /// How often an entry is tried, in case the servers remove the lock's empty node before it is made.

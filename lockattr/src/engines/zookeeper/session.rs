@@ -15,10 +15,11 @@ use zookeeper_client::{
 use super::config::Config;
 use super::parents::Parents;
 use crate::Error;
-use crate::engines::sequenced::{StoreThread, ThreadGuard, unless_silent};
+use crate::engines::sequenced::{StoreThread, ThreadGuard};
 use crate::platform::process::Process;
 use crate::store::StoreError;
 use crate::store::last_reply::LastReply;
+use crate::store::silence::unless_silent;
 use crate::store::slots::{Attempt, Slots};
 
 /// How long to wait before another try to close an abandoned session.

@@ -59,14 +59,7 @@ impl<R: Request, E: Execute<R>> CombinedTask<R, E> {
         while let Some(Combined { statement, callers }) = &mut self.next {
             let replies = statement.await;
             reply_all::<R>(std::mem::take(callers), replies);
-            if !self.executor.is_usable() {
-                self.requests.close();
-            }
-            let mut queue = self.requests.0.lock();
-            self.next = queue.next(&self.executor);
-            if self.next.is_none() {
-                queue.in_flight -= 1;
-            }
+            self.next = self.requests.after(&self.executor);
         }
     }
 }

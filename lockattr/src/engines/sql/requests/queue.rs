@@ -2,6 +2,7 @@
 
 use std::array;
 use std::collections::VecDeque;
+use std::future::ready;
 use std::task::{Context, Poll, Waker};
 
 use tokio::sync::oneshot;
@@ -50,9 +51,19 @@ impl<R: Request> Queue<R> {
         reply
     }
 
+    /// Hands the next statement to the client, in a place that is counted already. Frees the place if
+    /// nothing waits.
+    pub(super) fn next_in_place<E: Execute<R>>(&mut self, executor: &E) -> Option<Combined<R>> {
+        let next = self.next(executor);
+        if next.is_none() {
+            self.in_flight -= 1;
+        }
+        next
+    }
+
     /// Hands the next statement to the client: the first request that waits, and those behind it
     /// that fit into its statement.
-    pub(super) fn next<E: Execute<R>>(&mut self, executor: &E) -> Option<Combined<R>> {
+    fn next<E: Execute<R>>(&mut self, executor: &E) -> Option<Combined<R>> {
         let (mut batch, mut callers) = (Vec::new(), Vec::new());
         for waiting in &mut self.waiting {
             while let Some((request, caller)) = waiting.front() {
@@ -76,9 +87,7 @@ impl<R: Request> Queue<R> {
             let mut statement: Statement<R> = Box::pin(unconstrained(executor.execute(batch)));
             let mut context = Context::from_waker(Waker::noop());
             match statement.as_mut().poll(&mut context) {
-                Poll::Ready(replies) => {
-                    Combined { statement: Box::pin(async { replies }), callers }
-                }
+                Poll::Ready(replies) => Combined { statement: Box::pin(ready(replies)), callers },
                 Poll::Pending => Combined { statement, callers },
             }
         })

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use crate::store::last_reply::LastReply;
+use super::last_reply::LastReply;
 
 /// Returns the reply, or `None` if the connection is silent: it has carried no reply at all for
 /// `limit`, since this request was sent. As long as other replies arrive, the servers work, and
