@@ -50,7 +50,7 @@ struct Lock {
 ///
 /// All violations. Without any, the history is linearizable, as another checker confirms that tries
 /// all orders. The exceptions are a few histories in a thousand, where a chain's later calls reveal
-/// the outcome of an unknown call, or where a semaphore's tokens reveal which claim was first.
+/// the outcome of an unknown call.
 pub fn check(events: &[Event]) -> Result<Judged, Vec<Violation>> {
     let mut order: Vec<&Event> = events.iter().collect();
     order.sort_by_key(|event| event.at);

@@ -2,21 +2,67 @@
 
 use std::collections::BTreeSet;
 
-use crate::Kind;
 use crate::chain::Finding;
 use crate::hold::{At, Hold};
+use crate::{Kind, Mode};
 
-/// A position before which something cannot have happened, and the hold that shows it.
-type Latest = Option<(At, usize)>;
+/// The first position at which something may have happened, and the hold that shows it.
+type Earliest = Option<(At, usize)>;
+
+/// The holds with smaller tokens than the next one.
+#[derive(Default)]
+struct Smaller {
+    /// The last grant.
+    granted: Earliest,
+    /// The last ends of an exclusive and of a shared hold.
+    exclusive_end: Earliest,
+    shared_end: Earliest,
+    /// The ends of all that have a permit, and the greatest number of permits.
+    permit_ends: BTreeSet<(At, usize)>,
+    permits: u32,
+}
+
+impl Smaller {
+    /// Returns the first position at which the next hold may have been granted: after the grants of
+    /// these, and after those have ended that it cannot share the lock with.
+    fn granted_before(&self, next: &Hold) -> Earliest {
+        let excluded = match next.mode {
+            Mode::Exclusive => self.shared_end.max(self.permit_ends.last().copied()),
+            Mode::Shared => None,
+            Mode::Permits(permits) => {
+                // If the limits differ, the highest is meant.
+                let permits = usize::try_from(permits.max(self.permits)).unwrap_or(usize::MAX);
+                let others = permits.saturating_sub(1);
+                self.permit_ends.iter().rev().nth(others).copied()
+            }
+        };
+        self.granted.max(self.exclusive_end).max(excluded)
+    }
+
+    fn add(&mut self, index: usize, granted: At, hold: &Hold) {
+        self.granted = self.granted.max(Some((granted, index)));
+        let end = (hold.end(), index);
+        match hold.mode {
+            Mode::Exclusive => self.exclusive_end = self.exclusive_end.max(Some(end)),
+            Mode::Shared => self.shared_end = self.shared_end.max(Some(end)),
+            Mode::Permits(permits) => {
+                self.permit_ends.insert(end);
+                self.permits = self.permits.max(permits);
+            }
+        }
+    }
+}
 
 /// Narrows the time in which each hold may have been granted: after the holds with smaller tokens
 /// and before those with greater ones. The tokens must be in order.
 pub(crate) fn narrow(holds: &mut [Hold]) {
     let order = in_order(holds);
-    let mut last = 0;
+    let mut smaller = Smaller::default();
     for (_, index) in &order {
-        last = holds[*index].invoked.max(last);
-        holds[*index].invoked = last;
+        let hold = &mut holds[*index];
+        let earliest = smaller.granted_before(hold).map_or(0, |(at, _)| at);
+        hold.invoked = hold.invoked.max(earliest);
+        smaller.add(*index, hold.invoked, hold);
     }
     let mut first = At::MAX;
     for (_, index) in order.iter().rev() {
@@ -38,29 +84,26 @@ fn in_order(holds: &[Hold]) -> Vec<(u64, usize)> {
 /// another: they have no order.
 pub(crate) fn find(holds: &[Hold], overlapping: &BTreeSet<usize>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    // Over all holds with smaller tokens: the last grant, and the last end of an exclusive and of
-    // another hold.
-    let (mut granted, mut exclusive_end, mut other_end): (Latest, Latest, Latest) =
-        (None, None, None);
+    let mut smaller = Smaller::default();
     let mut before = None;
     for (fence, index) in in_order(holds) {
         let hold = &holds[index];
         let evidence = |other: usize| hold.evidence().chain(holds[other].evidence());
+        let mut granted = hold.invoked;
         if let Some((_, other)) = before.filter(|(same, _)| *same == fence) {
             findings.push(Finding::new(Kind::FenceTwice, evidence(other)));
-        } else if !overlapping.contains(&index) {
-            // A hold is not granted before those end that it cannot share the lock with.
-            let excluded_until =
-                if hold.is_exclusive() { exclusive_end.max(other_end) } else { exclusive_end };
-            let (last, other) = granted.max(excluded_until).unwrap_or((0, index));
-            if last > hold.responded && !overlapping.contains(&other) {
+        } else if !overlapping.contains(&index)
+            && let Some((earliest, other)) = smaller.granted_before(hold)
+            && !overlapping.contains(&other)
+        {
+            if earliest > hold.responded {
                 findings.push(Finding::new(Kind::FenceWentBack, evidence(other)));
+            } else {
+                granted = granted.max(earliest);
             }
         }
         before = Some((fence, index));
-        granted = granted.max(Some((hold.invoked, index)));
-        let latest_end = if hold.is_exclusive() { &mut exclusive_end } else { &mut other_end };
-        *latest_end = (*latest_end).max(Some((hold.end(), index)));
+        smaller.add(index, granted, hold);
     }
     findings
 }

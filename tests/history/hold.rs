@@ -61,10 +61,6 @@ impl Hold {
         }
     }
 
-    pub(crate) fn is_exclusive(&self) -> bool {
-        self.mode == Mode::Exclusive
-    }
-
     /// Returns the position before which the hold cannot have ended.
     pub(crate) fn end(&self) -> At {
         match self.certain() {

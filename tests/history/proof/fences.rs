@@ -65,3 +65,23 @@ fn an_exclusive_hold_has_a_greater_token_than_those_that_shared_before_it() {
     let text = "a:acquire b:share a:=5 a:check=ok a:release=ok b:=4 b:check=ok";
     assert_eq!(broken(text), [Kind::FenceWentBack]);
 }
+
+/// Red without: `granted.max(earliest)`. The exclusive hold fits after the first shared one only,
+/// which ends after the second one has begun.
+#[test]
+fn an_exclusive_hold_between_two_tokens_needs_a_gap_between_their_holds() {
+    let text = "b:acquire a:share=1 c:share=3 a:check=ok b:=2 b:lost";
+    assert_eq!(broken(text), [Kind::FenceWentBack]);
+    let text = "b:acquire a:share=1 a:check=ok c:share c:=3 b:=2 b:lost";
+    assert_eq!(broken(text), []);
+}
+
+/// Red without: `permit_ends`.
+#[test]
+fn a_permit_is_granted_after_one_of_those_with_smaller_tokens_has_ended() {
+    let text = "c:permit2 b:permit2=3 a:permit2=4 b:release=ok c:=5 a:release c:check=ok";
+    assert_eq!(broken(text), []);
+    let text =
+        "a:permit2=3 a:renew c:permit2 b:permit2 a:=ok b:=4 c:=6 a:release b:reenter a:=ok b:=4";
+    assert_eq!(broken(text), [Kind::FenceWentBack]);
+}
