@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lockattr_tests::PostgresServer;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_postgres::Client;
 
 use super::{Kind, Sessions};
@@ -12,12 +12,15 @@ use super::{Kind, Sessions};
 const ALL: &str = "select pid, clock_timestamp() - state_change < interval '300 ms'
     from pg_stat_activity where application_name = 'lockattr'";
 
-/// Those of them that wait for a lock.
+/// Those of them that wait for a lock, also for one of the server's own, as on a page or the log.
 const WAITING: &str = "select count(*) from pg_stat_activity
-    where application_name = 'lockattr' and wait_event_type = 'Lock'";
+    where application_name = 'lockattr' and wait_event_type in ('Lock', 'LWLock')";
+
+/// With fewer, they wait for a moment, and not for the session that was stopped.
+const MANY: i64 = 6;
 
 /// The sessions that are tried, and how long each stops before the row counts the waiting ones.
-const TRIES: usize = 10;
+const TRIES: usize = 40;
 const LOOK: Duration = Duration::from_millis(20);
 
 pub(super) struct PostgresSessions<'a> {
@@ -30,9 +33,12 @@ impl<'a> PostgresSessions<'a> {
         Self { server, client: server.client().await }
     }
 
-    async fn others_wait(&self) -> bool {
-        let row = self.client.query_one(WAITING, &[]).await.expect("a count of sessions");
-        row.get::<_, i64>(0) > 0
+    /// Returns whether many sessions wait, or this one, too.
+    async fn many_wait(&self) -> bool {
+        match timeout(LOOK, self.client.query_one(WAITING, &[])).await {
+            Ok(row) => row.expect("a count of sessions").get::<_, i64>(0) >= MANY,
+            Err(_) => true,
+        }
     }
 }
 
@@ -43,14 +49,14 @@ impl Sessions for PostgresSessions<'_> {
         rows.iter().filter(|row| row.get::<_, bool>(1) == wanted).map(|row| row.get(0)).collect()
     }
 
-    /// Prefers a session that holds what others wait for: they are the ones that a stall harms.
+    /// Prefers a session that holds what many others wait for: they are the ones that a stall harms.
     async fn stop(&self, sessions: &[i32], time: Duration) {
-        let mut tried = sessions.iter().take(TRIES).peekable();
+        let mut tried = sessions.iter().cycle().take(TRIES).peekable();
         while let Some(&session) = tried.next() {
             let until = Instant::now() + time;
             self.server.stop_session(session);
             sleep(LOOK).await;
-            if self.others_wait().await || tried.peek().is_none() {
+            if self.many_wait().await || tried.peek().is_none() {
                 sleep_until(until).await;
             }
             self.server.continue_session(session);

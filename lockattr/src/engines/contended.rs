@@ -12,11 +12,13 @@ const BUCKETS: usize = 1024;
 /// Not seeded: a client that finds colliding names makes only its own locks slower.
 const HASHER: FixedState = FixedState::with_seed(0);
 
-/// How many milliseconds a lock counts as contended after a waiter was seen.
-const REMEMBERED_MILLIS: u32 = 2_000;
+/// How many milliseconds a lock counts as contended after a waiter was seen. Each of these costs at
+/// most one plain command in vain. But a lock that was contended once, as after a server has
+/// stalled, takes the slower way for all of them.
+const REMEMBERED_MILLIS: u32 = 300;
 
 /// Which locks are contended, as far as this process knows. Acquisitions and releases of these use
-/// the scripts at once, because plain commands would fail and cost one more round trip. Only a
+/// scripts and functions at once, because plain commands would fail and cost one more round trip. Only a
 /// hint: locks may share an entry, and only speed depends on it.
 pub(in crate::engines) struct Contended {
     created: Instant,
@@ -60,13 +62,13 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_contended_lock_is_remembered_for_two_seconds() {
+    async fn a_contended_lock_is_remembered_for_a_moment() {
         let contended = Contended::new();
         tokio::time::advance(Duration::from_secs(1)).await;
         assert!(!contended.contains("a", Instant::now()));
         contended.note("a");
-        assert!(contended.contains("a", Instant::now() + Duration::from_millis(1_999)));
-        assert!(!contended.contains("a", Instant::now() + Duration::from_millis(2_000)));
+        assert!(contended.contains("a", Instant::now() + Duration::from_millis(299)));
+        assert!(!contended.contains("a", Instant::now() + Duration::from_millis(300)));
         let others =
             (0..100).filter(|n| contended.contains(&n.to_string(), Instant::now())).count();
         assert!(others <= 1, "{others} of 100");

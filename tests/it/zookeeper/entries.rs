@@ -14,25 +14,28 @@ async fn a_lost_create_reply_is_found_again() {
     store.ping().await.unwrap();
     let subscriber = Arc::new(Subscriber::new(|_| {}));
     store.subscribe(&subscriber);
-    let first = claim(&subscriber, "a");
-    // Creates the lock's node, so the create of the entry is the first request afterwards.
-    assert!(asks(&store, &first).await);
-    assert!(releases(&store, &first).await);
+    let permit = || {
+        let key = LockKey::new("lock:", "a").unwrap();
+        Arc::new(Claim::of(&subscriber, key, [], Sharing::Permits(2), "service=test"))
+    };
+    let (other, lost) = (permit(), permit());
+    // Creates the lock's node and keeps it, so that the create of the entry is the only request.
+    assert!(asks(&store, &other).await);
 
-    let lost = claim(&subscriber, "a");
     wires.swallow_replies();
     let request = AcquireRequest::new(lost.clone(), TTL);
     assert!(store.acquire(&request).await.is_err(), "no reply arrived");
     let url = ensemble.url();
-    let made = async || line(&ensemble, &url, "a").await.len() == 1;
+    let made = async || line(&ensemble, &url, "a").await.len() == 2;
     eventually(LIMIT, "it was made", made).await;
     wires.cut().await;
     wires.pass().await;
     let again =
         async || matches!(store.acquire(&request).await, Ok(AcquireOutcome::Acquired { .. }));
     eventually(LIMIT, "it is found", again).await;
-    assert_eq!(line(&ensemble, &url, "a").await.len(), 1, "made twice");
+    assert_eq!(line(&ensemble, &url, "a").await.len(), 2, "made twice");
     assert!(releases(&store, &lost).await);
+    assert!(releases(&store, &other).await);
     drop(store);
     nothing_is_left(&ensemble, &url).await;
 }

@@ -36,8 +36,8 @@ pub(super) fn session(lease: i64) -> String {
 /// The prefix of the keys of all sessions.
 pub(super) const SESSIONS: &str = "lockattr/session/";
 
-/// Returns an entry's name within its queue. The token is not that of its claim. The session is a part of it, so that an entry of an
-/// earlier session is not taken for one of this.
+/// Returns an entry's name within its queue. The token is not that of its claim. The session is a
+/// part of it, so that an entry of an earlier session is not taken for one of this.
 pub(super) fn entry_name(token: OwnerToken, sharing: Sharing, several: bool, lease: i64) -> String {
     let several = if several { "+" } else { "" };
     match sharing {
