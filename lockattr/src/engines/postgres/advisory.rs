@@ -3,6 +3,7 @@
 mod acquire;
 mod claims;
 mod events;
+mod execute;
 mod force_release;
 mod inspect;
 mod keeper;
@@ -12,9 +13,11 @@ mod places;
 mod queries;
 mod release;
 mod renew;
+mod requests;
 mod session;
 mod sessions;
 mod sql;
+mod statements;
 mod wait;
 mod waiter;
 
@@ -22,6 +25,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use tokio::time::Instant;
 use url::Url;
 
 use super::config::Config;
@@ -241,6 +245,12 @@ impl Store for PostgresSessionStore {
 
     async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
         self.0.force_release(key).await
+    }
+
+    fn answered_since(&self, key: &LockKey, since: Instant) -> bool {
+        let connection = connection_for(key, self.0.config.timing.connections());
+        let session = self.0.sessions.live(connection);
+        session.is_some_and(|session| session.last_reply.is_after(since))
     }
 
     /// Opens all shared connections, so that the first locks need not wait for them.

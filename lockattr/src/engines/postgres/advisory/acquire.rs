@@ -6,6 +6,7 @@ use tokio::sync::oneshot;
 
 use super::claims::{Held, State, deadline_after};
 use super::inspect::{QueueStatus, held_by};
+use super::requests::Tried;
 use super::session::Session;
 use super::wait::wait;
 use super::waiter::Waiter;
@@ -44,7 +45,6 @@ impl Inner {
             None => {}
         }
         let session = self.shared(claim.key()).await?;
-        self.lock_table.check(claim, self.claims.locks())?;
         let holder = match self.claims.begin(claim, &session) {
             Ok(()) => match self.try_acquire_on(request, &session).await? {
                 Some(acquired) => return Ok(acquired),
@@ -83,8 +83,8 @@ impl Inner {
         on: &Arc<Session>,
     ) -> Result<Option<AcquireOutcome>, StoreError> {
         let claim = &request.claim;
-        match on.try_lock(claim, request.ttl).await {
-            Ok((_, Some(counter))) => {
+        match self.try_lock(on, claim, request.ttl).await {
+            Ok(Tried::Taken(_, Some(counter))) => {
                 let (on, fencing) = (on.clone(), token_from(counter));
                 let held =
                     Held { on, fencing, ends: deadline_after(request.ttl), released_at_end: false };
@@ -93,21 +93,21 @@ impl Inner {
                 }
                 Ok(Some(AcquireOutcome::Acquired { fencing, contended: false }))
             }
-            Ok((acquired, None)) => {
-                let some: Vec<_> =
-                    claim.keys().iter().zip(acquired).filter(|(_, acquired)| *acquired).collect();
-                if !some.is_empty() {
-                    let names: Vec<_> = some.iter().map(|(key, _)| key.name()).collect();
-                    let shared = claim.sharing() == Sharing::Shared;
-                    on.unlock_all_of(&names, shared).await.map_err(|failure| failure.error)?;
+            Ok(Tried::Taken(taken, None)) => {
+                if taken.contains(&true) {
+                    self.unlock_some(on, claim, Some(taken)).await?;
                 }
                 self.claims.remove(claim.token());
                 Ok(None)
             }
-            Err(failure) => {
+            Ok(Tried::Refused(error)) => {
+                self.claims.remove(claim.token());
+                Err(error)
+            }
+            Err(error) => {
                 // A failed statement does not release advisory locks.
                 self.undo(claim);
-                Err(failure.error)
+                Err(error)
             }
         }
     }

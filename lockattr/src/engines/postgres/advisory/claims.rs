@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::lock_table::LockTable;
 use super::session::Session;
 use super::waiter::Waiter;
 use crate::FencingToken;
 use crate::platform::sync::{Mutex, MutexGuard};
-use crate::store::{Claim, OwnerToken};
+use crate::store::{Claim, OwnerToken, StoreError};
 use on_sessions::OnSessions;
 
 #[derive(Default)]
@@ -23,6 +24,8 @@ pub(super) struct Claims(Mutex<Entries>);
 struct Entries {
     by_token: HashMap<OwnerToken, Entry>,
     on_sessions: OnSessions,
+    /// How many locks are held, or were requested of the server.
+    locks: usize,
 }
 
 struct Entry {
@@ -30,13 +33,20 @@ struct Entry {
     state: State,
     /// A shared session on which a waiting claim tries to take its locks.
     tries_on: Option<u64>,
+    /// Whether its locks were requested of the server.
+    is_sent: bool,
 }
 
 impl Entry {
+    /// How many locks it holds, or has requested of the server.
+    fn locks(&self) -> usize {
+        if self.is_sent { self.claim.keys().len() } else { 0 }
+    }
+
     /// The session that it uses, and the end of its lease if it holds its locks.
     fn place(&self) -> Option<(u64, Option<Instant>)> {
         match &self.state {
-            State::Requested(on) => Some((on.id, None)),
+            State::Requested(on) | State::Leaving(on) => Some((on.id, None)),
             State::Held(Held { on, ends, .. }) => Some((on.id, Some(*ends))),
             State::Waiting(_) => Some((self.tries_on?, None)),
         }
@@ -49,6 +59,8 @@ pub(super) enum State {
     Requested(Arc<Session>),
     Held(Held),
     Waiting(Arc<Waiter>),
+    /// The claim is about to release its locks.
+    Leaving(Arc<Session>),
 }
 
 #[derive(Clone)]
@@ -77,11 +89,27 @@ impl Claims {
         if let Some(other) = other.and_then(|other| entries.by_token.get(&other)) {
             let ends = match &other.state {
                 State::Held(held) => Some(held.ends),
-                State::Requested(_) | State::Waiting(_) => None,
+                State::Requested(_) | State::Waiting(_) | State::Leaving(_) => None,
             };
             return Err((other.claim.clone(), ends));
         }
         entries.put(claim, State::Requested(on.clone()));
+        Ok(())
+    }
+
+    /// The locks of a claim are about to be requested of the server, unless that would be too many,
+    /// or the claim was given up.
+    pub(super) fn send(&self, claim: &Claim, table: &LockTable) -> Result<(), StoreError> {
+        let mut entries = self.entries();
+        let locks = entries.locks;
+        let Some(entry) = entries.by_token.get_mut(&claim.token()) else {
+            return Err(StoreError::new("the claim was given up").not_sent());
+        };
+        if !entry.is_sent {
+            table.check(claim, locks)?;
+            entry.is_sent = true;
+            entries.locks += claim.keys().len();
+        }
         Ok(())
     }
 
@@ -102,7 +130,7 @@ impl Claims {
         let Some(entry) = entries.remove(claim.token()) else { return false };
         let waits = matches!(entry.state, State::Waiting(_));
         let tries_on = waits.then_some(on.id);
-        entries.enter(Entry { tries_on, ..entry });
+        entries.enter(Entry { tries_on, is_sent: false, ..entry });
         waits
     }
 
@@ -110,19 +138,21 @@ impl Claims {
     pub(super) fn end_try(&self, token: OwnerToken) -> bool {
         let mut entries = self.entries();
         let Some(entry) = entries.remove(token) else { return false };
-        entries.enter(Entry { tries_on: None, ..entry });
+        entries.enter(Entry { tries_on: None, is_sent: false, ..entry });
         true
     }
 
     /// Enters a claim that acquired its locks, unless it was released meanwhile.
     pub(super) fn hold(&self, claim: &Arc<Claim>, held: Held) -> bool {
         let mut entries = self.entries();
-        let there = entries.remove(claim.token()).is_some();
-        if there {
-            held.on.wake_keeper_by(held.ends);
-            entries.put(claim, State::Held(held));
+        match entries.by_token.get(&claim.token()) {
+            None | Some(Entry { state: State::Leaving(_), .. }) => return false,
+            Some(_) => {}
         }
-        there
+        entries.remove(claim.token());
+        held.on.wake_keeper_by(held.ends);
+        entries.put(claim, State::Held(held));
+        true
     }
 
     /// Extends a lease to `ttl` from now, and never shortens it.
@@ -143,8 +173,14 @@ impl Claims {
         self.entries().remove(token).map(|entry| entry.state)
     }
 
-    /// Removes the claims whose lease on this session has ended; also returns the next end.
-    pub(super) fn remove_expired(
+    /// A claim is about to release its locks, or gives up. Returns what it held or waited for, once.
+    /// Its names stay in use on its session until it is removed.
+    pub(super) fn leave(&self, token: OwnerToken) -> Option<State> {
+        self.entries().leave(token).map(|(_, state)| state)
+    }
+
+    /// The same for the claims whose lease on this session has ended; also returns the next end.
+    pub(super) fn leave_expired(
         &self,
         session: u64,
         now: Instant,
@@ -153,7 +189,7 @@ impl Claims {
         loop {
             match entries.on_sessions.first_end(session) {
                 Some((end, token)) if end <= now => {
-                    over.extend(entries.remove(token).map(|entry| entry.claim));
+                    over.extend(entries.leave(token).map(|(claim, _)| claim));
                 }
                 next => return (over, next.map(|(end, _)| end)),
             }
@@ -167,7 +203,7 @@ impl Claims {
             match entries.remove(token) {
                 // The task that waits for it learns of the end of the session by itself.
                 Some(entry @ Entry { state: State::Waiting(_), .. }) => {
-                    entries.enter(Entry { tries_on: None, ..entry });
+                    entries.enter(Entry { tries_on: None, is_sent: false, ..entry });
                 }
                 Some(Entry { claim, state: State::Held(held), .. }) if !held.released_at_end => {
                     lost.push(claim);
@@ -189,11 +225,6 @@ impl Claims {
         })
     }
 
-    /// How many locks are held or requested.
-    pub(super) fn locks(&self) -> usize {
-        self.entries().on_sessions.locks()
-    }
-
     pub(super) fn waiting(&self) -> Vec<Arc<Waiter>> {
         let entries = self.entries();
         let waiting = entries.by_token.values().filter_map(|entry| match &entry.state {
@@ -211,13 +242,32 @@ impl Claims {
 
 impl Entries {
     fn put(&mut self, claim: &Arc<Claim>, state: State) {
-        self.enter(Entry { claim: claim.clone(), state, tries_on: None });
+        let is_sent = matches!(state, State::Held(_));
+        self.enter(Entry { claim: claim.clone(), state, tries_on: None, is_sent });
+    }
+
+    fn leave(&mut self, token: OwnerToken) -> Option<(Arc<Claim>, State)> {
+        let entry = self.remove(token)?;
+        let (claim, state) = (entry.claim.clone(), entry.state.clone());
+        match &state {
+            State::Requested(on) | State::Held(Held { on, .. }) => {
+                let state = State::Leaving(on.clone());
+                self.enter(Entry { state, ..entry });
+            }
+            State::Waiting(_) => {}
+            State::Leaving(_) => {
+                self.enter(entry);
+                return None;
+            }
+        }
+        Some((claim, state))
     }
 
     fn enter(&mut self, entry: Entry) {
         if let Some((session, ends)) = entry.place() {
             self.on_sessions.enter(session, &entry.claim, ends);
         }
+        self.locks += entry.locks();
         self.by_token.insert(entry.claim.token(), entry);
     }
 
@@ -226,6 +276,7 @@ impl Entries {
         if let Some((session, ends)) = entry.place() {
             self.on_sessions.leave(session, &entry.claim, ends);
         }
+        self.locks -= entry.locks();
         Some(entry)
     }
 

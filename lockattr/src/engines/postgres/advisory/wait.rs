@@ -159,7 +159,7 @@ async fn granted(
     };
     if !inner.claims.hold(claim, held) {
         // The claim gave up at the same moment.
-        if session.unlock(claim).await.is_ok() {
+        if inner.unlock(session, claim).await.is_ok() {
             inner.sessions.recycle(session);
         }
         return;
