@@ -25,8 +25,7 @@ async fn locks(server: &PostgresServer) -> i64 {
     server.client().await.query_one(count, &[]).await.unwrap().get(0)
 }
 
-/// Red without: the limit of what is in flight, the silence that counts from the last reply, or the
-/// renewals that come first.
+/// Red without: the limit of what is in flight.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_tasks_lose_no_lock_and_no_release() {
     let server = slow_server(4_000).await;
@@ -85,7 +84,7 @@ async fn a_caller_that_gives_up_in_the_crowd_is_contended() {
 /// The server's lock table has room for fewer locks than callers ask for at once, and for more than
 /// they hold at once.
 ///
-/// Red without: `Claims::send`, if the locks counted from when a caller asks.
+/// Red without: `is_sent`, if all claims counted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn callers_that_wait_in_this_process_do_not_count_as_locks() {
     let server = PostgresServer::start().await;
@@ -110,7 +109,7 @@ async fn callers_that_wait_in_this_process_do_not_count_as_locks() {
 /// Claims that share a statement share its number, which is greater than those of all earlier
 /// holders of their locks.
 ///
-/// Red without: the number drawn after the last lock in `TRY_MANY`.
+/// Red without: a transaction's own number in `TRY_MANY`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fencing_tokens_grow_in_statements_of_many_claims() {
     const KEYS: usize = 40;

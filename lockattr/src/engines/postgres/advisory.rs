@@ -30,6 +30,7 @@ use url::Url;
 
 use super::config::Config;
 use super::lock_kind::LockKind;
+use crate::engines::contended::Contended;
 use crate::lock::settings::ServerSettings;
 use crate::platform::sync::Mutex;
 use crate::store::url::StoreUrl;
@@ -124,6 +125,7 @@ struct Inner {
     claims: Claims,
     notifications: Notifications,
     lock_table: LockTable,
+    contended: Contended,
     /// The server processes of open sessions, and of ended ones.
     processes: Mutex<Processes>,
 }
@@ -155,7 +157,9 @@ impl PostgresSessionStore {
         let sessions = Sessions::new(config.timing.connections(), max_sessions);
         let notifications = Notifications::new(Arc::default(), false);
         let (claims, lock_table, processes) = Default::default();
-        let inner = Inner { config, sessions, claims, notifications, lock_table, processes };
+        let contended = Contended::new();
+        let inner =
+            Inner { config, sessions, claims, notifications, lock_table, contended, processes };
         Ok(Self(Arc::new(inner)))
     }
 }

@@ -1,11 +1,14 @@
 //! Acquires locks, and queues for them.
 
+use std::future::ready;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::claims::{Held, State, deadline_after};
 use super::inspect::{QueueStatus, held_by};
+use super::places::Waits;
 use super::requests::Tried;
 use super::session::Session;
 use super::wait::wait;
@@ -44,6 +47,13 @@ impl Inner {
             Some(_) => self.undo(claim),
             None => {}
         }
+        // It would only learn that the lock is held.
+        if queued
+            && self.contended.contains(claim.key().name(), Instant::now())
+            && let Some(place) = self.sessions.free_place()
+        {
+            return self.enqueue(request, Box::pin(ready(place))).await;
+        }
         let session = self.shared(claim.key()).await?;
         let holder = match self.claims.begin(claim, &session) {
             Ok(()) => match self.try_acquire_on(request, &session).await? {
@@ -67,7 +77,7 @@ impl Inner {
             }
         };
         if queued {
-            return self.enqueue(request).await;
+            return self.enqueue(request, self.sessions.place()).await;
         }
         let holder = match holder {
             Some(holder) => Some(holder),
@@ -98,6 +108,7 @@ impl Inner {
                     self.unlock_some(on, claim, Some(taken)).await?;
                 }
                 self.claims.remove(claim.token());
+                self.contended.note(claim.key().name());
                 Ok(None)
             }
             Ok(Tried::Refused(error)) => {
@@ -115,11 +126,11 @@ impl Inner {
     pub(super) async fn enqueue(
         self: &Arc<Self>,
         request: &AcquireRequest,
+        place: Waits,
     ) -> Result<AcquireOutcome, StoreError> {
         let waiter = Waiter::new();
         self.claims.wait(&request.claim, &waiter);
         let (sender, outcome) = oneshot::channel();
-        let place = self.sessions.place();
         tokio::spawn(wait(self.clone(), request.clone(), waiter, sender, place));
         outcome.await.unwrap_or_else(|_| {
             Err(StoreError::new("the waiter was cancelled, or its tokio runtime has shut down"))

@@ -3,9 +3,10 @@
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_postgres::error::SqlState;
 
 use super::super::failure::failure_of;
@@ -19,6 +20,10 @@ use super::waiter::{FinishOnDrop, Waiter};
 use crate::store::{AcquireOutcome, AcquireRequest, Claim, MAX_RECHECK, StoreError};
 
 pub(super) type OutcomeSender = oneshot::Sender<Result<AcquireOutcome, StoreError>>;
+
+/// A claim that is granted its lock within this time need not ask whether it is queued, which also
+/// notifies the holder. Hot locks are handed off faster than that.
+const SHORT: Duration = Duration::from_millis(1);
 
 enum Outcome {
     Replied(Result<(i64, i64, bool), tokio_postgres::Error>),
@@ -53,7 +58,10 @@ pub(super) async fn wait(
     session.is_waiting.store(true, Ordering::Release);
     let mut locked = pin!(session.lock(&request.claim, request.ttl));
     let outcome = {
-        let mut queued = pin!(wait_until_queued(&inner, &request, session.pid));
+        let mut queued = pin!(async {
+            sleep(SHORT).await;
+            wait_until_queued(&inner, &request, session.pid).await
+        });
         loop {
             tokio::select! {
                 biased;
@@ -150,6 +158,9 @@ async fn granted(
     sender: Option<OutcomeSender>,
 ) {
     let claim = &request.claim;
+    if contended {
+        inner.contended.note(claim.key().name());
+    }
     let fencing = token_from(counter);
     let held = Held {
         on: session.clone(),
