@@ -12,6 +12,25 @@ macro_rules! name {
     };
 }
 
+/// The server's clock, as in `count.sql`.
+macro_rules! clock {
+    () => {
+        "TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6))"
+    };
+}
+
+/// Tries to take a lock. Inserts or updates the row of its fencing number only if it was acquired.
+const TRY_MYSQL: &str = concat!(
+    "INSERT INTO lockattr_v2_numbers (slot, last) \
+     SELECT ORD(UNHEX(SHA2(?, 256))), LAST_INSERT_ID(",
+    clock!(),
+    ") FROM DUAL WHERE GET_LOCK(",
+    name!(),
+    ", 0) = 1 ON DUPLICATE KEY UPDATE last = LAST_INSERT_ID(GREATEST(last + 1, ",
+    clock!(),
+    "))"
+);
+
 /// Tries to take a lock. Returns its fencing number, or `NULL`.
 const TRY_MARIADB: &str =
     concat!("SELECT IF(GET_LOCK(", name!(), ", 0) = 1, NEXT VALUE FOR lockattr_v2_numbers, NULL)");
@@ -36,11 +55,13 @@ pub(super) async fn try_lock(
     is_mariadb: bool,
     name: &str,
 ) -> Result<Option<FencingToken>, Error> {
-    if !is_mariadb {
-        return lock_within(connection, name, 0).await;
+    if is_mariadb {
+        return number_of(connection.exec_first(TRY_MARIADB, (name.as_bytes(),)).await?);
     }
-    let number = connection.exec_first(TRY_MARIADB, (name.as_bytes(),)).await?;
-    number_of(number)
+    connection.exec_drop(TRY_MYSQL, (name.as_bytes(), name.as_bytes())).await?;
+    // A statement that changes no row sets no number.
+    let number = connection.last_insert_id().filter(|_| connection.affected_rows() > 0);
+    Ok(number.map(FencingToken::from_counter))
 }
 
 /// Waits in the server's queue until the lock is granted.
@@ -48,16 +69,7 @@ pub(super) async fn wait_for_lock(
     connection: &mut Conn,
     name: &str,
 ) -> Result<Option<FencingToken>, Error> {
-    lock_within(connection, name, WAIT_SECONDS).await
-}
-
-async fn lock_within(
-    connection: &mut Conn,
-    name: &str,
-    seconds: u32,
-) -> Result<Option<FencingToken>, Error> {
-    let number = connection.exec_first(WAIT, (name.as_bytes(), seconds)).await?;
-    number_of(number)
+    number_of(connection.exec_first(WAIT, (name.as_bytes(), WAIT_SECONDS)).await?)
 }
 
 fn number_of(row: Option<Option<u64>>) -> Result<Option<FencingToken>, Error> {
