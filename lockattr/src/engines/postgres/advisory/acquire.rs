@@ -47,10 +47,11 @@ impl Inner {
             Some(_) => self.undo(claim),
             None => {}
         }
-        // It would only learn that the lock is held.
+        // A try would only learn that the lock is held. Without an idle session it may still be the
+        // quicker way.
         if queued
             && self.contended.contains(claim.key().name(), Instant::now())
-            && let Some(place) = self.sessions.free_place()
+            && let Some(place) = self.sessions.place_of_idle()
         {
             return self.enqueue(request, Box::pin(ready(place))).await;
         }

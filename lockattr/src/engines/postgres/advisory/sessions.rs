@@ -89,6 +89,13 @@ impl Sessions {
         self.places.clone().try_acquire_owned().ok()
     }
 
+    /// Returns a place for which a session of this runtime is idle, if one is free.
+    pub(super) fn place_of_idle(&self) -> Option<Place> {
+        let runtime = current_runtime().ok()?.id();
+        let is_there = lock(&self.idle).iter().any(|it| it.runtime == runtime && !it.is_over());
+        is_there.then(|| self.free_place()).flatten()
+    }
+
     /// Waits for a place, behind all calls before.
     pub(super) fn place(&self) -> Waits {
         let (places, waiting) = (self.places.clone(), self.waiting.clone());
