@@ -115,7 +115,7 @@ async fn a_waiter_that_gives_up_waits_no_more_on_the_server() {
     let waiting = "SELECT COUNT(*) FROM information_schema.processlist \
                    WHERE state = 'User lock' AND db = DATABASE()";
     let gone = async || database.number(waiting).await == 0;
-    eventually(Duration::from_millis(800), "it waits no more", gone).await;
+    eventually(Duration::from_millis(500), "it waits no more", gone).await;
     guard.release().await.unwrap();
     assert!(holders(&database).await.is_empty());
 }
