@@ -90,7 +90,8 @@ const NO_MESSAGE: usize = 8_000;
 ///   across crashes and restarts, a failover to a synchronous standby, and `pg_upgrade`. They may
 ///   not grow after a failover to an asynchronous standby that had not received the last of them,
 ///   or in a new server filled from a dump. Each is written to the log (an empty logical message
-///   `lockattr`) before it is returned.
+///   `lockattr`) before it is returned. Locks on different keys that were acquired in one statement
+///   have the same one.
 /// * **A holder has no label at the server.** [`holder`](crate::LockManager::holder) returns the
 ///   label for a holder in this process, and for others the name of their connection: service,
 ///   host, process.

@@ -1,9 +1,9 @@
 //! The claims of a store: on which session each holds its locks, which of them wait, and when each
 //! ends without a renewal. No I/O.
 
+mod entries;
 mod on_sessions;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,65 +12,13 @@ use tokio::time::Instant;
 use super::lock_table::LockTable;
 use super::session::Session;
 use super::waiter::Waiter;
-use crate::FencingToken;
 use crate::platform::sync::{Mutex, MutexGuard};
 use crate::store::{Claim, OwnerToken, StoreError};
-use on_sessions::OnSessions;
+use entries::{Entries, Entry};
+pub(super) use entries::{Held, State};
 
 #[derive(Default)]
 pub(super) struct Claims(Mutex<Entries>);
-
-#[derive(Default)]
-struct Entries {
-    by_token: HashMap<OwnerToken, Entry>,
-    on_sessions: OnSessions,
-    /// How many locks are held, or were requested of the server.
-    locks: usize,
-}
-
-struct Entry {
-    claim: Arc<Claim>,
-    state: State,
-    /// A shared session on which a waiting claim tries to take its locks.
-    tries_on: Option<u64>,
-    /// Whether its locks were requested of the server.
-    is_sent: bool,
-}
-
-impl Entry {
-    /// How many locks it holds, or has requested of the server.
-    fn locks(&self) -> usize {
-        if self.is_sent { self.claim.keys().len() } else { 0 }
-    }
-
-    /// The session that it uses, and the end of its lease if it holds its locks.
-    fn place(&self) -> Option<(u64, Option<Instant>)> {
-        match &self.state {
-            State::Requested(on) | State::Leaving(on) => Some((on.id, None)),
-            State::Held(Held { on, ends, .. }) => Some((on.id, Some(*ends))),
-            State::Waiting(_) => Some((self.tries_on?, None)),
-        }
-    }
-}
-
-#[derive(Clone)]
-pub(super) enum State {
-    /// The claim was sent on this session, and the answer is not known yet.
-    Requested(Arc<Session>),
-    Held(Held),
-    Waiting(Arc<Waiter>),
-    /// The claim is about to release its locks.
-    Leaving(Arc<Session>),
-}
-
-#[derive(Clone)]
-pub(super) struct Held {
-    pub(super) on: Arc<Session>,
-    pub(super) fencing: FencingToken,
-    pub(super) ends: Instant,
-    /// The claim was released, and its locks stay held for a while.
-    pub(super) released_at_end: bool,
-}
 
 impl Claims {
     pub(super) fn state(&self, token: OwnerToken) -> Option<State> {
@@ -237,56 +185,6 @@ impl Claims {
     fn entries(&self) -> MutexGuard<'_, Entries> {
         // No code panics half-way through a change, so a poisoned lock is still consistent.
         self.0.lock()
-    }
-}
-
-impl Entries {
-    fn put(&mut self, claim: &Arc<Claim>, state: State) {
-        let is_sent = matches!(state, State::Held(_));
-        self.enter(Entry { claim: claim.clone(), state, tries_on: None, is_sent });
-    }
-
-    fn leave(&mut self, token: OwnerToken) -> Option<(Arc<Claim>, State)> {
-        let entry = self.remove(token)?;
-        let (claim, state) = (entry.claim.clone(), entry.state.clone());
-        match &state {
-            State::Requested(on) | State::Held(Held { on, .. }) => {
-                let state = State::Leaving(on.clone());
-                self.enter(Entry { state, ..entry });
-            }
-            State::Waiting(_) => {}
-            State::Leaving(_) => {
-                self.enter(entry);
-                return None;
-            }
-        }
-        Some((claim, state))
-    }
-
-    fn enter(&mut self, entry: Entry) {
-        if let Some((session, ends)) = entry.place() {
-            self.on_sessions.enter(session, &entry.claim, ends);
-        }
-        self.locks += entry.locks();
-        self.by_token.insert(entry.claim.token(), entry);
-    }
-
-    fn remove(&mut self, token: OwnerToken) -> Option<Entry> {
-        let entry = self.by_token.remove(&token)?;
-        if let Some((session, ends)) = entry.place() {
-            self.on_sessions.leave(session, &entry.claim, ends);
-        }
-        self.locks -= entry.locks();
-        Some(entry)
-    }
-
-    /// Changes a claim that holds its locks.
-    fn change(&mut self, token: OwnerToken, change: impl FnOnce(&mut Held)) {
-        let entry = self.by_token.get_mut(&token);
-        let Some(Entry { state: State::Held(held), .. }) = entry else { return };
-        let before = held.ends;
-        change(held);
-        self.on_sessions.move_end(held.on.id, token, before, held.ends);
     }
 }
 
