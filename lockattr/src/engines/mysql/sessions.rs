@@ -32,7 +32,7 @@ pub(super) struct Sessions {
     pool: Pool,
     /// The last reply on any of the connections.
     last_reply: LastReply,
-    /// Whoever ends sessions on the server has this, so that one connection is enough for it.
+    /// Held while a session is ended on the server, so that one connection is enough for that.
     ending: AsyncMutex<()>,
 }
 

@@ -21,7 +21,7 @@ pub(super) struct Session {
     pub(super) is_mariadb: bool,
     /// Its place among the connections, while a claim uses it.
     pub(super) place: Mutex<Option<Place>>,
-    /// It is of no use any more. Whoever uses the connection closes it.
+    /// It is of no use any more. The last statement that uses the connection closes it.
     is_over: AtomicBool,
     /// The server lets it be idle for another time.
     pub(super) wake_keeper: Arc<Notify>,
