@@ -5,6 +5,7 @@ mod claims;
 mod events;
 mod execute;
 mod force_release;
+mod grant;
 mod inspect;
 mod keeper;
 mod label;

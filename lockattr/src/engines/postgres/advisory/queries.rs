@@ -13,19 +13,27 @@ use super::sql;
 use crate::store::{Claim, LockKey, Sharing};
 
 impl Session {
-    /// Waits for all locks of a claim, without a limit. Returns the server's clock, the number, and
-    /// whether others wait.
+    /// Waits for all locks of a claim, without a limit. Returns the number and the server's clock.
     pub(super) async fn lock(
         &self,
         claim: &Claim,
         ttl: Duration,
-    ) -> Result<(i64, i64, bool), tokio_postgres::Error> {
-        let (names, shared) = names_and_sharing(claim);
+    ) -> Result<(i64, i64), tokio_postgres::Error> {
         self.prepare_for(claim, ttl);
-        let params: [&(dyn ToSql + Sync); 3] = [&names, &shared, &self.pid];
-        let row = self.client.query_one(&self.statements.lock, &params).await?;
+        let names: Vec<_> = claim.keys().iter().map(LockKey::name).collect();
+        let shared = claim.sharing() == Sharing::Shared;
+        let row = match &names[..] {
+            [name] => {
+                let params: [&(dyn ToSql + Sync); 3] = [name, &shared, &self.pid];
+                self.client.query_one(&self.statements.lock_one, &params).await?
+            }
+            _ => {
+                let params: [&(dyn ToSql + Sync); 3] = [&names, &shared, &self.pid];
+                self.client.query_one(&self.statements.lock_many, &params).await?
+            }
+        };
         self.note_reply();
-        Ok((row.try_get(1)?, row.try_get(2)?, row.try_get(3)?))
+        Ok((row.try_get(1)?, row.try_get(2)?))
     }
 
     pub(super) async fn lock_number(&self, name: &str) -> Result<i64, Failure> {
@@ -77,9 +85,4 @@ impl Session {
         }
         row.try_get(column).map_err(failed)
     }
-}
-
-fn names_and_sharing(claim: &Claim) -> (Vec<&str>, bool) {
-    let names = claim.keys().iter().map(LockKey::name).collect();
-    (names, claim.sharing() == Sharing::Shared)
 }

@@ -33,8 +33,24 @@ pub(super) const TRY_MANY: &str = "
             then pg_current_xact_id()::text::bigint end
     end from tried";
 
+/// Waits for one lock. Returns the fencing number and the server's clock.
+///
+/// It does not return whether others wait: to read the locks of the whole server takes longer than
+/// all the rest, and the next holder would wait for that.
+pub(super) const LOCK_ONE: &str = "
+    select pg_backend_pid(), case
+        when pg_backend_pid() <> $3 then null
+        when case
+            when $2 then pg_advisory_lock_shared(hashtextextended($1, 0)) is not null
+            else pg_advisory_lock(hashtextextended($1, 0)) is not null
+        end then case
+            when pg_logical_emit_message(true, 'lockattr', '') is not null
+            then pg_current_xact_id()::text::bigint
+        end
+    end, (extract(epoch from clock_timestamp()) * 1000000)::bigint";
+
 /// Waits for all locks in the order of their numbers, and takes the fencing number at the end.
-pub(super) const LOCK: &str = "
+pub(super) const LOCK_MANY: &str = "
     with requested as materialized (
         select hashtextextended(name, 0) as number from unnest($1::text[]) as name order by number
     ), locked as materialized (
@@ -44,14 +60,9 @@ pub(super) const LOCK: &str = "
             else pg_advisory_lock(number) is not null
         end) as locks from (select number from requested offset 0) as in_order
     )
-    select pg_backend_pid(), (extract(epoch from clock_timestamp()) * 1000000)::bigint,
-        case when pg_logical_emit_message(true, 'lockattr', '') is not null
+    select pg_backend_pid(), case when pg_logical_emit_message(true, 'lockattr', '') is not null
             then pg_current_xact_id()::text::bigint end,
-        exists (
-            select from pg_locks join requested on number = classid::bigint << 32 | objid::bigint
-            where locktype = 'advisory' and objsubid = 1 and not granted
-                and database = (select oid from pg_database where datname = current_database())
-        )
+        (extract(epoch from clock_timestamp()) * 1000000)::bigint
     from locked where locks = cardinality($1)";
 
 /// Releases one lock, and returns whether it was held.
@@ -140,7 +151,7 @@ pub(super) const CHANNEL: &str = "lockattr_session_";
 /// The number of a lock's name.
 pub(super) const NUMBER: &str = "select pg_backend_pid(), hashtextextended($1, 0)";
 
-/// The number of an acquisition, counted as in `TRY_ONE` and `LOCK`.
+/// The number of an acquisition, counted as in `TRY_ONE` and `LOCK_ONE`.
 pub(super) const COUNT: &str = "case
     when pg_logical_emit_message(true, 'lockattr', '') is not null
     then pg_current_xact_id()::text::bigint
