@@ -13,12 +13,13 @@ use super::sql;
 use crate::store::{Claim, LockKey, Sharing};
 
 impl Session {
-    /// Waits for all locks of a claim, without a limit. Returns the number and the server's clock.
+    /// Waits for all locks of a claim, without a limit. Returns the number, the server's
+    /// clock, and whether others wait.
     pub(super) async fn lock(
         &self,
         claim: &Claim,
         ttl: Duration,
-    ) -> Result<(i64, i64), tokio_postgres::Error> {
+    ) -> Result<(i64, i64, bool), tokio_postgres::Error> {
         self.prepare_for(claim, ttl);
         let names: Vec<_> = claim.keys().iter().map(LockKey::name).collect();
         let shared = claim.sharing() == Sharing::Shared;
@@ -33,7 +34,7 @@ impl Session {
             }
         };
         self.note_reply();
-        Ok((row.try_get(1)?, row.try_get(2)?))
+        Ok((row.try_get(1)?, row.try_get(2)?, row.try_get(3)?))
     }
 
     pub(super) async fn lock_number(&self, name: &str) -> Result<i64, Failure> {

@@ -33,10 +33,7 @@ pub(super) const TRY_MANY: &str = "
             then pg_current_xact_id()::text::bigint end
     end from tried";
 
-/// Waits for one lock. Returns the fencing number and the server's clock.
-///
-/// It does not return whether others wait: to read the locks of the whole server takes longer than
-/// all the rest, and the next holder would wait for that.
+/// Waits for one lock. Returns the fencing number, the server's clock, and whether others wait.
 pub(super) const LOCK_ONE: &str = "
     select pg_backend_pid(), case
         when pg_backend_pid() <> $3 then null
@@ -47,7 +44,13 @@ pub(super) const LOCK_ONE: &str = "
             when pg_logical_emit_message(true, 'lockattr', '') is not null
             then pg_current_xact_id()::text::bigint
         end
-    end, (extract(epoch from clock_timestamp()) * 1000000)::bigint";
+    end, (extract(epoch from clock_timestamp()) * 1000000)::bigint,
+    exists (
+        select from pg_locks
+        where hashtextextended($1, 0) = classid::bigint << 32 | objid::bigint
+            and locktype = 'advisory' and objsubid = 1 and not granted
+            and database = (select oid from pg_database where datname = current_database())
+    )";
 
 /// Waits for all locks in the order of their numbers, and takes the fencing number at the end.
 pub(super) const LOCK_MANY: &str = "
@@ -62,7 +65,12 @@ pub(super) const LOCK_MANY: &str = "
     )
     select pg_backend_pid(), case when pg_logical_emit_message(true, 'lockattr', '') is not null
             then pg_current_xact_id()::text::bigint end,
-        (extract(epoch from clock_timestamp()) * 1000000)::bigint
+        (extract(epoch from clock_timestamp()) * 1000000)::bigint,
+        exists (
+            select from pg_locks join requested on number = classid::bigint << 32 | objid::bigint
+            where locktype = 'advisory' and objsubid = 1 and not granted
+                and database = (select oid from pg_database where datname = current_database())
+        )
     from locked where locks = cardinality($1)";
 
 /// Releases one lock, and returns whether it was held.

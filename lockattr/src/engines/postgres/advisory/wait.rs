@@ -22,10 +22,10 @@ pub(super) type OutcomeSender = oneshot::Sender<Result<AcquireOutcome, StoreErro
 
 /// A claim that is granted its lock within this time need not ask whether it is queued, which also
 /// notifies the holder. Hot locks are handed off faster than that.
-pub(super) const SHORT: Duration = Duration::from_millis(1);
+const SHORT: Duration = Duration::from_millis(1);
 
 enum Outcome {
-    Replied(Result<(i64, i64), tokio_postgres::Error>),
+    Replied(Result<(i64, i64, bool), tokio_postgres::Error>),
     Cancelled,
     /// It is unknown whether the claim is queued. The caller gets the error, and does not retry.
     Unknown(StoreError),
@@ -74,9 +74,9 @@ pub(super) async fn wait(
         }
     };
     match outcome {
-        Outcome::Replied(Ok(number_and_clock)) => {
+        Outcome::Replied(Ok(reply)) => {
             session.is_waiting.store(false, Ordering::Release);
-            granted(&inner, &request, &session, number_and_clock, sender).await;
+            granted(&inner, &request, &session, reply, sender).await;
         }
         Outcome::Replied(Err(error)) => {
             // Some of several locks may be held: they end with the session.
