@@ -81,37 +81,6 @@ async fn a_caller_that_gives_up_in_the_crowd_is_contended() {
     eventually(SOON, "nothing is left", async || locks(&server).await == 0).await;
 }
 
-/// The server's lock table has room for fewer locks than callers ask for at once, and for more than
-/// they hold at once.
-///
-/// Red without: `is_sent`, if all claims counted.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn callers_that_wait_in_this_process_do_not_count_as_locks() {
-    let server = PostgresServer::start().await;
-    for setting in ["max_locks_per_transaction = 64", "max_connections = 20"] {
-        server.run(&format!("alter system set {setting}")).await;
-    }
-    server.restart().await;
-    // A refusal would be retried.
-    let url = format!("{}?lock=session&retry=0&{PATIENT}", server.url());
-    let manager = Arc::new(manager(&url).await);
-    let mut tasks = JoinSet::new();
-    for n in 0..1_500 {
-        let manager = manager.clone();
-        tasks.spawn(async move {
-            match manager.acquire(format!("key {n}"), LockOptions::new()).await {
-                Ok(guard) => guard.release().await,
-                // A slow machine.
-                Err(Error::Contended { .. }) => Ok(()),
-                Err(error) => Err(error),
-            }
-        });
-    }
-    let outcomes: Result<Vec<_>, _> = tasks.join_all().await.into_iter().collect();
-    outcomes.unwrap_or_else(|error| panic!("{error}"));
-    eventually(SOON, "nothing is left", async || locks(&server).await == 0).await;
-}
-
 /// Claims that share a statement share its number, which is greater than those of all earlier
 /// holders of their locks.
 ///

@@ -193,3 +193,34 @@ pub(super) fn deadline_after(after: Duration) -> Instant {
     let now = Instant::now();
     now.checked_add(after).unwrap_or_else(|| now + Duration::from_secs(100 * 365 * 24 * 60 * 60))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{LockKey, Sharing, Subscriber};
+
+    /// A claim that waits in this process has no lock at the server, however many wait.
+    ///
+    /// Red without: `is_sent`, if all claims counted.
+    #[test]
+    fn only_what_was_sent_to_the_server_counts_as_a_lock() {
+        let (claims, table) = (Claims::default(), LockTable::default());
+        table.is(4);
+        let subscriber = Subscriber::new(|_name| {});
+        let waiting: Vec<_> = (0..10)
+            .map(|nth| {
+                let key = LockKey::new("lock:", &format!("k{nth}")).unwrap();
+                Arc::new(Claim::of(&subscriber, key, [], Sharing::Exclusive, ""))
+            })
+            .collect();
+        waiting.iter().for_each(|claim| claims.wait(claim, &Waiter::new()));
+        let [one, two, three, ..] = &waiting[..] else { unreachable!("ten") };
+        claims.send(one, &table).unwrap();
+        claims.send(two, &table).unwrap();
+        claims.send(two, &table).expect("it counts once");
+        let refused = claims.send(three, &table).unwrap_err();
+        assert!(refused.is_not_sent());
+        assert!(claims.end_try(one.token()), "it waits");
+        claims.send(three, &table).expect("there is room again");
+    }
+}
