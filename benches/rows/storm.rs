@@ -32,11 +32,12 @@ pub(super) async fn measure(report: &mut Report, time: Duration, only: Option<&s
         postgres(report, &server, ", slow commits", time).await;
     }
     if asked("mysql") {
-        on::<MariaDb>(report, "mysql", time).await;
+        let server = MariaDb::start().await;
+        mysql(report, &server.url(), "", time).await;
         let (server, commit) = commits::slow_mysql().await;
         report.server("mysql, slow commits");
         report.figure("a commit by hand", commit, "ms");
-        storm(report, "mysql, slow commits", &server.url_of("bench"), time).await;
+        mysql(report, &server.url_of("bench"), ", slow commits", time).await;
     }
     if asked("zookeeper") {
         on::<ZooKeeper>(report, "zookeeper", time).await;
@@ -50,6 +51,12 @@ async fn postgres(report: &mut Report, server: &PostgresServer, suffix: &str, ti
     storm(report, &format!("postgres{suffix}"), &server.url(), time).await;
     let url = server.url_with("lock=session");
     storm(report, &format!("postgres, lock=session{suffix}"), &url, time).await;
+}
+
+async fn mysql(report: &mut Report, url: &str, suffix: &str, time: Duration) {
+    storm(report, &format!("mysql{suffix}"), url, time).await;
+    storm(report, &format!("mysql, lock=session{suffix}"), &format!("{url}?lock=session"), time)
+        .await;
 }
 
 async fn on<E: Engine>(report: &mut Report, name: &str, time: Duration) {

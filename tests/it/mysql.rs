@@ -12,6 +12,7 @@ mod reach;
 mod real;
 mod rights;
 mod session;
+mod session_limit;
 mod waiting;
 mod way;
 

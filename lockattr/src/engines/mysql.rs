@@ -20,7 +20,6 @@ mod listener;
 mod request;
 mod requests;
 mod schema;
-mod session;
 mod sessions;
 mod worker;
 
@@ -129,8 +128,14 @@ const LONGEST_NAME: usize = 8192;
 /// on a connection of its own, in the server's order. Only a single key can be locked, exclusively:
 /// shared locks, permits and several keys are [`InvalidOptions`](crate::Error::InvalidOptions).
 ///
-/// * Each holder and each waiter is a connection, which the server must allow (`max_connections`);
-///   `connections` is how many idle ones are kept.
+/// * Each holder and each waiter is a connection. A store opens at most `max_sessions` (64): with the
+///   default, two processes fit in a server with 151 connections, the server's default. Further
+///   callers wait in this process for a connection, in order, whatever their keys. So callers that
+///   hold a lock and want a second one can wait for each other's connections until their `wait` ends:
+///   set `max_sessions` to more than the locks that a process holds at once. Asking who holds a lock,
+///   taking one by force and leaving the server's queue each need one more connection for a moment.
+/// * A connection without a lock stays open for the next caller until a `heartbeat` finds it idle;
+///   `connections` of them are kept.
 /// * A lock is lost with its connection. The holder learns of it at the next renewal, a third of
 ///   the TTL later, or when the TTL ends without a renewal. If the network fails silently, the
 ///   server may need longer to notice, and does not grant the lock until then.
@@ -170,8 +175,8 @@ impl MysqlStore {
 
     /// Opens the store that `url` names, `mysql://user:password@host:3306/database`.
     ///
-    /// The query may set `connections`, `connect_timeout`, `response_timeout`, `heartbeat` and
-    /// `lock=session`. Does not contact the server.
+    /// The query may set `connections`, `connect_timeout`, `response_timeout`, `heartbeat`,
+    /// `lock=session` and, with that, `max_sessions`. Does not contact the server.
     ///
     /// # Errors
     ///
@@ -260,8 +265,7 @@ impl Store for MysqlStore {
     fn answered_since(&self, key: &LockKey, since: Instant) -> bool {
         match &self.locks {
             Locks::Leases(leases) => leases.answered_since(key, since),
-            // Each claim has a connection of its own.
-            Locks::Sessions(_) => false,
+            Locks::Sessions(sessions) => sessions.answered_since(since),
         }
     }
 

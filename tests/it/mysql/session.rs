@@ -115,7 +115,7 @@ async fn a_waiter_that_gives_up_waits_no_more_on_the_server() {
     let waiting = "SELECT COUNT(*) FROM information_schema.processlist \
                    WHERE state = 'User lock' AND db = DATABASE()";
     let gone = async || database.number(waiting).await == 0;
-    eventually(Duration::from_millis(800), "it waits no more", gone).await;
+    eventually(Duration::from_millis(500), "it waits no more", gone).await;
     guard.release().await.unwrap();
     assert!(holders(&database).await.is_empty());
 }
@@ -170,7 +170,7 @@ async fn a_process_that_may_not_end_a_connection_learns_what_to_do() {
 
 /// The stopped process keeps its connection, but sends nothing. The network is fine.
 ///
-/// Red without: `SET SESSION wait_timeout` in `session.sql`. The connection would be kept for as
+/// Red without: `let_idle` before the lock is taken. The connection would be kept for as
 /// long as the process lives.
 #[tokio::test]
 async fn the_lock_of_a_stopped_process_ends_about_when_its_ttl_says() {

@@ -140,7 +140,6 @@ async fn a_holder_of_the_last_connection_gets_a_second_lock_when_it_is_free() {
     database.nobody_locks().await;
 }
 
-/// Red without: `end_try`, or the check of `cancelled` in `wait_for_place`.
 #[tokio::test]
 async fn a_claim_that_gives_up_before_it_has_a_place_leaves_nothing() {
     let database = Database::new().await;

@@ -7,13 +7,14 @@ use mysql_async::{Opts, OptsBuilder};
 use percent_encoding::percent_decode_str;
 use url::Url;
 
+use super::sessions::{MAX_SESSIONS, read_max_sessions};
 use crate::Error;
 use crate::lock::settings::ServerSettings;
 use crate::store::url::{shown, unknown_setting};
 
 /// The query settings besides those of the manager.
 const NAMES: &str = ", and for MySQL `connections`, `connect_timeout`, `response_timeout`, \
-                     `heartbeat`, `lock`";
+                     `heartbeat`, `lock`, `max_sessions` with `lock=session`";
 
 /// Must hold a batch. The server's own limit is at least as large.
 const LARGEST_PACKET: usize = 1 << 24;
@@ -32,6 +33,8 @@ pub(super) struct Config {
     pub(super) timing: ServerSettings,
     /// Whether locks belong to connections instead of having leases.
     pub(super) sessions: bool,
+    /// The most connections for locks that belong to connections.
+    pub(super) max_sessions: usize,
 }
 
 impl Config {
@@ -46,23 +49,28 @@ impl Config {
         query: &[(String, String)],
         mut timing: ServerSettings,
     ) -> Result<Self, Error> {
-        let mut sessions = false;
+        let (mut sessions, mut max_sessions) = (false, None);
         for (name, value) in query {
             match name.as_str() {
                 "lock" => sessions = is_session(value)?,
                 "connections" | "connect_timeout" | "response_timeout" | "heartbeat" => {
                     timing.set(name, value)?;
                 }
+                "max_sessions" => max_sessions = Some(read_max_sessions(value)?),
                 _ => return Err(unknown_setting(query, name, NAMES)),
             }
         }
+        if max_sessions.is_some() && !sessions {
+            return Err(unknown_setting(query, "max_sessions", NAMES));
+        }
+        let max_sessions = max_sessions.unwrap_or(MAX_SESSIONS);
         timing.check()?;
         let address = shown(&urls);
         let Ok([url]) = <[Url; 1]>::try_from(urls) else {
             return Err(invalid("a `mysql://` URL takes one host: that of the primary"));
         };
         let opts = login(&url, &timing)?.init(session_settings(&timing));
-        Ok(Self { opts: opts.into(), address, timing, sessions })
+        Ok(Self { opts: opts.into(), address, timing, sessions, max_sessions })
     }
 }
 

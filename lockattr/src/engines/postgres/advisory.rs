@@ -3,7 +3,9 @@
 mod acquire;
 mod claims;
 mod events;
+mod execute;
 mod force_release;
+mod grant;
 mod inspect;
 mod keeper;
 mod label;
@@ -12,9 +14,11 @@ mod places;
 mod queries;
 mod release;
 mod renew;
+mod requests;
 mod session;
 mod sessions;
 mod sql;
+mod statements;
 mod wait;
 mod waiter;
 
@@ -22,10 +26,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use tokio::time::Instant;
 use url::Url;
 
 use super::config::Config;
 use super::lock_kind::LockKind;
+use crate::engines::contended::Contended;
 use crate::lock::settings::ServerSettings;
 use crate::platform::sync::Mutex;
 use crate::store::url::StoreUrl;
@@ -85,7 +91,8 @@ const NO_MESSAGE: usize = 8_000;
 ///   across crashes and restarts, a failover to a synchronous standby, and `pg_upgrade`. They may
 ///   not grow after a failover to an asynchronous standby that had not received the last of them,
 ///   or in a new server filled from a dump. Each is written to the log (an empty logical message
-///   `lockattr`) before it is returned.
+///   `lockattr`) before it is returned. Locks on different keys that were acquired in one statement
+///   have the same one.
 /// * **A holder has no label at the server.** [`holder`](crate::LockManager::holder) returns the
 ///   label for a holder in this process, and for others the name of their connection: service,
 ///   host, process.
@@ -120,6 +127,7 @@ struct Inner {
     claims: Claims,
     notifications: Notifications,
     lock_table: LockTable,
+    contended: Contended,
     /// The server processes of open sessions, and of ended ones.
     processes: Mutex<Processes>,
 }
@@ -151,7 +159,9 @@ impl PostgresSessionStore {
         let sessions = Sessions::new(config.timing.connections(), max_sessions);
         let notifications = Notifications::new(Arc::default(), false);
         let (claims, lock_table, processes) = Default::default();
-        let inner = Inner { config, sessions, claims, notifications, lock_table, processes };
+        let contended = Contended::new();
+        let inner =
+            Inner { config, sessions, claims, notifications, lock_table, contended, processes };
         Ok(Self(Arc::new(inner)))
     }
 }
@@ -241,6 +251,12 @@ impl Store for PostgresSessionStore {
 
     async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
         self.0.force_release(key).await
+    }
+
+    fn answered_since(&self, key: &LockKey, since: Instant) -> bool {
+        let connection = connection_for(key, self.0.config.timing.connections());
+        let session = self.0.sessions.live(connection);
+        session.is_some_and(|session| session.last_reply.is_after(since))
     }
 
     /// Opens all shared connections, so that the first locks need not wait for them.

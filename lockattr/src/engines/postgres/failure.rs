@@ -46,17 +46,6 @@ pub(super) async fn connected<T>(
     })
 }
 
-/// The reply to a request, or the error after `response_timeout`.
-pub(super) async fn within_response_timeout<T>(
-    config: &Config,
-    request: impl Future<Output = Result<T, tokio_postgres::Error>>,
-) -> Result<T, Failure> {
-    match timeout(config.timing.response_timeout, request).await {
-        Ok(reply) => reply.map_err(|error| failure_of(&config.address, error)),
-        Err(_) => Err(silent(config)),
-    }
-}
-
 /// The reply to a request; an error once the server has sent no reply at all for `response_timeout`.
 /// A server that replies to other requests of the connection is busy, and not silent.
 pub(super) async fn unless_silent<T>(

@@ -1,11 +1,15 @@
 //! Acquires locks, and queues for them.
 
+use std::future::ready;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::claims::{Held, State, deadline_after};
 use super::inspect::{QueueStatus, held_by};
+use super::places::Waits;
+use super::requests::Tried;
 use super::session::Session;
 use super::wait::wait;
 use super::waiter::Waiter;
@@ -43,8 +47,15 @@ impl Inner {
             Some(_) => self.undo(claim),
             None => {}
         }
+        // A try would only learn that the lock is held. Without an idle session it may still be the
+        // quicker way.
+        if queued
+            && self.contended.contains(claim.key().name(), Instant::now())
+            && let Some(place) = self.sessions.place_of_idle()
+        {
+            return self.enqueue(request, Box::pin(ready(place))).await;
+        }
         let session = self.shared(claim.key()).await?;
-        self.lock_table.check(claim, self.claims.locks())?;
         let holder = match self.claims.begin(claim, &session) {
             Ok(()) => match self.try_acquire_on(request, &session).await? {
                 Some(acquired) => return Ok(acquired),
@@ -67,7 +78,7 @@ impl Inner {
             }
         };
         if queued {
-            return self.enqueue(request).await;
+            return self.enqueue(request, self.sessions.place()).await;
         }
         let holder = match holder {
             Some(holder) => Some(holder),
@@ -83,8 +94,8 @@ impl Inner {
         on: &Arc<Session>,
     ) -> Result<Option<AcquireOutcome>, StoreError> {
         let claim = &request.claim;
-        match on.try_lock(claim, request.ttl).await {
-            Ok((_, Some(counter))) => {
+        match self.try_lock(on, claim, request.ttl).await {
+            Ok(Tried::Taken(_, Some(counter))) => {
                 let (on, fencing) = (on.clone(), token_from(counter));
                 let held =
                     Held { on, fencing, ends: deadline_after(request.ttl), released_at_end: false };
@@ -93,21 +104,22 @@ impl Inner {
                 }
                 Ok(Some(AcquireOutcome::Acquired { fencing, contended: false }))
             }
-            Ok((acquired, None)) => {
-                let some: Vec<_> =
-                    claim.keys().iter().zip(acquired).filter(|(_, acquired)| *acquired).collect();
-                if !some.is_empty() {
-                    let names: Vec<_> = some.iter().map(|(key, _)| key.name()).collect();
-                    let shared = claim.sharing() == Sharing::Shared;
-                    on.unlock_all_of(&names, shared).await.map_err(|failure| failure.error)?;
+            Ok(Tried::Taken(taken, None)) => {
+                if taken.contains(&true) {
+                    self.unlock_some(on, claim, Some(taken)).await?;
                 }
                 self.claims.remove(claim.token());
+                self.contended.note(claim.key().name());
                 Ok(None)
             }
-            Err(failure) => {
+            Ok(Tried::Refused(error)) => {
+                self.claims.remove(claim.token());
+                Err(error)
+            }
+            Err(error) => {
                 // A failed statement does not release advisory locks.
                 self.undo(claim);
-                Err(failure.error)
+                Err(error)
             }
         }
     }
@@ -115,11 +127,11 @@ impl Inner {
     pub(super) async fn enqueue(
         self: &Arc<Self>,
         request: &AcquireRequest,
+        place: Waits,
     ) -> Result<AcquireOutcome, StoreError> {
         let waiter = Waiter::new();
         self.claims.wait(&request.claim, &waiter);
         let (sender, outcome) = oneshot::channel();
-        let place = self.sessions.place();
         tokio::spawn(wait(self.clone(), request.clone(), waiter, sender, place));
         outcome.await.unwrap_or_else(|_| {
             Err(StoreError::new("the waiter was cancelled, or its tokio runtime has shut down"))

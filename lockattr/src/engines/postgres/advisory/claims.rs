@@ -1,64 +1,24 @@
 //! The claims of a store: on which session each holds its locks, which of them wait, and when each
 //! ends without a renewal. No I/O.
 
+mod entries;
 mod on_sessions;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::lock_table::LockTable;
 use super::session::Session;
 use super::waiter::Waiter;
-use crate::FencingToken;
 use crate::platform::sync::{Mutex, MutexGuard};
-use crate::store::{Claim, OwnerToken};
-use on_sessions::OnSessions;
+use crate::store::{Claim, OwnerToken, StoreError};
+use entries::{Entries, Entry};
+pub(super) use entries::{Held, State};
 
 #[derive(Default)]
 pub(super) struct Claims(Mutex<Entries>);
-
-#[derive(Default)]
-struct Entries {
-    by_token: HashMap<OwnerToken, Entry>,
-    on_sessions: OnSessions,
-}
-
-struct Entry {
-    claim: Arc<Claim>,
-    state: State,
-    /// A shared session on which a waiting claim tries to take its locks.
-    tries_on: Option<u64>,
-}
-
-impl Entry {
-    /// The session that it uses, and the end of its lease if it holds its locks.
-    fn place(&self) -> Option<(u64, Option<Instant>)> {
-        match &self.state {
-            State::Requested(on) => Some((on.id, None)),
-            State::Held(Held { on, ends, .. }) => Some((on.id, Some(*ends))),
-            State::Waiting(_) => Some((self.tries_on?, None)),
-        }
-    }
-}
-
-#[derive(Clone)]
-pub(super) enum State {
-    /// The claim was sent on this session, and the answer is not known yet.
-    Requested(Arc<Session>),
-    Held(Held),
-    Waiting(Arc<Waiter>),
-}
-
-#[derive(Clone)]
-pub(super) struct Held {
-    pub(super) on: Arc<Session>,
-    pub(super) fencing: FencingToken,
-    pub(super) ends: Instant,
-    /// The claim was released, and its locks stay held for a while.
-    pub(super) released_at_end: bool,
-}
 
 impl Claims {
     pub(super) fn state(&self, token: OwnerToken) -> Option<State> {
@@ -77,11 +37,27 @@ impl Claims {
         if let Some(other) = other.and_then(|other| entries.by_token.get(&other)) {
             let ends = match &other.state {
                 State::Held(held) => Some(held.ends),
-                State::Requested(_) | State::Waiting(_) => None,
+                State::Requested(_) | State::Waiting(_) | State::Leaving(_) => None,
             };
             return Err((other.claim.clone(), ends));
         }
         entries.put(claim, State::Requested(on.clone()));
+        Ok(())
+    }
+
+    /// The locks of a claim are about to be requested of the server, unless that would be too many,
+    /// or the claim was given up.
+    pub(super) fn send(&self, claim: &Claim, table: &LockTable) -> Result<(), StoreError> {
+        let mut entries = self.entries();
+        let locks = entries.locks;
+        let Some(entry) = entries.by_token.get_mut(&claim.token()) else {
+            return Err(StoreError::new("the claim was given up").not_sent());
+        };
+        if !entry.is_sent {
+            table.check(claim, locks)?;
+            entry.is_sent = true;
+            entries.locks += claim.keys().len();
+        }
         Ok(())
     }
 
@@ -102,7 +78,7 @@ impl Claims {
         let Some(entry) = entries.remove(claim.token()) else { return false };
         let waits = matches!(entry.state, State::Waiting(_));
         let tries_on = waits.then_some(on.id);
-        entries.enter(Entry { tries_on, ..entry });
+        entries.enter(Entry { tries_on, is_sent: false, ..entry });
         waits
     }
 
@@ -110,19 +86,21 @@ impl Claims {
     pub(super) fn end_try(&self, token: OwnerToken) -> bool {
         let mut entries = self.entries();
         let Some(entry) = entries.remove(token) else { return false };
-        entries.enter(Entry { tries_on: None, ..entry });
+        entries.enter(Entry { tries_on: None, is_sent: false, ..entry });
         true
     }
 
     /// Enters a claim that acquired its locks, unless it was released meanwhile.
     pub(super) fn hold(&self, claim: &Arc<Claim>, held: Held) -> bool {
         let mut entries = self.entries();
-        let there = entries.remove(claim.token()).is_some();
-        if there {
-            held.on.wake_keeper_by(held.ends);
-            entries.put(claim, State::Held(held));
+        match entries.by_token.get(&claim.token()) {
+            None | Some(Entry { state: State::Leaving(_), .. }) => return false,
+            Some(_) => {}
         }
-        there
+        entries.remove(claim.token());
+        held.on.wake_keeper_by(held.ends);
+        entries.put(claim, State::Held(held));
+        true
     }
 
     /// Extends a lease to `ttl` from now, and never shortens it.
@@ -143,8 +121,14 @@ impl Claims {
         self.entries().remove(token).map(|entry| entry.state)
     }
 
-    /// Removes the claims whose lease on this session has ended; also returns the next end.
-    pub(super) fn remove_expired(
+    /// A claim is about to release its locks, or gives up. Returns what it held or waited for, once.
+    /// Its names stay in use on its session until it is removed.
+    pub(super) fn leave(&self, token: OwnerToken) -> Option<State> {
+        self.entries().leave(token).map(|(_, state)| state)
+    }
+
+    /// The same for the claims whose lease on this session has ended; also returns the next end.
+    pub(super) fn leave_expired(
         &self,
         session: u64,
         now: Instant,
@@ -153,7 +137,7 @@ impl Claims {
         loop {
             match entries.on_sessions.first_end(session) {
                 Some((end, token)) if end <= now => {
-                    over.extend(entries.remove(token).map(|entry| entry.claim));
+                    over.extend(entries.leave(token).map(|(claim, _)| claim));
                 }
                 next => return (over, next.map(|(end, _)| end)),
             }
@@ -167,7 +151,7 @@ impl Claims {
             match entries.remove(token) {
                 // The task that waits for it learns of the end of the session by itself.
                 Some(entry @ Entry { state: State::Waiting(_), .. }) => {
-                    entries.enter(Entry { tries_on: None, ..entry });
+                    entries.enter(Entry { tries_on: None, is_sent: false, ..entry });
                 }
                 Some(Entry { claim, state: State::Held(held), .. }) if !held.released_at_end => {
                     lost.push(claim);
@@ -189,11 +173,6 @@ impl Claims {
         })
     }
 
-    /// How many locks are held or requested.
-    pub(super) fn locks(&self) -> usize {
-        self.entries().on_sessions.locks()
-    }
-
     pub(super) fn waiting(&self) -> Vec<Arc<Waiter>> {
         let entries = self.entries();
         let waiting = entries.by_token.values().filter_map(|entry| match &entry.state {
@@ -209,38 +188,39 @@ impl Claims {
     }
 }
 
-impl Entries {
-    fn put(&mut self, claim: &Arc<Claim>, state: State) {
-        self.enter(Entry { claim: claim.clone(), state, tries_on: None });
-    }
-
-    fn enter(&mut self, entry: Entry) {
-        if let Some((session, ends)) = entry.place() {
-            self.on_sessions.enter(session, &entry.claim, ends);
-        }
-        self.by_token.insert(entry.claim.token(), entry);
-    }
-
-    fn remove(&mut self, token: OwnerToken) -> Option<Entry> {
-        let entry = self.by_token.remove(&token)?;
-        if let Some((session, ends)) = entry.place() {
-            self.on_sessions.leave(session, &entry.claim, ends);
-        }
-        Some(entry)
-    }
-
-    /// Changes a claim that holds its locks.
-    fn change(&mut self, token: OwnerToken, change: impl FnOnce(&mut Held)) {
-        let entry = self.by_token.get_mut(&token);
-        let Some(Entry { state: State::Held(held), .. }) = entry else { return };
-        let before = held.ends;
-        change(held);
-        self.on_sessions.move_end(held.on.id, token, before, held.ends);
-    }
-}
-
 /// The instant in `after`, or in a century if that is out of range.
 pub(super) fn deadline_after(after: Duration) -> Instant {
     let now = Instant::now();
     now.checked_add(after).unwrap_or_else(|| now + Duration::from_secs(100 * 365 * 24 * 60 * 60))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{LockKey, Sharing, Subscriber};
+
+    /// A claim that waits in this process has no lock at the server, however many wait.
+    ///
+    /// Red without: `is_sent`, if all claims counted.
+    #[test]
+    fn only_what_was_sent_to_the_server_counts_as_a_lock() {
+        let (claims, table) = (Claims::default(), LockTable::default());
+        table.is(4);
+        let subscriber = Subscriber::new(|_name| {});
+        let waiting: Vec<_> = (0..10)
+            .map(|nth| {
+                let key = LockKey::new("lock:", &format!("k{nth}")).unwrap();
+                Arc::new(Claim::of(&subscriber, key, [], Sharing::Exclusive, ""))
+            })
+            .collect();
+        waiting.iter().for_each(|claim| claims.wait(claim, &Waiter::new()));
+        let [one, two, three, ..] = &waiting[..] else { unreachable!("ten") };
+        claims.send(one, &table).unwrap();
+        claims.send(two, &table).unwrap();
+        claims.send(two, &table).expect("it counts once");
+        let refused = claims.send(three, &table).unwrap_err();
+        assert!(refused.is_not_sent());
+        assert!(claims.end_try(one.token()), "it waits");
+        claims.send(three, &table).expect("there is room again");
+    }
 }

@@ -25,29 +25,27 @@ pub(super) fn held_by(claim: &Claim, ends: Option<Instant>) -> Holder {
 impl Inner {
     /// Whether the claim still holds its locks, and whether others wait for them.
     pub(super) async fn check_held(
-        &self,
-        claim: &Claim,
+        self: &Arc<Self>,
+        claim: &Arc<Claim>,
         held: &Held,
     ) -> Result<(bool, bool), StoreError> {
         if held.on.is_over() {
             return Ok((false, false));
         }
-        let names: Vec<_> = claim.keys().iter().map(LockKey::name).collect();
-        let (here, contended) =
-            held.on.held_and_contended(&names).await.map_err(|failure| failure.error)?;
+        let checked = self.check_all(&held.on, std::iter::once(claim)).await.pop();
+        let Some((here, contended)) = checked.transpose()? else { return Ok((false, false)) };
         Ok((here.iter().all(|held| *held), contended.contains(&true)))
     }
 
     /// Whether a claim is in the server's queue, with that server process.
     pub(super) async fn queue_status(
         self: &Arc<Self>,
-        claim: &Claim,
+        claim: &Arc<Claim>,
         pid: i32,
     ) -> Result<QueueStatus, StoreError> {
         let session = self.shared(claim.key()).await?;
         let sent_at = Instant::now();
-        let status = session.queue_status(claim, pid).await.map_err(|failure| failure.error)?;
-        let (clock, now, holder) = status;
+        let (clock, now, holder) = self.queue_row(&session, claim, pid).await?;
         self.notifications.saw_clock(sent_at, clock.unsigned_abs());
         let ours = holder.and_then(|pid| self.claims.holder(claim.key().name(), pid));
         let holder = ours.map(|(other, ends)| held_by(&other, Some(ends)));
@@ -59,7 +57,7 @@ impl Inner {
         key: &LockKey,
     ) -> Result<Option<Holder>, StoreError> {
         let session = self.shared(key).await?;
-        let found = session.holder(key.name()).await.map_err(|failure| failure.error)?;
+        let found = self.holder_row(&session, key.name()).await?;
         Ok(found.map(|(pid, name, address)| match self.claims.holder(key.name(), pid) {
             Some((claim, ends)) => held_by(&claim, Some(ends)),
             None => label::read(name.as_deref(), address),

@@ -3,6 +3,7 @@
 use std::sync::Weak;
 use std::sync::atomic::Ordering;
 
+use futures_util::future::join_all;
 use tokio::time::{Instant, timeout_at};
 
 use super::Inner;
@@ -18,10 +19,10 @@ pub(super) async fn keep(session: Weak<Session>, inner: Weak<Inner>) {
                 return;
             }
             let now = Instant::now();
-            let (over, next) = inner.claims.remove_expired(session.id, now);
-            for claim in over {
-                // If that fails, the session is closed, and the lock ends with it.
-                let _left = session.unlock(&claim).await;
+            let (over, next) = inner.claims.leave_expired(session.id, now);
+            if !over.is_empty() {
+                // If one fails, the session is closed, and the lock ends with it.
+                join_all(over.iter().map(|claim| inner.give_back(&session, claim))).await;
                 inner.sessions.recycle(&session);
             }
             if now >= beat {

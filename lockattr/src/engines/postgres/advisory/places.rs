@@ -11,10 +11,11 @@ use super::Inner;
 use super::acquire::token_from;
 use super::claims::{Held, deadline_after};
 use super::inspect::QueueStatus;
+use super::requests::Tried;
 use super::sessions::Place;
 use super::wait::OutcomeSender;
 use super::waiter::Waiter;
-use crate::store::{AcquireOutcome, AcquireRequest, Grant, LockKey, MAX_RECHECK, Sharing};
+use crate::store::{AcquireOutcome, AcquireRequest, Grant, MAX_RECHECK};
 
 /// Waits for a place. Its turn is that of its first poll.
 pub(super) type Waits = Pin<Box<dyn Future<Output = Place> + Send>>;
@@ -58,7 +59,7 @@ pub(super) async fn wait_for_place(
             place = &mut place => return Some(place),
             () = sleep(pause(request.recheck_every, inner.sessions.waiting_for_places())) => {}
         }
-        if let Tried::Over = inner.try_meanwhile(request).await {
+        if let Meanwhile::Over = inner.try_meanwhile(request).await {
             return None;
         }
     }
@@ -69,7 +70,7 @@ fn pause(recheck_every: Duration, waiting: usize) -> Duration {
     recheck_every.saturating_mul(times).min(MAX_RECHECK)
 }
 
-enum Tried {
+enum Meanwhile {
     /// The locks are held elsewhere.
     Held,
     /// The claim does not wait any more.
@@ -78,17 +79,17 @@ enum Tried {
 
 impl Inner {
     /// Tries to take the locks of a waiting claim on the shared session.
-    async fn try_meanwhile(self: &Arc<Self>, request: &AcquireRequest) -> Tried {
+    async fn try_meanwhile(self: &Arc<Self>, request: &AcquireRequest) -> Meanwhile {
         let claim = &request.claim;
         let token = claim.token();
         // Without a connection, the next try may have one.
-        let Ok(on) = self.shared(claim.key()).await else { return Tried::Held };
+        let Ok(on) = self.shared(claim.key()).await else { return Meanwhile::Held };
         if !self.claims.try_on(claim, &on) {
-            return Tried::Held;
+            return Meanwhile::Held;
         }
         let sent_at = Instant::now();
-        let taken = match on.try_lock(claim, request.ttl).await {
-            Ok((_, Some(counter))) => {
+        let taken = match self.try_lock(&on, claim, request.ttl).await {
+            Ok(Tried::Taken(_, Some(counter))) => {
                 let (on, fencing) = (on.clone(), token_from(counter));
                 let ends = deadline_after(request.ttl);
                 if self.claims.hold(claim, Held { on, fencing, ends, released_at_end: false }) {
@@ -96,21 +97,20 @@ impl Inner {
                     if let Some(subscriber) = subscribers.get(token.subscriber()) {
                         subscriber.granted(token, Grant::new(fencing, sent_at, false));
                     }
-                    return Tried::Over;
+                    return Meanwhile::Over;
                 }
                 vec![true; claim.keys().len()]
             }
-            Ok((taken, None)) => taken,
+            Ok(Tried::Taken(taken, None)) => taken,
+            Ok(Tried::Refused(_)) => Vec::new(),
             Err(_) => vec![true; claim.keys().len()],
         };
         // The claim gave up, or has only some of its locks, or the outcome is unknown.
-        let taken = claim.keys().iter().zip(taken).filter(|(_, taken)| *taken);
-        let names: Vec<_> = taken.map(|(key, _)| LockKey::name(key)).collect();
-        if !names.is_empty() {
+        if taken.contains(&true) {
             // If that fails, the session is closed, and the locks end with it.
-            let _left = on.unlock_all_of(&names, claim.sharing() == Sharing::Shared).await;
+            let _left = self.unlock_some(&on, claim, Some(taken)).await;
         }
-        if self.claims.end_try(token) { Tried::Held } else { Tried::Over }
+        if self.claims.end_try(token) { Meanwhile::Held } else { Meanwhile::Over }
     }
 }
 

@@ -1,12 +1,11 @@
 //! The statements of a session, which all run in the server process that holds the locks.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, ToSql, Type};
 
-use super::super::failure::{Failure, failure_of, within_response_timeout};
+use super::super::failure::{Failure, failure_of, unless_silent};
 use super::super::pooler;
 use super::super::transaction::HAS;
 use super::session::Session;
@@ -14,89 +13,28 @@ use super::sql;
 use crate::store::{Claim, LockKey, Sharing};
 
 impl Session {
-    /// Tries to take all locks of a claim: which of them were acquired, and the number if all were.
-    pub(super) async fn try_lock(
-        &self,
-        claim: &Claim,
-        ttl: Duration,
-    ) -> Result<(Vec<bool>, Option<i64>), Failure> {
-        let (names, shared) = names_and_sharing(claim);
-        self.prepare_for(claim, ttl);
-        let params: [&(dyn ToSql + Sync); 3] = [&names, &shared, &self.pid];
-        let row =
-            self.within_timeout(self.client.query_one(&self.statements.try_lock, &params)).await?;
-        Ok((self.read(&row, 1)?, self.read(&row, 2)?))
-    }
-
-    /// Waits for all locks of a claim, without a limit. Returns the server's clock, the number, and
-    /// whether others wait.
+    /// Waits for all locks of a claim, without a limit. Returns the number, the server's
+    /// clock, and whether others wait.
     pub(super) async fn lock(
         &self,
         claim: &Claim,
         ttl: Duration,
     ) -> Result<(i64, i64, bool), tokio_postgres::Error> {
-        let (names, shared) = names_and_sharing(claim);
         self.prepare_for(claim, ttl);
-        let params: [&(dyn ToSql + Sync); 3] = [&names, &shared, &self.pid];
-        let row = self.client.query_one(&self.statements.lock, &params).await?;
-        self.answered.store(true, Ordering::Relaxed);
+        let names: Vec<_> = claim.keys().iter().map(LockKey::name).collect();
+        let shared = claim.sharing() == Sharing::Shared;
+        let row = match &names[..] {
+            [name] => {
+                let params: [&(dyn ToSql + Sync); 3] = [name, &shared, &self.pid];
+                self.client.query_one(&self.statements.lock_one, &params).await?
+            }
+            _ => {
+                let params: [&(dyn ToSql + Sync); 3] = [&names, &shared, &self.pid];
+                self.client.query_one(&self.statements.lock_many, &params).await?
+            }
+        };
+        self.note_reply();
         Ok((row.try_get(1)?, row.try_get(2)?, row.try_get(3)?))
-    }
-
-    /// Releases the locks of a claim, and returns whether all were held.
-    pub(super) async fn unlock(&self, claim: &Claim) -> Result<bool, Failure> {
-        let (names, shared) = names_and_sharing(claim);
-        self.unlock_all_of(&names, shared).await
-    }
-
-    pub(super) async fn unlock_all_of(
-        &self,
-        names: &[&str],
-        shared: bool,
-    ) -> Result<bool, Failure> {
-        let params: [&(dyn ToSql + Sync); 3] = [&names, &shared, &self.pid];
-        let row =
-            self.within_timeout(self.client.query_one(&self.statements.unlock, &params)).await?;
-        Ok(self.read::<Vec<bool>>(&row, 1)?.iter().all(|held| *held))
-    }
-
-    /// Whether this session holds each name, and whether others wait for it.
-    pub(super) async fn held_and_contended(
-        &self,
-        names: &[&str],
-    ) -> Result<(Vec<bool>, Vec<bool>), Failure> {
-        let params: [&(dyn ToSql + Sync); 1] = [&names];
-        let row = self
-            .within_timeout(self.client.query_one(&self.statements.held_and_contended, &params))
-            .await?;
-        Ok((self.read(&row, 1)?, self.read(&row, 2)?))
-    }
-
-    /// The server's clock, whether the session with that process waits for the claim's locks, and a
-    /// process that holds one.
-    pub(super) async fn queue_status(
-        &self,
-        claim: &Claim,
-        pid: i32,
-    ) -> Result<(i64, bool, Option<i32>), Failure> {
-        let (names, _) = names_and_sharing(claim);
-        let params: [&(dyn ToSql + Sync); 2] = [&names, &pid];
-        let row = self
-            .within_timeout(self.client.query_one(&self.statements.queue_status, &params))
-            .await?;
-        Ok((self.read(&row, 1)?, self.read(&row, 2)?, self.read(&row, 3)?))
-    }
-
-    /// The holder of a lock: the server process, and the name and address of its client.
-    pub(super) async fn holder(
-        &self,
-        name: &str,
-    ) -> Result<Option<(i32, Option<String>, Option<String>)>, Failure> {
-        let params: [&(dyn ToSql + Sync); 1] = [&name];
-        let row =
-            self.within_timeout(self.client.query_opt(&self.statements.holder, &params)).await?;
-        row.map(|row| Ok((self.read(&row, 1)?, self.read(&row, 2)?, self.read(&row, 3)?)))
-            .transpose()
     }
 
     pub(super) async fn lock_number(&self, name: &str) -> Result<i64, Failure> {
@@ -127,11 +65,11 @@ impl Session {
         &self,
         request: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Result<T, Failure> {
-        let outcome = within_response_timeout(&self.config, request).await;
+        let outcome = unless_silent(&self.config, &self.last_reply, request).await;
         match &outcome {
-            Ok(_) => self.answered.store(true, Ordering::Relaxed),
             Err(failure) if failure.ends_connection => self.close(),
-            Err(_) => {}
+            // An error is an answer too.
+            Ok(_) | Err(_) => self.note_reply(),
         }
         outcome
     }
@@ -148,9 +86,4 @@ impl Session {
         }
         row.try_get(column).map_err(failed)
     }
-}
-
-fn names_and_sharing(claim: &Claim) -> (Vec<&str>, bool) {
-    let names = claim.keys().iter().map(LockKey::name).collect();
-    (names, claim.sharing() == Sharing::Shared)
 }

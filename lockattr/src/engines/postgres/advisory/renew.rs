@@ -5,47 +5,40 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 
-use super::super::failure::Failure;
 use super::Inner;
 use super::claims::State;
 use super::session::Session;
-use crate::store::{LockKey, RenewOutcome, RenewRequest, StoreError};
+use crate::store::{RenewOutcome, RenewRequest, StoreError};
 
 impl Inner {
     /// Renews the claims of one session, in one statement.
     pub(super) async fn renew_on(
-        &self,
-        on: &Session,
+        self: &Arc<Self>,
+        on: &Arc<Session>,
         renewals: &[&RenewRequest],
     ) -> Vec<Result<RenewOutcome, StoreError>> {
-        let names: Vec<_> =
-            renewals.iter().flat_map(|it| it.claim.keys()).map(LockKey::name).collect();
-        let (held, contended) = match on.held_and_contended(&names).await {
-            Ok(outcome) => outcome,
-            Err(Failure { error, .. }) => return vec![Err(error); renewals.len()],
-        };
-        let mut outcomes = held.into_iter().zip(contended);
-        let mut renewed = |renewal: &RenewRequest| {
-            let mut all = true;
-            for key in renewal.claim.keys() {
-                let (held, contended) = outcomes.next().unwrap_or_default();
-                all &= held;
-                if contended && held {
+        let checked = self.check_all(on, renewals.iter().map(|renewal| &renewal.claim)).await;
+        let renewed = |renewal: &RenewRequest, (held, contended): (Vec<bool>, Vec<bool>)| {
+            for (key, (held, contended)) in
+                renewal.claim.keys().iter().zip(held.iter().zip(contended))
+            {
+                if contended && *held {
                     self.contended(renewal.claim.token(), key.name());
                 }
             }
-            if all {
+            if held.len() == renewal.claim.keys().len() && held.iter().all(|held| *held) {
                 self.claims.extend(renewal.claim.token(), renewal.ttl);
                 return RenewOutcome::Renewed;
             }
             self.undo(&renewal.claim);
             RenewOutcome::NotHeld
         };
-        renewals.iter().map(|renewal| Ok(renewed(renewal))).collect()
+        let outcomes = renewals.iter().zip(checked);
+        outcomes.map(|(renewal, checked)| Ok(renewed(renewal, checked?))).collect()
     }
 
     pub(super) async fn renew(
-        &self,
+        self: &Arc<Self>,
         renewals: &[RenewRequest],
     ) -> Vec<Result<RenewOutcome, StoreError>> {
         let mut by_session = HashMap::<u64, (Arc<Session>, Vec<usize>)>::new();

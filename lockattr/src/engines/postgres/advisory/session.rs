@@ -9,16 +9,19 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tokio_postgres::tls::NoTlsStream;
-use tokio_postgres::{Client, Connection, NoTls, Socket, Statement};
+use tokio_postgres::{Client, Connection, NoTls, Socket};
 
 use super::super::config::Config;
 use super::super::driver::{self, Driver};
 use super::super::failure::{connected, failure_of};
 use super::super::pooler;
 use super::keeper::keep;
+use super::requests::SessionRequests;
 use super::sessions::Place;
+use super::statements::Statements;
 use super::{Inner, lock_table, sql};
 use crate::platform::sync::Mutex;
+use crate::store::last_reply::LastReply;
 use crate::store::{Claim, StoreError};
 
 /// A connection and its server process.
@@ -43,22 +46,16 @@ pub(super) struct Session {
     /// The longest TTL for which keepalives were set, in seconds.
     longest: AtomicU64,
     labelled: OnceLock<()>,
+    pub(super) requests: SessionRequests,
+    /// Whether it has answered since its keeper looked, and when it last did.
     pub(super) answered: AtomicBool,
+    pub(super) last_reply: LastReply,
     /// When its keeper wakes, and what wakes it earlier.
     pub(super) next: Mutex<Option<Instant>>,
     pub(super) wake_keeper: Arc<Notify>,
     driver: AbortHandle,
     /// The task that drives it may not have ended yet, if its runtime is not driven.
     closed: AtomicBool,
-}
-
-pub(super) struct Statements {
-    pub(super) try_lock: Statement,
-    pub(super) lock: Statement,
-    pub(super) unlock: Statement,
-    pub(super) held_and_contended: Statement,
-    pub(super) queue_status: Statement,
-    pub(super) holder: Statement,
 }
 
 impl Session {
@@ -78,19 +75,13 @@ impl Session {
         let (client, connection) = config.server.connect(NoTls).await.map_err(failed)?;
         let driver = Driver::start(drive(connection, id, Arc::downgrade(inner)));
         let settings = settings(config, &inner.left());
-        let (set, process, table, try_lock, lock, unlock, held_and_contended, queue_status, holder) =
-            tokio::try_join!(
-                client.batch_execute(&settings),
-                client.simple_query(pooler::SERVER_PROCESS),
-                client.simple_query(lock_table::SIZE),
-                client.prepare(sql::TRY),
-                client.prepare(sql::LOCK),
-                client.prepare(sql::UNLOCK),
-                client.prepare(sql::HELD_AND_CONTENDED),
-                client.prepare(sql::QUEUE_STATUS),
-                client.prepare(sql::HOLDER),
-            )
-            .map_err(failed)?;
+        let (set, process, table, statements) = tokio::try_join!(
+            client.batch_execute(&settings),
+            client.simple_query(pooler::SERVER_PROCESS),
+            client.simple_query(lock_table::SIZE),
+            Statements::prepare(&client),
+        )
+        .map_err(failed)?;
         let () = set;
         let size = pooler::first_row(&table).and_then(|row| row.get(0)?.parse().ok());
         size.into_iter().for_each(|size| inner.lock_table.is(size));
@@ -107,18 +98,13 @@ impl Session {
             place: Mutex::new(None),
             is_waiting: AtomicBool::new(false),
             client,
-            statements: Statements {
-                try_lock,
-                lock,
-                unlock,
-                held_and_contended,
-                queue_status,
-                holder,
-            },
+            statements,
             config: config.clone(),
             longest: AtomicU64::new(0),
             labelled: OnceLock::new(),
+            requests: SessionRequests::default(),
             answered: AtomicBool::new(true),
+            last_reply: LastReply::new(),
             next: Mutex::new(None),
             wake_keeper: Arc::default(),
             driver: driver.keep(),
@@ -131,6 +117,12 @@ impl Session {
 
     pub(super) fn is_over(&self) -> bool {
         self.is_closed() || self.client.is_closed() || self.driver.is_finished()
+    }
+
+    /// The server has answered.
+    pub(super) fn note_reply(&self) {
+        self.answered.store(true, Ordering::Relaxed);
+        self.last_reply.record();
     }
 
     pub(super) fn is_closed(&self) -> bool {

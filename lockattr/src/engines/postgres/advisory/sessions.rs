@@ -78,9 +78,22 @@ impl Sessions {
         self.shared.get(key, connect).await
     }
 
+    /// The shared session of this runtime in this place, if there is one.
+    pub(super) fn live(&self, connection: usize) -> Option<Arc<Session>> {
+        let key = (current_runtime().ok()?.id(), connection);
+        self.shared.live(key).map(|(_, session)| session)
+    }
+
     /// Returns a place, if one is free.
     pub(super) fn free_place(&self) -> Option<Place> {
         self.places.clone().try_acquire_owned().ok()
+    }
+
+    /// Returns a place for which a session of this runtime is idle, if one is free.
+    pub(super) fn place_of_idle(&self) -> Option<Place> {
+        let runtime = current_runtime().ok()?.id();
+        let is_there = lock(&self.idle).iter().any(|it| it.runtime == runtime && !it.is_over());
+        is_there.then(|| self.free_place()).flatten()
     }
 
     /// Waits for a place, behind all calls before.

@@ -3,15 +3,15 @@
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_postgres::error::SqlState;
 
 use super::super::failure::failure_of;
 use super::Inner;
-use super::acquire::token_from;
-use super::claims::{Held, deadline_after};
+use super::grant::granted;
 use super::inspect::QueueStatus;
 use super::places::{Waits, wait_for_place};
 use super::session::Session;
@@ -19,6 +19,10 @@ use super::waiter::{FinishOnDrop, Waiter};
 use crate::store::{AcquireOutcome, AcquireRequest, Claim, MAX_RECHECK, StoreError};
 
 pub(super) type OutcomeSender = oneshot::Sender<Result<AcquireOutcome, StoreError>>;
+
+/// A claim that is granted its lock within this time need not ask whether it is queued, which also
+/// notifies the holder. Hot locks are handed off faster than that.
+const SHORT: Duration = Duration::from_millis(1);
 
 enum Outcome {
     Replied(Result<(i64, i64, bool), tokio_postgres::Error>),
@@ -53,7 +57,10 @@ pub(super) async fn wait(
     session.is_waiting.store(true, Ordering::Release);
     let mut locked = pin!(session.lock(&request.claim, request.ttl));
     let outcome = {
-        let mut queued = pin!(wait_until_queued(&inner, &request, session.pid));
+        let mut queued = pin!(async {
+            sleep(SHORT).await;
+            wait_until_queued(&inner, &request, session.pid).await
+        });
         loop {
             tokio::select! {
                 biased;
@@ -67,9 +74,9 @@ pub(super) async fn wait(
         }
     };
     match outcome {
-        Outcome::Replied(Ok((clock, counter, contended))) => {
+        Outcome::Replied(Ok(reply)) => {
             session.is_waiting.store(false, Ordering::Release);
-            granted(&inner, &request, &session, (clock, counter, contended), sender).await;
+            granted(&inner, &request, &session, reply, sender).await;
         }
         Outcome::Replied(Err(error)) => {
             // Some of several locks may be held: they end with the session.
@@ -138,52 +145,6 @@ async fn wait_until_queued(
         let QueueStatus { now, holder } = inner.queue_status(&request.claim, pid).await?;
         if now {
             return Ok(AcquireOutcome::Held { holder, queued: Some(MAX_RECHECK) });
-        }
-    }
-}
-
-async fn granted(
-    inner: &Arc<Inner>,
-    request: &AcquireRequest,
-    session: &Arc<Session>,
-    (clock, counter, contended): (i64, i64, bool),
-    sender: Option<OutcomeSender>,
-) {
-    let claim = &request.claim;
-    let fencing = token_from(counter);
-    let held = Held {
-        on: session.clone(),
-        fencing,
-        ends: deadline_after(request.ttl),
-        released_at_end: false,
-    };
-    if !inner.claims.hold(claim, held) {
-        // The claim gave up at the same moment.
-        if session.unlock(claim).await.is_ok() {
-            inner.sessions.recycle(session);
-        }
-        return;
-    }
-    // Checked after `hold`. Otherwise the session could end in between without a notification.
-    if session.is_over() {
-        inner.claims.remove(claim.token());
-        match sender {
-            Some(sender) => {
-                let error = StoreError::new("the connection that held the lock has ended");
-                let _gone = sender.send(Err(error));
-            }
-            None => inner.ask_again(claim.token()),
-        }
-        return;
-    }
-    match sender {
-        Some(sender) => {
-            let _gone = sender.send(Ok(AcquireOutcome::Acquired { fencing, contended }));
-        }
-        None => {
-            let (token, contended) = (claim.token(), u8::from(contended));
-            let message = format!("granted {token} {counter} {clock} {contended}");
-            inner.notifications.deliver(token.subscriber(), &message);
         }
     }
 }

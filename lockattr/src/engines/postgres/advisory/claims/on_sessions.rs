@@ -10,8 +10,6 @@ use crate::store::{Claim, LockKey, OwnerToken};
 #[derive(Default)]
 pub(super) struct OnSessions {
     sessions: HashMap<u64, OnSession>,
-    /// How many locks are held or requested.
-    locks: usize,
 }
 
 /// The claims of one session.
@@ -35,7 +33,6 @@ impl OnSessions {
         if let Some(ends) = ends {
             on.ends.insert((ends, token.order()), token);
         }
-        self.locks += claim.keys().len();
     }
 
     /// Removes a claim that was entered with this end.
@@ -50,7 +47,6 @@ impl OnSessions {
         if on.names.is_empty() {
             self.sessions.remove(&session);
         }
-        self.locks -= claim.keys().len();
     }
 
     /// The lease of a claim ends at another instant.
@@ -83,11 +79,6 @@ impl OnSessions {
         let (&(ends, _), &token) = self.sessions.get(&session)?.ends.first_key_value()?;
         Some((ends, token))
     }
-
-    /// How many locks are held or requested.
-    pub(super) fn locks(&self) -> usize {
-        self.locks
-    }
 }
 
 #[cfg(test)]
@@ -117,7 +108,6 @@ mod tests {
             index.enter(session(nth), claim, Some(end));
         }
         assert_eq!(index.all_on(1).len(), 2_500);
-        assert_eq!(index.locks(), 10_000);
         let mut reads = 0;
         while let Some((end, token)) = index.first_end(1) {
             reads += 1;
@@ -125,7 +115,6 @@ mod tests {
             index.leave(1, claim, Some(end));
         }
         assert_eq!(reads, 2_500, "one for each claim of this session, in the order of their ends");
-        assert_eq!(index.locks(), 7_500);
         assert!(index.all_on(1).is_empty() && !index.sessions.contains_key(&1));
     }
 
@@ -145,8 +134,8 @@ mod tests {
         index.move_end(7, one.token(), now, later);
         assert_eq!(index.first_end(7), Some((later, one.token())));
         index.leave(7, &one, Some(later));
-        assert_eq!((index.user(7, &other), index.first_end(7), index.locks()), (None, None, 2));
+        assert_eq!((index.user(7, &other), index.first_end(7)), (None, None));
         index.leave(8, &other, None);
-        assert!(index.sessions.is_empty() && index.locks() == 0);
+        assert!(index.sessions.is_empty());
     }
 }

@@ -1,0 +1,85 @@
+//! The task of a connection: checks that the server still answers, and that it lets the connection
+//! live.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use mysql_async::prelude::Queryable;
+use tokio::time::timeout;
+
+use super::Sessions;
+use super::session::{Session, Use};
+use super::statements::let_idle;
+use crate::engines::mysql::config::idle_seconds;
+
+/// Holds neither the session nor its store while it sleeps.
+pub(super) async fn keep(session: Weak<Session>, sessions: Weak<Sessions>) {
+    // The session ends with the runtime, which drops this task.
+    let ends = EndOnDrop { session, sessions };
+    loop {
+        let Some((session, sessions)) = ends.both() else { return };
+        let heartbeat = sessions.config.timing.heartbeat;
+        // A statement is under way: its caller learns how the connection is.
+        let idle = session.try_use().map(|using| using.connection.idle);
+        let woken = session.wake_keeper.clone();
+        drop((session, sessions));
+        let third = idle.map_or(heartbeat, |idle| Duration::from_secs(idle) / 3);
+        if timeout(heartbeat.min(third), woken.notified()).await.is_ok() {
+            continue;
+        }
+        let Some((session, sessions)) = ends.both() else { return };
+        if session.is_over() || sessions.pool.end_surplus(&session, sessions.most_idle()) {
+            return;
+        }
+        let Some(mut using) = session.try_use() else { continue };
+        if !std::mem::take(&mut using.connection.answered) && !sessions.is_alive(&mut using).await {
+            sessions.end(using);
+            return;
+        }
+    }
+}
+
+impl Sessions {
+    /// Whether the connection still works.
+    async fn is_alive(&self, using: &mut Use) -> bool {
+        let connection = &mut *using.connection;
+        let Some(conn) = &mut connection.conn else { return false };
+        // As long as a renewal, because the lock is lost with the connection.
+        let response = self.config.timing.response_timeout;
+        let limit = connection.held.as_ref().map_or(response, |held| held.ttl.max(response));
+        let usual = idle_seconds(self.config.idle());
+        let answered = if connection.held.is_some() || connection.idle == usual {
+            timeout(limit, conn.ping()).await
+        } else {
+            // Without a lock it may be idle for longer.
+            connection.idle = usual;
+            timeout(limit, let_idle(conn, usual)).await
+        };
+        let answered = matches!(answered, Ok(Ok(())));
+        if answered {
+            self.last_reply.record();
+        }
+        answered
+    }
+}
+
+struct EndOnDrop {
+    session: Weak<Session>,
+    sessions: Weak<Sessions>,
+}
+
+impl EndOnDrop {
+    fn both(&self) -> Option<(Arc<Session>, Arc<Sessions>)> {
+        Some((self.session.upgrade()?, self.sessions.upgrade()?))
+    }
+}
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        let Some(session) = self.session.upgrade() else { return };
+        match (session.try_use(), self.sessions.upgrade()) {
+            (Some(using), Some(sessions)) => sessions.end(using),
+            _ => session.end(),
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! A connection, which holds the lock of one claim after another.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use mysql_async::Conn;
+use tokio::runtime;
+use tokio::sync::{Mutex as AsyncMutex, Notify, OwnedMutexGuard};
+
+use super::pool::Place;
+use crate::FencingToken;
+use crate::engines::mysql::config::{Config, idle_seconds};
+use crate::engines::mysql::connect::{Live, abandon};
+use crate::platform::sync::Mutex;
+use crate::store::OwnerToken;
+
+pub(super) struct Session {
+    /// The session ends with this runtime.
+    pub(super) runtime: runtime::Id,
+    pub(super) is_mariadb: bool,
+    /// Its place among the connections, while a claim uses it.
+    pub(super) place: Mutex<Option<Place>>,
+    /// It is of no use any more. The last statement that uses the connection closes it.
+    is_over: AtomicBool,
+    /// The server lets it be idle for another time.
+    pub(super) wake_keeper: Arc<Notify>,
+    connection: Arc<AsyncMutex<Connection>>,
+}
+
+/// What a statement of the session needs for itself.
+pub(super) struct Connection {
+    /// Until the session is over.
+    pub(super) conn: Option<Conn>,
+    /// The claim that it serves.
+    pub(super) token: Option<OwnerToken>,
+    pub(super) held: Option<Held>,
+    /// How long the server lets the connection be idle, in seconds. While it holds a lock, the TTL: a
+    /// process that is stopped keeps the lock for no longer.
+    pub(super) idle: u64,
+    /// Whether it has answered since its keeper looked.
+    pub(super) answered: bool,
+}
+
+pub(super) struct Held {
+    /// The name of the lock.
+    pub(super) name: String,
+    /// How long its holder relies on it without an answer.
+    pub(super) ttl: Duration,
+    pub(super) fencing: FencingToken,
+}
+
+/// The right to send statements over a connection, one after the other.
+pub(super) struct Use {
+    pub(super) session: Arc<Session>,
+    pub(super) connection: OwnedMutexGuard<Connection>,
+}
+
+impl Session {
+    pub(super) fn new(config: &Config, live: Live, runtime: runtime::Id) -> Arc<Self> {
+        let Live { connection, is_mariadb, .. } = live;
+        let connection = Connection {
+            conn: Some(connection),
+            token: None,
+            held: None,
+            idle: idle_seconds(config.idle()),
+            answered: true,
+        };
+        let connection = Arc::new(AsyncMutex::new(connection));
+        let (place, is_over, wake_keeper) = Default::default();
+        Arc::new(Self { runtime, is_mariadb, place, is_over, wake_keeper, connection })
+    }
+
+    /// A session that serves this claim, and holds its lock.
+    #[cfg(test)]
+    pub(super) fn without_connection(token: OwnerToken) -> Arc<Self> {
+        let held = Held {
+            name: "lock:a".into(),
+            ttl: Duration::from_secs(9),
+            fencing: FencingToken::from_counter(1),
+        };
+        let (conn, token, held) = (None, Some(token), Some(held));
+        let connection = Connection { conn, token, held, idle: 9, answered: true };
+        let connection = Arc::new(AsyncMutex::new(connection));
+        let runtime = runtime::Handle::current().id();
+        let (place, is_over, wake_keeper) = Default::default();
+        Arc::new(Self { runtime, is_mariadb: true, place, is_over, wake_keeper, connection })
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
+    }
+
+    /// Closes the connection, as soon as no statement uses it.
+    pub(super) fn end(self: &Arc<Self>) {
+        self.is_over.store(true, Ordering::Release);
+        drop(self.try_use());
+    }
+
+    /// Waits for the statements before.
+    pub(super) async fn to_use(self: &Arc<Self>) -> Use {
+        let connection = self.connection.clone().lock_owned().await;
+        Use { session: self.clone(), connection }
+    }
+
+    /// `None` while a statement has no reply.
+    pub(super) fn try_use(self: &Arc<Self>) -> Option<Use> {
+        let connection = self.connection.clone().try_lock_owned().ok()?;
+        Some(Use { session: self.clone(), connection })
+    }
+}
+
+impl Drop for Use {
+    fn drop(&mut self) {
+        if self.session.is_over() {
+            self.connection.close();
+        }
+    }
+}
+
+impl Connection {
+    fn close(&mut self) {
+        if let Some(conn) = self.conn.take() {
+            abandon(conn);
+        }
+    }
+}
+
+impl Drop for Connection {
+    /// At once: the lock belongs to the connection.
+    fn drop(&mut self) {
+        self.close();
+    }
+}

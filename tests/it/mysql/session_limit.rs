@@ -1,0 +1,162 @@
+//! `?lock=session`: at most `max_sessions` connections, for which callers wait in this process.
+
+use std::time::Duration;
+
+use lockattr::{Error, LockManager, LockOptions};
+use lockattr_tests::eventually;
+use mysql_async::Conn;
+use mysql_async::prelude::Queryable;
+use tokio::sync::mpsc::unbounded_channel;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::{Database, LIMIT};
+
+/// One connection that looks at the server.
+struct Observer(Conn);
+
+impl Observer {
+    async fn of(database: &Database) -> Self {
+        Self(database.server.cli(&database.name).await)
+    }
+
+    async fn number(&mut self, query: &str) -> i64 {
+        self.0.query_first(query).await.unwrap().unwrap()
+    }
+
+    /// Counts the other connections to the test's database.
+    async fn connections(&mut self) -> i64 {
+        let count = "SELECT COUNT(*) FROM information_schema.processlist \
+                     WHERE db = DATABASE() AND id <> CONNECTION_ID()";
+        self.number(count).await
+    }
+
+    async fn is_free(&mut self, key: &str) -> bool {
+        let free = format!(
+            "SELECT IS_FREE_LOCK(CONCAT('lockattr:lock:', \
+             LEFT(SHA2(CONCAT(DATABASE(), '/', 'lock:{key}'), 256), 50)))"
+        );
+        self.number(&free).await == 1
+    }
+}
+
+/// Red without: the places in `Pool`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_tasks_share_the_connections_and_lose_nothing() {
+    let database = Database::new().await;
+    let mut observer = Observer::of(&database).await;
+    let url = database.url("lock=session&max_sessions=24&wait=60s");
+    let manager = LockManager::connect(url).await.unwrap();
+    let mut held = Vec::new();
+    for nth in 0..20 {
+        let options = LockOptions::new().ttl(Duration::from_secs(3));
+        held.push(manager.acquire(format!("held{nth}"), options).await.unwrap());
+    }
+    let mut tasks = JoinSet::new();
+    for nth in 0..1_000 {
+        let manager = manager.clone();
+        tasks.spawn(async move {
+            for _ in 0..3 {
+                let guard = manager.acquire(format!("own{nth}"), LockOptions::new()).await;
+                guard.unwrap().release().await.unwrap();
+            }
+        });
+    }
+    let mut most = 0;
+    let all = async {
+        while !tasks.is_empty() {
+            most = most.max(observer.connections().await);
+            while let Some(ended) = tasks.try_join_next() {
+                ended.unwrap();
+            }
+        }
+    };
+    timeout(LIMIT * 3, all).await.expect("all are granted");
+    assert!((20..=24).contains(&most), "{most} connections");
+    for (nth, guard) in held.into_iter().enumerate() {
+        guard.ensure_held().unwrap();
+        guard.release().await.unwrap();
+        assert!(observer.is_free(&format!("held{nth}")).await);
+    }
+}
+
+/// Red without: the order of `Pool::place`.
+#[tokio::test]
+async fn callers_get_a_connection_in_their_order() {
+    let database = Database::new().await;
+    let mut observer = Observer::of(&database).await;
+    let manager = database.manager("lock=session&max_sessions=1&wait=60s").await;
+    let guard = manager.acquire("first", LockOptions::new()).await.unwrap();
+    let (sender, mut order) = unbounded_channel();
+    for nth in 0..5 {
+        let (manager, sender) = (manager.clone(), sender.clone());
+        tokio::spawn(async move {
+            let guard = manager.acquire(format!("k{nth}"), LockOptions::new()).await.unwrap();
+            sender.send(nth).unwrap();
+            guard.release().await.unwrap();
+        });
+        // One thread runs all tasks, so this one asks before the next begins.
+        tokio::task::yield_now().await;
+    }
+    assert!(observer.is_free("k0").await && order.try_recv().is_err());
+    guard.release().await.unwrap();
+    for nth in 0..5 {
+        assert_eq!(timeout(LIMIT, order.recv()).await.expect("granted"), Some(nth));
+    }
+    let free = async || observer.is_free("k4").await;
+    eventually(LIMIT, "the last lock is free", free).await;
+    assert_eq!(observer.connections().await, 1);
+}
+
+/// Red without: `answered_since`.
+#[tokio::test]
+async fn a_caller_that_waits_for_a_connection_in_vain_is_contended() {
+    let database = Database::new().await;
+    let mut observer = Observer::of(&database).await;
+    let manager = database.manager("lock=session&max_sessions=1&heartbeat=60s").await;
+    let guard = manager.acquire("first", LockOptions::new().ttl(LIMIT * 9)).await.unwrap();
+    let options = LockOptions::new().wait(Duration::from_millis(300));
+    let refused = manager.acquire("second", options).await.map(drop);
+    assert!(matches!(refused, Err(Error::Contended { .. })), "{refused:?}");
+    guard.ensure_held().unwrap();
+    assert!(observer.is_free("second").await);
+    guard.release().await.unwrap();
+    let options = LockOptions::new().wait(LIMIT);
+    manager.acquire("second", options).await.unwrap().release().await.unwrap();
+    assert!(observer.is_free("second").await);
+}
+
+/// Red without: `end_surplus`.
+#[tokio::test]
+async fn connections_of_a_crowd_are_closed_when_it_has_gone() {
+    let database = Database::new().await;
+    let mut observer = Observer::of(&database).await;
+    let settings = "lock=session&max_sessions=10&connections=2&heartbeat=300ms";
+    let manager = database.manager(settings).await;
+    let mut held = Vec::new();
+    for nth in 0..10 {
+        held.push(manager.acquire(format!("k{nth}"), LockOptions::new()).await.unwrap());
+    }
+    assert_eq!(observer.connections().await, 10);
+    for guard in held {
+        guard.release().await.unwrap();
+    }
+    let few = async || observer.connections().await == 2;
+    eventually(LIMIT, "two are left", few).await;
+    manager.acquire("k", LockOptions::new()).await.unwrap().release().await.unwrap();
+    assert_eq!(observer.connections().await, 2);
+}
+
+/// Red without: `read_max_sessions`, or its range.
+#[tokio::test]
+async fn the_setting_is_checked_and_belongs_to_session_locks() {
+    for (query, says) in [
+        ("lock=session&max_sessions=0", "`max_sessions` must be 1 to 10000"),
+        ("lock=session&max_sessions=many", "not a whole number"),
+        ("max_sessions=4", "`max_sessions` with `lock=session`"),
+    ] {
+        let built = LockManager::builder().url(format!("mysql://h/db?{query}")).build();
+        let Err(Error::InvalidOptions(sentence)) = built.map(drop) else { panic!("{query}") };
+        assert!(sentence.contains(says), "{query}: {sentence}");
+    }
+}
