@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use mysql_async::{Params, Row, Value};
 
-use super::job::{Query, SendPolicy, Statement};
+use super::execute::Sql;
+use super::requests::DatabaseRequest;
 use crate::store::held_flags::held_each;
 use crate::store::held_lock_rows::from_micros;
 use crate::store::queue::recheck_after;
@@ -15,7 +16,7 @@ use crate::store::{
 use crate::{FencingToken, Holder};
 
 /// `acquire.sql` for a claim, whose notifications go to `listener`.
-pub(super) fn acquire(request: &AcquireRequest, listener: &str) -> Query {
+pub(super) fn acquire(request: &AcquireRequest, listener: &str) -> Sql {
     let AcquireRequest { claim, ttl, waiting, .. } = request;
     let (mode, permits) = match claim.sharing() {
         Sharing::Exclusive => ("x", 0),
@@ -33,41 +34,49 @@ pub(super) fn acquire(request: &AcquireRequest, listener: &str) -> Query {
         listener.into(),
         (*waiting != Waiting::Not).into(),
     ];
-    Query {
-        statement: "CALL lockattr_v2_acquire(?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        params: Params::Positional(values.into()),
-        policy: SendPolicy::IfAwaited,
-        acquires: Some(claim.token()),
-    }
+    let call = "CALL lockattr_v2_acquire(?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    (call.into(), Params::Positional(values.into()))
 }
 
 /// `renew.sql` for a batch.
-pub(super) fn renew<'a>(renewals: impl Iterator<Item = &'a RenewRequest>) -> Statement {
+pub(super) fn renew<'a>(renewals: impl Iterator<Item = &'a RenewRequest>) -> Sql {
     let mut items = Vec::new();
     renewals.for_each(|RenewRequest { claim, ttl, .. }| add(&mut items, claim, micros(*ttl)));
     ("CALL lockattr_v2_renew(?)".into(), (items,).into())
 }
 
-/// `release_batch.sql`.
-pub(super) fn release<'a>(releases: impl Iterator<Item = &'a ReleaseRequest>) -> Statement {
+/// `release.sql` for a single claim, else `release_batch.sql`.
+pub(super) fn release<'a>(releases: impl Iterator<Item = &'a ReleaseRequest>) -> Sql {
+    let releases: Vec<_> = releases.collect();
+    if let [ReleaseRequest { claim, after, .. }] = releases[..] {
+        let (count, token) = (claim.keys().len(), claim.token().to_string());
+        let call = "CALL lockattr_v2_release(?, ?, ?, ?, ?)";
+        // The last one is what the procedure returns.
+        let values = (count, names(claim), token, release_micros(*after), Value::NULL);
+        return (call.into(), values.into());
+    }
     let mut items = Vec::new();
-    releases.for_each(|ReleaseRequest { claim, after, .. }| {
-        add(&mut items, claim, if after.is_zero() { 0 } else { micros(*after) });
+    releases.iter().for_each(|ReleaseRequest { claim, after, .. }| {
+        add(&mut items, claim, release_micros(*after));
     });
     ("CALL lockattr_v2_release_batch(?)".into(), (items,).into())
 }
 
+fn release_micros(after: Duration) -> u64 {
+    if after.is_zero() { 0 } else { micros(after) }
+}
+
 /// The holder of a lock; of several, the one whose lease ends first.
-pub(super) fn holder(key: &LockKey) -> Query {
+pub(super) fn holder(key: &LockKey) -> DatabaseRequest {
     let statement = "SELECT value, ends - TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6)) \
                      FROM lockattr_v2_locks WHERE id = UNHEX(SHA2(?, 256)) AND token <> '' AND \
                      ends > TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6)) \
                      ORDER BY ends LIMIT 1";
-    Query::read(statement, (key.name().as_bytes(),))
+    DatabaseRequest::read(statement, (key.name().as_bytes(),))
 }
 
-pub(super) fn ping() -> Query {
-    Query::read("DO 0", ())
+pub(super) fn ping() -> DatabaseRequest {
+    DatabaseRequest::read("DO 0", ())
 }
 
 /// The names of a claim's locks: a single one as it is, several each with its length before it.
@@ -124,6 +133,12 @@ pub(super) type AcquireRow =
 pub(super) fn held_by(row: Row) -> Option<Holder> {
     let (value, left): (Vec<u8>, i64) = mysql_async::from_row_opt(row).ok()?;
     Some(holder_of(&value, Some(left)))
+}
+
+/// Reads whether a claim held its locks, from `release.sql`.
+pub(super) fn held_one(rows: Vec<Row>) -> Option<bool> {
+    let (held,): (i64,) = mysql_async::from_row_opt(rows.into_iter().next()?).ok()?;
+    Some(held != 0)
 }
 
 /// Reads whether each claim of a batch held its locks.
