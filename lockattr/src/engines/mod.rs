@@ -17,7 +17,7 @@ pub(crate) mod redis;
 pub(crate) mod redlock;
 #[cfg(any(feature = "zookeeper", feature = "etcd"))]
 mod sequenced;
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "postgres", feature = "mysql"))]
 mod sql;
 #[cfg(feature = "zookeeper")]
 pub(crate) mod zookeeper;

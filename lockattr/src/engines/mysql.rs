@@ -6,22 +6,23 @@
 //! a quorum needs: `Waiting::Told` means `Queued`; hints, silence and numbers of other stores are
 //! ignored.
 
-mod acquiring;
-mod batch;
 mod config;
 mod connect;
+mod connection;
+mod connection_slot;
+mod execute;
+mod failure;
 mod free;
 #[cfg(fuzzing)]
 pub mod fuzzed;
 mod held_locks;
-mod job;
 mod leases;
 mod listener;
 mod request;
 mod requests;
 mod schema;
+mod send;
 mod sessions;
-mod worker;
 
 use std::fmt;
 use std::sync::Arc;

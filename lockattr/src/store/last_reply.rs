@@ -27,7 +27,7 @@ impl LastReply {
     }
 
     /// When the last reply came, if that was after `since`.
-    #[cfg(any(feature = "postgres", feature = "zookeeper", feature = "etcd"))]
+    #[cfg(any(feature = "postgres", feature = "mysql", feature = "zookeeper", feature = "etcd"))]
     pub(crate) fn after(&self, since: Instant) -> Option<Instant> {
         let last = self.last.load(Ordering::Relaxed);
         (last > self.age(since)).then(|| self.created + std::time::Duration::from_micros(last))

@@ -34,7 +34,7 @@ mod attempts;
 mod claim;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 mod connection_for;
-#[cfg(any(feature = "redis", feature = "postgres"))]
+#[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
 pub(crate) mod heartbeat;
 #[cfg(any(feature = "redis", feature = "mysql"))]
 pub(crate) mod held_flags;
@@ -53,7 +53,7 @@ mod notifications;
 pub(crate) mod queue;
 mod queued_state;
 mod request;
-#[cfg(any(feature = "postgres", feature = "zookeeper", feature = "etcd"))]
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "zookeeper", feature = "etcd"))]
 pub(crate) mod silence;
 #[cfg(any(
     feature = "redis",

@@ -22,6 +22,7 @@ pub(super) struct Live {
 }
 
 /// The name of an abandoned connection, for which the server may still be at work.
+#[derive(Clone, PartialEq)]
 pub(super) struct AbandonedSession(String);
 
 impl Live {

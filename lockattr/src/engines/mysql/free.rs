@@ -7,7 +7,7 @@
 
 use mysql_async::{Params, Row, Value};
 
-use super::job::Statement;
+use super::execute::Sql;
 use super::request::micros;
 use crate::FencingToken;
 use crate::store::{AcquireRequest, OwnerToken, ReleaseRequest, Sharing};
@@ -32,7 +32,7 @@ pub(super) fn releases_free(release: &ReleaseRequest) -> bool {
 }
 
 /// Acquires each of these locks that is free. Notifications for their holders go to `listener`.
-pub(super) fn acquire(requests: &[&AcquireRequest], listener: &str, is_mariadb: bool) -> Statement {
+pub(super) fn acquire(requests: &[&AcquireRequest], listener: &str, is_mariadb: bool) -> Sql {
     if !is_mariadb {
         return acquire_by_procedure(requests, listener);
     }
@@ -48,7 +48,7 @@ pub(super) fn acquire(requests: &[&AcquireRequest], listener: &str, is_mariadb: 
     (format!("INSERT IGNORE {INSERT}{rows} {returned}").into(), Params::Positional(values))
 }
 
-fn acquire_by_procedure(requests: &[&AcquireRequest], listener: &str) -> Statement {
+fn acquire_by_procedure(requests: &[&AcquireRequest], listener: &str) -> Sql {
     if let [AcquireRequest { claim, ttl, .. }] = requests {
         let (name, token) = (claim.key().name(), claim.token().to_string());
         let values: [Value; 5] =
@@ -103,7 +103,7 @@ pub(super) fn acquired(
 }
 
 /// Releases a lock that no claim waits for. It affects one row then.
-pub(super) fn release_one(release: &ReleaseRequest) -> Statement {
+pub(super) fn release_one(release: &ReleaseRequest) -> Sql {
     let statement = format!(
         "DELETE FROM lockattr_v2_locks WHERE id = UNHEX(SHA2(?, 256)) AND seat = '' AND \
          mode = 'x' AND token = ? AND waiting = 0 AND ends > {CLOCK}"
@@ -114,7 +114,7 @@ pub(super) fn release_one(release: &ReleaseRequest) -> Statement {
 
 /// Releases those of several locks that no claim waits for, and returns their owner tokens. Only for
 /// MariaDB.
-pub(super) fn release_several(releases: &[&ReleaseRequest]) -> Statement {
+pub(super) fn release_several(releases: &[&ReleaseRequest]) -> Sql {
     let which = vec!["id = UNHEX(SHA2(?, 256)) AND seat = '' AND token = ?"; releases.len()];
     let statement = format!(
         "DELETE FROM lockattr_v2_locks WHERE ({}) AND mode = 'x' AND waiting = 0 AND \

@@ -2,13 +2,13 @@
 
 use mysql_async::Row;
 
-use super::job::{Query, SendPolicy};
 use super::request;
+use super::requests::DatabaseRequest;
 use crate::HeldLock;
 use crate::store::{HeldLockRows, LockKey};
 
 /// Queries the locks whose names begin with `prefix`, ordered by the end of their leases.
-pub(super) fn held_locks(prefix: &str) -> Query {
+pub(super) fn held_locks(prefix: &str) -> DatabaseRequest {
     let statement = "SELECT held.name, held.value, \
                      held.ends - TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6)), \
                      held.seat <> '', main.waiting \
@@ -18,7 +18,7 @@ pub(super) fn held_locks(prefix: &str) -> Query {
                      held.ends > TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6)) \
                      ORDER BY held.ends";
     let prefix = prefix.as_bytes();
-    Query::read(statement, (prefix, prefix))
+    DatabaseRequest::read(statement, (prefix, prefix))
 }
 
 /// Reads the answer to [`held_locks`].
@@ -33,9 +33,12 @@ pub(super) fn held(rows: Vec<Row>, prefix: &str) -> Option<Vec<HeldLock>> {
 }
 
 /// `force_release.sql`.
-pub(super) fn force_release(key: &LockKey) -> Query {
-    let (statement, params) = ("CALL lockattr_v2_force_release(?)", (key.name().as_bytes(),));
-    Query { policy: SendPolicy::NoMeansUnknown, ..Query::read(statement, params) }
+pub(super) fn force_release(key: &LockKey) -> DatabaseRequest {
+    DatabaseRequest::Query {
+        statement: "CALL lockattr_v2_force_release(?)",
+        params: (key.name().as_bytes(),).into(),
+        is_write: true,
+    }
 }
 
 /// Reads the answer of `force_release.sql`.

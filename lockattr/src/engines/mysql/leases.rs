@@ -5,20 +5,24 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use tokio::time::Instant;
 
-use super::batch::unexpected_reply;
 use super::config::Config;
+use super::connection::Connection;
+use super::connection_slot::ConnectionSlot;
+use super::failure::unexpected_reply;
 use super::listener::Listener;
-use super::worker::ConnectionSlot;
+use super::requests::{DatabaseReply, DatabaseRequest};
 use super::{free, held_locks, request};
 use crate::engines::contended::Contended;
+use crate::engines::sql::Unanswered;
 use crate::store::{
     AcquireOutcome, AcquireRequest, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
-    RenewRequest, StoreError, Subscriber, Waiting, connection_for,
+    RenewRequest, StoreError, Subscriber, Waiting,
 };
 use crate::{HeldLock, Holder};
 
 pub(super) struct Leases {
-    slots: Box<[ConnectionSlot]>,
+    pub(super) slots: Box<[Arc<ConnectionSlot>]>,
+    pub(super) unanswered: Unanswered<Connection>,
     listener: Arc<Listener>,
     contended: Contended,
 }
@@ -27,7 +31,8 @@ impl Leases {
     pub(super) fn new(config: &Arc<Config>) -> Self {
         let slots =
             (0..config.timing.connections()).map(|_| ConnectionSlot::new(config.clone())).collect();
-        Self { slots, listener: Listener::new(config.clone()), contended: Contended::new() }
+        let (listener, unanswered) = (Listener::new(config.clone()), Unanswered::default());
+        Self { slots, unanswered, listener, contended: Contended::new() }
     }
 
     pub(super) fn subscribe(&self, subscriber: &Arc<Subscriber>) {
@@ -49,18 +54,24 @@ impl Leases {
             listener => listener.unwrap_or_default(),
         };
         let (claim, name) = (&request.claim, request.claim.key().name());
-        let slot = self.slot_of(claim.key());
         if free::acquires_free(request) && !self.contended.contains(name, Instant::now()) {
-            let acquired = slot.acquire_free(request.clone(), listener.clone()).await?;
-            if let Some(fencing) = acquired {
-                return Ok(AcquireOutcome::Acquired { fencing, contended: false });
+            let insert = || DatabaseRequest::Insert(request.clone(), listener.clone());
+            match self.acquire_by(claim, insert).await? {
+                DatabaseReply::Inserted(Some(fencing)) => {
+                    return Ok(AcquireOutcome::Acquired { fencing, contended: false });
+                }
+                DatabaseReply::Inserted(None) => {}
+                _ => return Err(unexpected_reply()),
             }
         }
         if may_wait {
             claim.enter_queue(request.ttl, Waiting::Queued);
         }
         let sent = Instant::now();
-        let rows = slot.run(request::acquire(request, &listener)).await?;
+        let acquire = || DatabaseRequest::Acquire(request.clone(), listener.clone());
+        let DatabaseReply::Rows(rows) = self.acquire_by(claim, acquire).await? else {
+            return Err(unexpected_reply());
+        };
         let queued = may_wait.then_some(request.ttl);
         let (outcome, clock) = request::granted(rows, queued).ok_or_else(unexpected_reply)?;
         if let Some(micros) = clock {
@@ -72,13 +83,8 @@ impl Leases {
         Ok(outcome)
     }
 
-    /// The connection for a lock: always the same one, so that requests keep their order.
-    fn slot_of(&self, key: &LockKey) -> &ConnectionSlot {
-        &self.slots[connection_for(key, self.slots.len())]
-    }
-
     pub(super) fn answered_since(&self, key: &LockKey, since: Instant) -> bool {
-        self.slot_of(key).answered_since(since)
+        self.slot(key).answered_since(since)
     }
 
     pub(super) async fn renew(
@@ -86,8 +92,12 @@ impl Leases {
         renewals: &[RenewRequest],
     ) -> Vec<Result<RenewOutcome, StoreError>> {
         let renewed = renewals.iter().map(async |renewal| {
-            let held = self.slot_of(renewal.claim.key()).renew(renewal.clone()).await?;
-            Ok(if held { RenewOutcome::Renewed } else { RenewOutcome::NotHeld })
+            let slot = self.slot(renewal.claim.key());
+            match self.run(slot, DatabaseRequest::Renew(renewal.clone())).await? {
+                DatabaseReply::Held(true) => Ok(RenewOutcome::Renewed),
+                DatabaseReply::Held(false) => Ok(RenewOutcome::NotHeld),
+                _ => Err(unexpected_reply()),
+            }
         });
         join_all(renewed).await
     }
@@ -101,29 +111,29 @@ impl Leases {
             // A claim that waited has an entry in the queue, which only the procedure removes.
             let plain = free::releases_free(release)
                 && !self.contended.contains(key.name(), Instant::now());
-            let held = self.slot_of(key).release(release.clone(), plain).await?;
+            let held = self.release_one(release, plain).await?;
             Ok(if held { ReleaseOutcome::Released } else { ReleaseOutcome::NotHeld })
         });
         join_all(released).await
     }
 
     pub(super) async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
-        let rows = self.slots[0].run(request::holder(key)).await?;
+        let rows = self.query(&self.slots[0], request::holder(key)).await?;
         let held = |row| request::held_by(row).ok_or_else(unexpected_reply);
         rows.into_iter().next().map(held).transpose()
     }
 
     pub(super) async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
-        let rows = self.slots[0].run(held_locks::held_locks(prefix)).await?;
+        let rows = self.query(&self.slots[0], held_locks::held_locks(prefix)).await?;
         held_locks::held(rows, prefix).ok_or_else(unexpected_reply)
     }
 
     pub(super) async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
-        let rows = self.slot_of(key).run(held_locks::force_release(key)).await?;
+        let rows = self.query(self.slot(key), held_locks::force_release(key)).await?;
         held_locks::force_released(rows).ok_or_else(unexpected_reply)
     }
 
     pub(super) async fn ping(&self) -> Result<(), StoreError> {
-        self.slots[0].run(request::ping()).await.map(drop)
+        self.query(&self.slots[0], request::ping()).await.map(drop)
     }
 }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use mysql_async::{Params, Row, Value};
 
-use super::job::{Query, SendPolicy, Statement};
+use super::execute::Sql;
+use super::requests::DatabaseRequest;
 use crate::store::held_flags::held_each;
 use crate::store::held_lock_rows::from_micros;
 use crate::store::queue::recheck_after;
@@ -15,7 +16,7 @@ use crate::store::{
 use crate::{FencingToken, Holder};
 
 /// `acquire.sql` for a claim, whose notifications go to `listener`.
-pub(super) fn acquire(request: &AcquireRequest, listener: &str) -> Query {
+pub(super) fn acquire(request: &AcquireRequest, listener: &str) -> Sql {
     let AcquireRequest { claim, ttl, waiting, .. } = request;
     let (mode, permits) = match claim.sharing() {
         Sharing::Exclusive => ("x", 0),
@@ -33,23 +34,19 @@ pub(super) fn acquire(request: &AcquireRequest, listener: &str) -> Query {
         listener.into(),
         (*waiting != Waiting::Not).into(),
     ];
-    Query {
-        statement: "CALL lockattr_v2_acquire(?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        params: Params::Positional(values.into()),
-        policy: SendPolicy::IfAwaited,
-        acquires: Some(claim.token()),
-    }
+    let call = "CALL lockattr_v2_acquire(?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    (call.into(), Params::Positional(values.into()))
 }
 
 /// `renew.sql` for a batch.
-pub(super) fn renew<'a>(renewals: impl Iterator<Item = &'a RenewRequest>) -> Statement {
+pub(super) fn renew<'a>(renewals: impl Iterator<Item = &'a RenewRequest>) -> Sql {
     let mut items = Vec::new();
     renewals.for_each(|RenewRequest { claim, ttl, .. }| add(&mut items, claim, micros(*ttl)));
     ("CALL lockattr_v2_renew(?)".into(), (items,).into())
 }
 
 /// `release_batch.sql`.
-pub(super) fn release<'a>(releases: impl Iterator<Item = &'a ReleaseRequest>) -> Statement {
+pub(super) fn release<'a>(releases: impl Iterator<Item = &'a ReleaseRequest>) -> Sql {
     let mut items = Vec::new();
     releases.for_each(|ReleaseRequest { claim, after, .. }| {
         add(&mut items, claim, if after.is_zero() { 0 } else { micros(*after) });
@@ -58,16 +55,16 @@ pub(super) fn release<'a>(releases: impl Iterator<Item = &'a ReleaseRequest>) ->
 }
 
 /// The holder of a lock; of several, the one whose lease ends first.
-pub(super) fn holder(key: &LockKey) -> Query {
+pub(super) fn holder(key: &LockKey) -> DatabaseRequest {
     let statement = "SELECT value, ends - TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6)) \
                      FROM lockattr_v2_locks WHERE id = UNHEX(SHA2(?, 256)) AND token <> '' AND \
                      ends > TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6)) \
                      ORDER BY ends LIMIT 1";
-    Query::read(statement, (key.name().as_bytes(),))
+    DatabaseRequest::read(statement, (key.name().as_bytes(),))
 }
 
-pub(super) fn ping() -> Query {
-    Query::read("DO 0", ())
+pub(super) fn ping() -> DatabaseRequest {
+    DatabaseRequest::read("DO 0", ())
 }
 
 /// The names of a claim's locks: a single one as it is, several each with its length before it.

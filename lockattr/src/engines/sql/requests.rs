@@ -2,7 +2,7 @@
 //! next, and which requests share a statement.
 //!
 //! A caller without company sends its own statement, with no task between it and the client. While
-//! [`IN_FLIGHT`](queue::IN_FLIGHT) statements have no reply, further requests wait here, and a statement that ends
+//! [`IN_FLIGHT`](Execute::IN_FLIGHT) statements have no reply, further requests wait here, and a statement that ends
 //! starts the next one, for as many waiting requests as fit into it. So load makes statements
 //! larger and not more numerous, and a request that waits here was not sent: the server is not to
 //! blame for that time.
@@ -47,6 +47,15 @@ pub(in crate::engines) trait Request: Send + 'static {
 pub(in crate::engines) trait Execute<R: Request>:
     Clone + Send + Sync + 'static
 {
+    /// How many statements have no reply at most. With two, the next one is on its way while the
+    /// server executes the first.
+    const IN_FLIGHT: usize = 2;
+
+    /// How many of these requests that wait share the next statement.
+    fn share(waiting: usize) -> usize {
+        waiting
+    }
+
     /// Executes these requests in one statement, and returns a reply to each. The first poll hands
     /// the statement to the client.
     fn execute(&self, batch: Vec<R>) -> Statement<R>;
@@ -80,7 +89,7 @@ impl<R: Request> Requests<R> {
     ) -> Result<R::Reply, StoreError> {
         let reply = {
             let mut queue = self.0.lock();
-            if queue.may_send() && queue.is_empty() {
+            if queue.may_send(E::IN_FLIGHT) && queue.is_empty() {
                 queue.in_flight += 1;
                 Err(request)
             } else {
@@ -118,11 +127,17 @@ impl<R: Request> Requests<R> {
         results
     }
 
+    /// Adds a request whose reply nobody needs. A statement in flight starts it when it ends.
+    #[cfg(feature = "mysql")]
+    pub(in crate::engines) fn leave(&self, request: R) {
+        drop(self.0.lock().push(request));
+    }
+
     /// Starts a statement for waiting requests, if one more may be in flight.
     fn start<E: Execute<R>>(self: &Arc<Self>, executor: &E) {
         loop {
             let mut queue = self.0.lock();
-            if !queue.may_send() || queue.is_empty() {
+            if !queue.may_send(E::IN_FLIGHT) || queue.is_empty() {
                 return;
             }
             queue.in_flight += 1;

@@ -12,10 +12,6 @@ use super::in_flight::Combined;
 use super::{Caller, Execute, Request, Statement};
 use crate::store::StoreError;
 
-/// How many statements of a connection have no reply at most. While the server executes one, the
-/// next one is on its way.
-pub(super) const IN_FLIGHT: usize = 2;
-
 /// Most requests of one statement. A larger one would keep too many locks waiting for its commit.
 pub(super) const MAX_BATCH: usize = 64;
 
@@ -35,8 +31,8 @@ impl<R: Request> Queue<R> {
         Self { waiting, in_flight: 0, is_closed: false }
     }
 
-    pub(super) fn may_send(&self) -> bool {
-        self.in_flight < IN_FLIGHT && !self.is_closed
+    pub(super) fn may_send(&self, limit: usize) -> bool {
+        self.in_flight < limit && !self.is_closed
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -79,6 +75,9 @@ impl<R: Request> Queue<R> {
                 callers.push(caller);
             }
             if !batch.is_empty() {
+                let share = E::share(batch.len());
+                let left = batch.drain(share..).zip(callers.drain(share..));
+                left.rev().for_each(|left| waiting.push_front(left));
                 break;
             }
         }

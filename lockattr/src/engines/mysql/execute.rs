@@ -1,0 +1,167 @@
+//! The statements that execute requests, and what their replies mean.
+
+use std::borrow::Cow;
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Error, Params, Row};
+use tokio::time::timeout;
+
+use super::connection::Client;
+use super::failure::Failure;
+use super::requests::{DatabaseReply, DatabaseRequest};
+use super::{free, request};
+use crate::store::{AcquireRequest, ReleaseRequest};
+
+/// How often a statement is run at most, if it is the victim of deadlocks.
+const MAX_DEADLOCKS: usize = 10;
+
+/// A statement and its parameters.
+pub(super) type Sql = (Cow<'static, str>, Params);
+
+impl Client<'_> {
+    /// Executes requests of one kind.
+    pub(super) async fn execute(
+        &mut self,
+        requests: &[&DatabaseRequest],
+    ) -> Result<Vec<DatabaseReply>, Failure> {
+        match requests {
+            [DatabaseRequest::Insert(..), ..] => self.insert(requests).await,
+            [DatabaseRequest::Release(..), ..] => self.release(requests).await,
+            [DatabaseRequest::Renew(_), ..] => {
+                let renewals = requests.iter().filter_map(|request| match request {
+                    DatabaseRequest::Renew(renewal) => Some(renewal),
+                    _ => None,
+                });
+                let rows = self.rows(request::renew(renewals)).await?;
+                let held = flags(rows, requests.len())?;
+                Ok(held.into_iter().map(DatabaseReply::Held).collect())
+            }
+            [DatabaseRequest::Acquire(acquire, listener)] => {
+                let rows = self.rows(request::acquire(acquire, listener)).await?;
+                Ok(vec![DatabaseReply::Rows(rows)])
+            }
+            [DatabaseRequest::Query { statement, params, .. }] => {
+                let rows = self.rows(((*statement).into(), params.clone())).await?;
+                Ok(vec![DatabaseReply::Rows(rows)])
+            }
+            [DatabaseRequest::Sweep] => self.sweep().await,
+            [DatabaseRequest::Ping] => self.ping().await,
+            // No other request joins one of these.
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    async fn insert(
+        &mut self,
+        requests: &[&DatabaseRequest],
+    ) -> Result<Vec<DatabaseReply>, Failure> {
+        let all = requests.iter().filter_map(|request| match request {
+            DatabaseRequest::Insert(acquire, listener) => Some((acquire, listener)),
+            _ => None,
+        });
+        let (acquires, listeners): (Vec<&AcquireRequest>, Vec<_>) = all.unzip();
+        // They are all the same, unless it has just changed.
+        let listener = listeners.last().map_or("", |listener| &***listener);
+        let is_mariadb = self.live()?.is_mariadb;
+        let rows = self.rows(free::acquire(&acquires, listener, is_mariadb)).await?;
+        let numbers = free::acquired(rows, &acquires, is_mariadb).ok_or(Failure::Unexpected)?;
+        Ok(numbers.into_iter().map(DatabaseReply::Inserted).collect())
+    }
+
+    /// Releases locks that no claim waits for by a plain statement, and the others by a procedure.
+    async fn release(
+        &mut self,
+        requests: &[&DatabaseRequest],
+    ) -> Result<Vec<DatabaseReply>, Failure> {
+        let releases = requests.iter().filter_map(|request| match request {
+            DatabaseRequest::Release(release, plain) => Some((release, *plain)),
+            _ => None,
+        });
+        let releases: Vec<(&ReleaseRequest, bool)> = releases.collect();
+        let plain: Vec<&ReleaseRequest> =
+            releases.iter().filter(|(_, plain)| *plain).map(|(release, _)| *release).collect();
+        let mut released = Vec::new();
+        if let ([one], [_]) = (&plain[..], &releases[..]) {
+            if self.affected(free::release_one(one)).await? == 1 {
+                released.push(one.claim.token());
+            }
+        } else if plain.len() == releases.len() && self.live()?.is_mariadb {
+            let rows = self.rows(free::release_several(&plain)).await?;
+            released = free::released(rows).ok_or(Failure::Unexpected)?;
+        }
+        let mut held: Vec<bool> =
+            releases.iter().map(|(release, _)| released.contains(&release.claim.token())).collect();
+        let rest = || releases.iter().zip(&held).filter(|(_, held)| !**held);
+        let count = rest().count();
+        if count > 0 {
+            let statement = request::release(rest().map(|((release, _), _)| *release));
+            let mut flags = flags(self.rows(statement).await?, count)?.into_iter();
+            for held in held.iter_mut().filter(|held| !**held) {
+                *held = flags.next().unwrap_or_default();
+            }
+        }
+        Ok(held.into_iter().map(DatabaseReply::Held).collect())
+    }
+
+    async fn sweep(&mut self) -> Result<Vec<DatabaseReply>, Failure> {
+        let from = self.connection.live.swept.lock().clone();
+        match self.exec("CALL lockattr_v2_sweep(?)", (from,).into()).await {
+            Ok(rows) => {
+                let next = rows.first().and_then(|row| row.get::<Vec<u8>, _>(0));
+                *self.connection.live.swept.lock() = next.unwrap_or_default();
+            }
+            // It yields to any conflicting transaction.
+            Err(failure) if !failure.ends_connection() => {}
+            Err(failure) => return Err(failure),
+        }
+        Ok(vec![DatabaseReply::Done])
+    }
+
+    /// Runs a statement, again while it is the victim of a deadlock.
+    async fn rows(&mut self, statement: Sql) -> Result<Vec<Row>, Failure> {
+        let (statement, params) = statement;
+        for _ in 1..MAX_DEADLOCKS {
+            match self.exec(&statement, params.clone()).await {
+                Err(failure) if failure.is_deadlock() => {}
+                outcome => return outcome,
+            }
+        }
+        self.exec(&statement, params).await
+    }
+
+    /// Runs a statement without rows. Returns how many it has changed.
+    async fn affected(&mut self, statement: Sql) -> Result<u64, Failure> {
+        self.rows(statement).await?;
+        Ok(self.live()?.connection.affected_rows())
+    }
+
+    async fn exec(&mut self, statement: &str, params: Params) -> Result<Vec<Row>, Failure> {
+        let limit = self.connection.slot.config.timing.response_timeout;
+        self.is_broken = true;
+        let reply = timeout(limit, self.live()?.connection.exec(statement, params)).await;
+        self.replied(reply.map_err(|_| Failure::Silence)?)
+    }
+
+    async fn ping(&mut self) -> Result<Vec<DatabaseReply>, Failure> {
+        let limit = self.connection.slot.config.timing.response_timeout;
+        self.is_broken = true;
+        let reply = timeout(limit, self.live()?.connection.ping()).await;
+        self.replied(reply.map_err(|_| Failure::Silence)?)?;
+        Ok(vec![DatabaseReply::Done])
+    }
+
+    /// Records a reply of the server, or the end of the connection.
+    fn replied<T>(&mut self, reply: Result<T, Error>) -> Result<T, Failure> {
+        let reply = reply.map_err(Failure::Error);
+        self.is_broken = reply.as_ref().is_err_and(Failure::ends_connection);
+        if !self.is_broken {
+            self.connection.slot.last_reply.record();
+            self.connection.live.heartbeat.note_reply();
+        }
+        reply
+    }
+}
+
+fn flags(rows: Vec<Row>, count: usize) -> Result<Vec<bool>, Failure> {
+    request::held(rows).filter(|held| held.len() == count).ok_or(Failure::Unexpected)
+}
