@@ -4,12 +4,15 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockattr::store::{AcquireRequest, Claim, LockKey, MysqlStore, ReleaseRequest, Store as _};
+use lockattr::store::{
+    AcquireRequest, Claim, LockKey, MysqlStore, ReleaseOutcome, ReleaseRequest, Store as _,
+};
 use lockattr::{Error, LockManager, LockOptions};
 use lockattr_tests::{Engine, MariaDb, eventually};
 use mysql_async::prelude::Queryable;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Builder;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -102,8 +105,7 @@ async fn a_release_from_another_runtime_does_not_overtake_the_acquire_that_it_un
     let (addr, held) = way_to(server.addr()).await;
     let query = "connections=1&connect_timeout=10s&response_timeout=10s&heartbeat=60s";
     let store = MysqlStore::open(&format!("{}?{query}", server.url_at(&[addr]))).unwrap();
-    let elsewhere =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let elsewhere = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let store = Arc::new(store);
     let claim = || {
         let key = LockKey::new("lock:", "a").unwrap();
@@ -133,6 +135,47 @@ async fn a_release_from_another_runtime_does_not_overtake_the_acquire_that_it_un
     timeout(LIMIT, undo).await.expect("a reply").unwrap().unwrap();
     nothing_left(&server).await;
     elsewhere.shutdown_background();
+}
+
+/// The same if no thread drives the runtime of the acquire any more.
+///
+/// Red without: the end of its session.
+#[test]
+fn a_release_ends_the_session_of_a_runtime_that_is_not_driven() {
+    let left = Builder::new_current_thread().enable_all().build().unwrap();
+    let here = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let (server, store, held) = here.block_on(async {
+        let server = MariaDb::start().await;
+        let (addr, held) = way_to(server.addr()).await;
+        let query = "connections=1&connect_timeout=10s&response_timeout=1s&heartbeat=60s";
+        let store = MysqlStore::open(&format!("{}?{query}", server.url_at(&[addr]))).unwrap();
+        (server, store, held)
+    });
+    let claim = |key| Arc::new(Claim::new(LockKey::new("lock:", key).unwrap(), "service=test"));
+    let warm = async |key| {
+        let claim = claim(key);
+        store.acquire(&AcquireRequest::new(claim.clone(), LIMIT)).await.unwrap();
+        store.release(&[ReleaseRequest::new(claim)]).await.remove(0).unwrap();
+    };
+    left.block_on(warm("left"));
+    let of_left = held.borrow().made;
+    here.block_on(warm("here"));
+    held.send_modify(|held| held.below = of_left);
+    let late = claim("a");
+    left.block_on(async {
+        let request = AcquireRequest::new(late.clone(), LIMIT * 3);
+        // Sends it, and gives up.
+        assert!(timeout(Duration::from_millis(300), store.acquire(&request)).await.is_err());
+    });
+    here.block_on(async {
+        let undo = [ReleaseRequest::new(late)];
+        let undone = timeout(LIMIT, store.release(&undo)).await.expect("a reply").remove(0);
+        assert_eq!(undone.unwrap(), ReleaseOutcome::NotHeld);
+        held.send_modify(|held| held.below = 0);
+        sleep(Duration::from_millis(500)).await;
+        nothing_left(&server).await;
+    });
+    drop((left, store));
 }
 
 /// The number of connections, and which of them are held: those with a smaller number than `below`.

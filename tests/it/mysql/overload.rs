@@ -27,8 +27,8 @@ async fn slow_server() -> MariaDb {
     .await
 }
 
-/// 300 callers with a lock each send so many requests that the last of them wait for longer than
-/// the response timeout. Meanwhile a lease with a short TTL is renewed.
+/// 300 callers with two locks each send requests that share no statement, so that the last of them
+/// wait for longer than the response timeout. Meanwhile a lease with a short TTL is renewed.
 ///
 /// Red without: silence that counts from when a statement was sent, and not from when a request was
 /// queued.
@@ -46,9 +46,10 @@ async fn a_long_queue_of_requests_loses_no_lease_and_fails_no_release() {
     for nth in 0..300 {
         let manager = manager.clone();
         tasks.spawn(async move {
-            for _ in 0..5 {
+            for _ in 0..2 {
                 let options = LockOptions::new().wait(LIMIT * 3).ttl(LIMIT * 3);
-                let guard = manager.acquire(format!("own{nth}"), options).await.unwrap();
+                let keys = [format!("own{nth}"), format!("second{nth}")];
+                let guard = manager.acquire_all(&keys, options).await.unwrap();
                 guard.release().await.unwrap();
             }
         });

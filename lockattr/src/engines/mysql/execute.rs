@@ -95,10 +95,13 @@ impl Client<'_> {
         let count = rest().count();
         if count > 0 {
             let statement = request::release(rest().map(|((release, _), _)| *release));
-            let mut flags = flags(self.rows(statement).await?, count)?.into_iter();
-            for held in held.iter_mut().filter(|held| !**held) {
-                *held = flags.next().unwrap_or_default();
-            }
+            let rows = self.rows(statement).await?;
+            let flags = match count {
+                1 => vec![request::held_one(rows).ok_or(Failure::Unexpected)?],
+                _ => flags(rows, count)?,
+            };
+            let left = held.iter_mut().filter(|held| !**held);
+            left.zip(flags).for_each(|(held, flag)| *held = flag);
         }
         Ok(held.into_iter().map(DatabaseReply::Held).collect())
     }

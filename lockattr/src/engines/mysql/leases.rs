@@ -54,9 +54,10 @@ impl Leases {
             listener => listener.unwrap_or_default(),
         };
         let (claim, name) = (&request.claim, request.claim.key().name());
+        let slot = self.slot(claim.key());
         if free::acquires_free(request) && !self.contended.contains(name, Instant::now()) {
-            let insert = || DatabaseRequest::Insert(request.clone(), listener.clone());
-            match self.acquire_by(claim, insert).await? {
+            let insert = DatabaseRequest::Insert(request.clone(), listener.clone());
+            match self.run(slot, insert).await? {
                 DatabaseReply::Inserted(Some(fencing)) => {
                     return Ok(AcquireOutcome::Acquired { fencing, contended: false });
                 }
@@ -68,10 +69,8 @@ impl Leases {
             claim.enter_queue(request.ttl, Waiting::Queued);
         }
         let sent = Instant::now();
-        let acquire = || DatabaseRequest::Acquire(request.clone(), listener.clone());
-        let DatabaseReply::Rows(rows) = self.acquire_by(claim, acquire).await? else {
-            return Err(unexpected_reply());
-        };
+        let acquire = DatabaseRequest::Acquire(request.clone(), listener.clone());
+        let rows = self.query(slot, acquire).await?;
         let queued = may_wait.then_some(request.ttl);
         let (outcome, clock) = request::granted(rows, queued).ok_or_else(unexpected_reply)?;
         if let Some(micros) = clock {

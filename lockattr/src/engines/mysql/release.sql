@@ -50,8 +50,12 @@ main: BEGIN
             CONCAT('granted ', v_token, ' ', v_number, ' ', v_now, ' ', v_waiting > 1, ' ',
               (v_ttl - v_lease + 999) DIV 1000));
         COMMIT;
-        CALL lockattr_v2_wake(CONCAT(SUBSTRING(v_listener, 18), ','));
-        SET p_held = 1;
+        SET p_held = 1, v_place = SUBSTRING(v_listener, 18);
+        BEGIN
+          -- As in lockattr_v2_wake.
+          DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END;
+          KILL QUERY v_place;
+        END;
         LEAVE main;
       END IF;
     END IF;

@@ -10,25 +10,20 @@ BEGIN
   DECLARE v_length, v_held, v_nth INT;
   DECLARE v_results LONGTEXT CHARACTER SET ascii COLLATE ascii_bin DEFAULT '';
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
-  -- The usual case first, all in one transaction: exclusive locks without waiters. Of a single claim
-  -- it is known by then that its lock is another case.
-  IF LENGTH(p_items) > 64 + SUBSTRING(p_items, 5, 8) THEN
-    START TRANSACTION;
-    WHILE LENGTH(v_left) > 0 DO
-      SET v_length = SUBSTRING(v_left, 5, 8), v_held = 0;
-      IF LEFT(v_left, 4) = 1 AND SUBSTRING(v_left, 45 + v_length, 20) = 0 THEN
-        DELETE FROM lockattr_v2_locks
-          WHERE id = UNHEX(SHA2(SUBSTRING(v_left, 13, v_length), 256)) AND seat = ''
-          AND mode = 'x' AND token = SUBSTRING(v_left, 13 + v_length, 32) AND waiting = 0
-          AND ends > TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6));
-        SET v_held = ROW_COUNT();
-      END IF;
-      SET v_results = CONCAT(v_results, v_held), v_left = SUBSTRING(v_left, 65 + v_length);
-    END WHILE;
-    COMMIT;
-  ELSE
-    SET v_results = '0';
-  END IF;
+  -- The usual case first, all in one transaction: exclusive locks without waiters.
+  START TRANSACTION;
+  WHILE LENGTH(v_left) > 0 DO
+    SET v_length = SUBSTRING(v_left, 5, 8), v_held = 0;
+    IF LEFT(v_left, 4) = 1 AND SUBSTRING(v_left, 45 + v_length, 20) = 0 THEN
+      DELETE FROM lockattr_v2_locks
+        WHERE id = UNHEX(SHA2(SUBSTRING(v_left, 13, v_length), 256)) AND seat = ''
+        AND mode = 'x' AND token = SUBSTRING(v_left, 13 + v_length, 32) AND waiting = 0
+        AND ends > TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6));
+      SET v_held = ROW_COUNT();
+    END IF;
+    SET v_results = CONCAT(v_results, v_held), v_left = SUBSTRING(v_left, 65 + v_length);
+  END WHILE;
+  COMMIT;
   -- The others, each in its own transaction.
   IF LOCATE('0', v_results) > 0 THEN
     SET v_left = p_items, v_nth = 1;

@@ -45,13 +45,25 @@ pub(super) fn renew<'a>(renewals: impl Iterator<Item = &'a RenewRequest>) -> Sql
     ("CALL lockattr_v2_renew(?)".into(), (items,).into())
 }
 
-/// `release_batch.sql`.
+/// `release.sql` for a single claim, else `release_batch.sql`.
 pub(super) fn release<'a>(releases: impl Iterator<Item = &'a ReleaseRequest>) -> Sql {
+    let releases: Vec<_> = releases.collect();
+    if let [ReleaseRequest { claim, after, .. }] = releases[..] {
+        let (count, token) = (claim.keys().len(), claim.token().to_string());
+        let call = "CALL lockattr_v2_release(?, ?, ?, ?, ?)";
+        // The last one is what the procedure returns.
+        let values = (count, names(claim), token, release_micros(*after), Value::NULL);
+        return (call.into(), values.into());
+    }
     let mut items = Vec::new();
-    releases.for_each(|ReleaseRequest { claim, after, .. }| {
-        add(&mut items, claim, if after.is_zero() { 0 } else { micros(*after) });
+    releases.iter().for_each(|ReleaseRequest { claim, after, .. }| {
+        add(&mut items, claim, release_micros(*after));
     });
     ("CALL lockattr_v2_release_batch(?)".into(), (items,).into())
+}
+
+fn release_micros(after: Duration) -> u64 {
+    if after.is_zero() { 0 } else { micros(after) }
 }
 
 /// The holder of a lock; of several, the one whose lease ends first.
@@ -121,6 +133,12 @@ pub(super) type AcquireRow =
 pub(super) fn held_by(row: Row) -> Option<Holder> {
     let (value, left): (Vec<u8>, i64) = mysql_async::from_row_opt(row).ok()?;
     Some(holder_of(&value, Some(left)))
+}
+
+/// Reads whether a claim held its locks, from `release.sql`.
+pub(super) fn held_one(rows: Vec<Row>) -> Option<bool> {
+    let (held,): (i64,) = mysql_async::from_row_opt(rows.into_iter().next()?).ok()?;
+    Some(held != 0)
 }
 
 /// Reads whether each claim of a batch held its locks.

@@ -7,7 +7,11 @@ use mysql_async::{Params, Row};
 
 use crate::FencingToken;
 use crate::engines::sql::Request;
-use crate::store::{AcquireRequest, Claim, ReleaseRequest, RenewRequest, StoreError};
+use crate::store::{AcquireRequest, Claim, OwnerToken, ReleaseRequest, RenewRequest, StoreError};
+
+/// Most releases of one statement that a procedure executes. Each has a commit of its own, and all of
+/// them must be executed within the response timeout.
+const MAX_COMMITS: usize = 8;
 
 /// A request to the database.
 #[derive(Clone)]
@@ -48,6 +52,15 @@ impl DatabaseRequest {
         }
     }
 
+    /// The claim for which it may acquire locks.
+    pub(super) fn acquires(&self) -> Option<OwnerToken> {
+        match self {
+            Self::Insert(AcquireRequest { claim, .. }, _)
+            | Self::Acquire(AcquireRequest { claim, .. }, _) => Some(claim.token()),
+            _ => None,
+        }
+    }
+
     /// The name of its first lock.
     pub(super) fn name(&self) -> &str {
         self.claim().map_or("", |claim| claim.key().name())
@@ -66,8 +79,13 @@ impl Request for DatabaseRequest {
     }
 
     fn joins(&self, others: &[Self]) -> bool {
-        let many = matches!(self, Self::Insert(..) | Self::Release(..) | Self::Renew(_));
-        many && others.first().is_some_and(|it| discriminant(self) == discriminant(it))
+        let commits = || others.iter().filter(|it| matches!(it, Self::Release(_, false))).count();
+        let fits = match self {
+            Self::Insert(..) | Self::Release(_, true) | Self::Renew(_) => true,
+            Self::Release(_, false) => commits() < MAX_COMMITS,
+            _ => false,
+        };
+        fits && others.first().is_some_and(|it| discriminant(self) == discriminant(it))
     }
 
     fn outlives_caller(&self) -> bool {
@@ -102,5 +120,25 @@ impl DatabaseReply {
             (Self::Held(false), Some(error)) => Err(error),
             (reply, _) => Ok(reply),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::LockKey;
+
+    /// Red without: `MAX_COMMITS`.
+    #[test]
+    fn few_releases_with_a_commit_each_share_a_statement() {
+        let claim = Arc::new(Claim::new(LockKey::new("", "a").unwrap(), ""));
+        let release = |plain| DatabaseRequest::Release(ReleaseRequest::new(claim.clone()), plain);
+        let mut batch = vec![release(true); 20];
+        assert!(release(true).joins(&batch));
+        while release(false).joins(&batch) {
+            batch.push(release(false));
+        }
+        assert_eq!(batch.len(), 20 + MAX_COMMITS);
+        assert!(release(true).joins(&batch));
     }
 }

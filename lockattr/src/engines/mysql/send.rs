@@ -7,7 +7,7 @@ use super::failure::unexpected_reply;
 use super::leases::Leases;
 use super::requests::{DatabaseReply, DatabaseRequest};
 use crate::engines::sql::Execute;
-use crate::store::{Claim, LockKey, ReleaseRequest, StoreError, connection_for, silence};
+use crate::store::{LockKey, ReleaseRequest, StoreError, connection_for, silence};
 
 /// Over how many connections a request is sent at most, if each ends before.
 const MAX_CONNECTIONS: usize = 3;
@@ -19,65 +19,40 @@ impl Leases {
     }
 
     /// Sends a request. If the connection ends, sends it over the next one.
+    ///
+    /// An acquisition without a reply is remembered, and only a caller that still waits repeats it:
+    /// otherwise it could follow the release that undoes it.
     pub(super) async fn run(
         &self,
         slot: &Arc<ConnectionSlot>,
         request: DatabaseRequest,
     ) -> Result<DatabaseReply, StoreError> {
         // An earlier attempt may have been executed.
-        let mut first = None;
-        let mut error = None;
+        let (mut first, mut not_sent) = (None, None);
         for _ in 0..MAX_CONNECTIONS {
             let connection = match slot.get().await {
                 Ok(connection) => connection,
                 Err(error) => return Err(first.unwrap_or(error)),
             };
-            match connection.run(request.clone()).await {
-                Err(not_sent) if not_sent.is_not_sent() && !connection.is_usable() => {
-                    error = Some(not_sent);
-                }
-                Ok(DatabaseReply::Broken(broken)) if first.is_none() => first = Some(broken),
-                Ok(DatabaseReply::Broken(error) | DatabaseReply::Failed(error)) => {
-                    return Err(error);
-                }
-                reply => return Ok(reply?.after(first)?),
+            let acquires = request.acquires();
+            let under_way = acquires.map(|token| self.unanswered.begin(token, connection.clone()));
+            let reply = connection.run(request.clone()).await;
+            if let Some(under_way) = under_way {
+                // The session of a connection that was given up ends before any other statement.
+                under_way.answered();
             }
-        }
-        Err(first.or(error).unwrap_or_else(unexpected_reply))
-    }
-
-    /// The same for a request that may acquire locks for the claim. Only a caller that still waits
-    /// repeats it: otherwise it could follow the release that undoes it. Without a reply, its
-    /// connection is remembered.
-    pub(super) async fn acquire_by(
-        &self,
-        claim: &Claim,
-        request: impl Fn() -> DatabaseRequest,
-    ) -> Result<DatabaseReply, StoreError> {
-        let slot = self.slot(claim.key());
-        let mut first = None;
-        let mut error = None;
-        for _ in 0..MAX_CONNECTIONS {
-            let connection = match slot.get().await {
-                Ok(connection) => connection,
-                Err(error) => return Err(first.unwrap_or(error)),
-            };
-            let under_way = self.unanswered.begin(claim.token(), connection.clone());
-            let reply = connection.run(request()).await;
-            // Of a connection that was given up, the session ends before any other statement.
-            under_way.answered();
             match reply {
-                Err(not_sent) if not_sent.is_not_sent() && !connection.is_usable() => {
-                    error = Some(not_sent);
+                Err(error) if error.is_not_sent() && !connection.is_usable() => {
+                    not_sent = Some(error);
                 }
-                Ok(DatabaseReply::Broken(broken)) if first.is_none() => first = Some(broken),
+                Ok(DatabaseReply::Broken(error)) if first.is_none() => first = Some(error),
                 Ok(DatabaseReply::Broken(error) | DatabaseReply::Failed(error)) => {
                     return Err(error);
                 }
-                reply => return reply,
+                reply => return reply?.after(first),
             }
         }
-        Err(first.or(error).unwrap_or_else(unexpected_reply))
+        Err(first.or(not_sent).unwrap_or_else(unexpected_reply))
     }
 
     /// Releases locks; behind an acquisition of their claim that another runtime has sent and that
@@ -108,7 +83,7 @@ impl Leases {
         }
     }
 
-    /// Sends a query. If it is a write, sends it although its caller has gone.
+    /// Sends a query.
     pub(super) async fn query(
         &self,
         slot: &Arc<ConnectionSlot>,

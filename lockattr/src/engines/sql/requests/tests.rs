@@ -175,3 +175,52 @@ async fn the_next_statement_is_sent_before_another_request_can_follow() {
     tasks.into_iter().next().expect("three").await.unwrap().unwrap();
     assert_eq!(connection.statements(), ["a1", "a2", "a3"]);
 }
+
+/// A connection of a client that waits for a reply before it sends the next statement, with few
+/// different statements.
+#[derive(Clone)]
+struct Serial(Connection);
+
+impl Execute<Named> for Serial {
+    const IN_FLIGHT: usize = 1;
+
+    fn share(waiting: usize) -> usize {
+        waiting.checked_ilog2().map_or(0, |power| 1 << power)
+    }
+
+    fn execute(&self, batch: Vec<Named>) -> Statement<Named> {
+        self.0.execute(batch)
+    }
+
+    fn is_usable(&self) -> bool {
+        self.0.is_usable()
+    }
+}
+
+/// Red without: `E::IN_FLIGHT`, `E::share`, or the order of the requests that are left for the next
+/// statement.
+#[tokio::test]
+async fn the_connection_says_how_many_are_in_flight_and_how_many_share_a_statement() {
+    let (requests, connection) = (Arc::<Requests<Named>>::default(), Serial(Connection::new()));
+    let all = requests.run_all(&connection, (0..7).map(|number| ('r', number)));
+    let statements = async {
+        connection.0.reply(0).await;
+        assert_eq!(connection.0.statements(), ["r0 r1 r2 r3"], "one is in flight");
+        connection.0.reply(3).await;
+    };
+    let (replies, ()) = tokio::join!(all, statements);
+    assert_eq!(replies.into_iter().map(Result::unwrap).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5, 6]);
+    assert_eq!(connection.0.statements(), ["r0 r1 r2 r3", "r4 r5", "r6"]);
+}
+
+/// Red without: `leave`.
+#[tokio::test]
+async fn a_request_that_nobody_waits_for_is_sent_after_the_statement_in_flight() {
+    let (requests, connection) = (Arc::default(), Connection::new());
+    let tasks = send(&requests, &connection, &[('a', 1)]).await;
+    requests.leave(('d', 2));
+    assert_eq!(connection.statements(), ["a1"]);
+    connection.reply(2).await;
+    assert_eq!(connection.statements(), ["a1", "d2"]);
+    join_all(tasks).await;
+}
