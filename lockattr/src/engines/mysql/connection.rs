@@ -14,8 +14,8 @@ use crate::engines::sql::{Execute, OfRuntime, Statement};
 use crate::store::StoreError;
 use crate::store::slots::current_runtime;
 
-/// Sweeps after one in this many statements, and after the first.
-const SWEEP_EVERY: u64 = 512;
+/// Sweeps after one in this many requests, and after the first.
+const SWEEP_EVERY: u64 = 2048;
 
 #[derive(Clone)]
 pub(super) struct Connection {
@@ -50,7 +50,11 @@ impl OfRuntime for Connection {
 
 impl Connection {
     pub(super) async fn run(&self, request: DatabaseRequest) -> Result<DatabaseReply, StoreError> {
-        self.live.requests.run(self, request).await
+        let reply = self.live.requests.run(self, request).await;
+        if self.live.replied.fetch_add(1, Ordering::Relaxed).is_multiple_of(SWEEP_EVERY) {
+            self.live.requests.spawn(self, DatabaseRequest::Sweep);
+        }
+        reply
     }
 
     /// Stops using it. Its session ends before the next statement of another connection.
@@ -75,10 +79,6 @@ impl Connection {
             client.end_abandoned().await?;
             client.replies(&requests).await
         };
-        let executed = self.live.executed.fetch_add(1, Ordering::Relaxed);
-        if executed.is_multiple_of(SWEEP_EVERY) {
-            self.live.requests.leave(DatabaseRequest::Sweep);
-        }
         let mut replies: Vec<_> = order.into_iter().zip(replies).collect();
         replies.sort_unstable_by_key(|(at, _)| *at);
         Ok(replies.into_iter().map(|(_, reply)| reply).collect())

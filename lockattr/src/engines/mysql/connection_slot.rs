@@ -36,8 +36,8 @@ pub(super) struct LiveConnection {
     pub(super) requests: Arc<Requests<DatabaseRequest>>,
     pub(super) is_closed: AtomicBool,
     pub(super) heartbeat: Arc<Heartbeat>,
-    /// How many statements it has executed.
-    pub(super) executed: AtomicU64,
+    /// How many requests had a reply.
+    pub(super) replied: AtomicU64,
     /// Where the next sweep continues.
     pub(super) swept: Mutex<Vec<u8>>,
     /// The runtime that drives it.
@@ -80,7 +80,7 @@ impl ConnectionSlot {
     ) -> Result<Arc<LiveConnection>, StoreError> {
         let outcome = Live::connect(&self.config).await.map(|live| {
             self.last_reply.record();
-            let (requests, heartbeat, is_closed, executed, swept) = Default::default();
+            let (requests, heartbeat, is_closed, replied, swept) = Default::default();
             let session = live.session();
             let client = Mutex::new(Some(Box::new(live)));
             Arc::new(LiveConnection {
@@ -89,7 +89,7 @@ impl ConnectionSlot {
                 requests,
                 is_closed,
                 heartbeat,
-                executed,
+                replied,
                 swept,
                 runtime,
                 id,

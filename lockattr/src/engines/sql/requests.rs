@@ -57,7 +57,7 @@ pub(in crate::engines) trait Execute<R: Request>:
     }
 
     /// Executes these requests in one statement, and returns a reply to each. The first poll hands
-    /// the statement to the client.
+    /// the statement to the client. The queue is locked meanwhile, so it must not send a request.
     fn execute(&self, batch: Vec<R>) -> Statement<R>;
 
     /// Whether the connection can be used for another statement.
@@ -127,10 +127,11 @@ impl<R: Request> Requests<R> {
         results
     }
 
-    /// Adds a request whose reply nobody needs. A statement in flight starts it when it ends.
+    /// Sends a request whose reply nobody needs, in a task.
     #[cfg(feature = "mysql")]
-    pub(in crate::engines) fn leave(&self, request: R) {
+    pub(in crate::engines) fn spawn<E: Execute<R>>(self: &Arc<Self>, executor: &E, request: R) {
         drop(self.0.lock().push(request));
+        self.start(executor);
     }
 
     /// Starts a statement for waiting requests, if one more may be in flight.
