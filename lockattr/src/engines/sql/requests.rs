@@ -110,6 +110,7 @@ impl<R: Request> Requests<R> {
     }
 
     /// Sends requests together with those that wait, and returns a reply to each.
+    #[cfg(any(test, feature = "postgres"))]
     pub(in crate::engines) async fn run_all<E: Execute<R>>(
         self: &Arc<Self>,
         executor: &E,
@@ -127,8 +128,8 @@ impl<R: Request> Requests<R> {
         results
     }
 
-    /// Sends a request whose reply nobody needs, in a task.
-    #[cfg(feature = "mysql")]
+    /// Sends a request whose reply no caller needs, in a task.
+    #[cfg(any(test, feature = "mysql"))]
     pub(in crate::engines) fn spawn<E: Execute<R>>(self: &Arc<Self>, executor: &E, request: R) {
         drop(self.0.lock().push(request));
         self.start(executor);

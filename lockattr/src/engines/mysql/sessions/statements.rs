@@ -8,7 +8,7 @@ use crate::FencingToken;
 /// The lock's name on the server depends on the database, so databases share no locks.
 macro_rules! name {
     () => {
-        "CONCAT('lockattr:lock:', LEFT(SHA2(CONCAT(DATABASE(), '/', ?), 256), 50))"
+        "CONCAT('lockattr:lock:', LEFT(SHA2(CONCAT(DATABASE(), '/', CAST(? AS BINARY)), 256), 50))"
     };
 }
 
