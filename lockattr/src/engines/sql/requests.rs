@@ -7,11 +7,16 @@
 //! larger and not more numerous, and a request that waits here was not sent: the server is not to
 //! blame for that time.
 //!
+//! **Callers that do not poll.** A caller may keep a future and not poll it, as a `select!` in a loop
+//! can. Its statement would keep its place, and the renewals of all others would wait. So once a
+//! request waits, a task completes the statements that callers have sent by themselves.
+//!
 //! **The order of requests.** A caller that gives up undoes its request by another one, which must
 //! not overtake it. So a request whose caller has gone is not sent, and a statement is handed to the
 //! client while the queue is locked.
 
 mod in_flight;
+mod lone;
 mod queue;
 #[cfg(test)]
 mod tests;
@@ -24,7 +29,8 @@ use tokio::sync::oneshot;
 
 use crate::platform::sync::Mutex;
 use crate::store::StoreError;
-use in_flight::{Combined, CombinedTask, LoneStatement};
+use in_flight::{Combined, CombinedTask};
+use lone::{LoneCaller, LoneStatement};
 use queue::Queue;
 
 /// A request that may share a statement with others.
@@ -90,8 +96,7 @@ impl<R: Request> Requests<R> {
         let reply = {
             let mut queue = self.0.lock();
             if queue.may_send(E::IN_FLIGHT) && queue.is_empty() {
-                queue.in_flight += 1;
-                Err(request)
+                Err(queue.send_alone(executor, request))
             } else {
                 Ok(queue.push(request))
             }
@@ -101,11 +106,7 @@ impl<R: Request> Requests<R> {
                 self.start(executor);
                 reply.await.unwrap_or_else(|_| Err(not_sent()))
             }
-            Err(request) => {
-                let statement = executor.execute(vec![request]);
-                let mut lone = LoneStatement::new(self, executor, statement);
-                lone.replies().await.and_then(|mut replies| replies.pop().ok_or_else(too_short))
-            }
+            Err(lone) => LoneCaller::new(self, executor, lone).reply().await,
         }
     }
 
@@ -135,11 +136,20 @@ impl<R: Request> Requests<R> {
         self.start(executor);
     }
 
-    /// Starts a statement for waiting requests, if one more may be in flight.
+    /// Starts statements for waiting requests, as many as may be in flight. The others wait for
+    /// those in flight, so tasks complete these, whatever their callers do.
     fn start<E: Execute<R>>(self: &Arc<Self>, executor: &E) {
         loop {
             let mut queue = self.0.lock();
-            if !queue.may_send(E::IN_FLIGHT) || queue.is_empty() {
+            if queue.is_empty() {
+                return;
+            }
+            if !queue.may_send(E::IN_FLIGHT) {
+                let alone = std::mem::take(&mut queue.alone);
+                drop(queue);
+                for combined in alone.iter().filter_map(|lone| lone.take_over()) {
+                    self.complete(executor, combined);
+                }
                 return;
             }
             queue.in_flight += 1;
@@ -150,8 +160,9 @@ impl<R: Request> Requests<R> {
         }
     }
 
-    /// A statement has ended: starts the next one in its place.
-    fn ended<E: Execute<R>>(self: &Arc<Self>, executor: &E) {
+    /// A caller's own statement has ended: starts the next one in its place.
+    fn ended<E: Execute<R>>(self: &Arc<Self>, executor: &E, lone: &Arc<LoneStatement<R>>) {
+        self.0.lock().forget(lone);
         if let Some(next) = self.after(executor) {
             self.complete(executor, next);
         }

@@ -1,46 +1,31 @@
-//! Statements under way, and what happens when they end or their callers give up.
+//! Statements under way that a task completes.
 
+use std::future::ready;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
-use super::{Caller, Execute, Replies, Request, Requests, Statement, not_sent, too_short};
+use tokio::task::coop::unconstrained;
 
-/// The statement of a caller that sends it by itself. If the caller gives up, a task completes it,
-/// because it is in flight until it has its reply.
-pub(super) struct LoneStatement<R: Request, E: Execute<R>> {
-    requests: Arc<Requests<R>>,
-    executor: E,
-    statement: Option<Statement<R>>,
-}
-
-impl<R: Request, E: Execute<R>> LoneStatement<R, E> {
-    pub(super) fn new(requests: &Arc<Requests<R>>, executor: &E, statement: Statement<R>) -> Self {
-        Self { requests: requests.clone(), executor: executor.clone(), statement: Some(statement) }
-    }
-
-    pub(super) async fn replies(&mut self) -> Replies<R> {
-        let Some(statement) = &mut self.statement else { return Err(not_sent()) };
-        let replies = statement.await;
-        self.statement = None;
-        replies
-    }
-}
-
-impl<R: Request, E: Execute<R>> Drop for LoneStatement<R, E> {
-    fn drop(&mut self) {
-        match self.statement.take() {
-            Some(statement) => {
-                let combined = Combined { statement, callers: Vec::new() };
-                self.requests.complete(&self.executor, combined);
-            }
-            None => self.requests.ended(&self.executor),
-        }
-    }
-}
+use super::{Caller, Execute, Replies, Request, Requests, Statement, too_short};
 
 /// A statement for several callers.
 pub(super) struct Combined<R: Request> {
     pub(super) statement: Statement<R>,
     pub(super) callers: Vec<Caller<R>>,
+}
+
+impl<R: Request> Combined<R> {
+    /// Hands the statement to the client, by its first poll. A request that is sent later cannot
+    /// overtake it.
+    pub(super) fn sent(statement: Statement<R>, callers: Vec<Caller<R>>) -> Self {
+        // Tokio's budget must not delay the poll.
+        let mut statement: Statement<R> = Box::pin(unconstrained(statement));
+        let mut context = Context::from_waker(Waker::noop());
+        match statement.as_mut().poll(&mut context) {
+            Poll::Ready(replies) => Self { statement: Box::pin(ready(replies)), callers },
+            Poll::Pending => Self { statement, callers },
+        }
+    }
 }
 
 /// The task that completes statements. If its runtime ends first, no request is sent any more.

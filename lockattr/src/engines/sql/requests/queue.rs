@@ -2,14 +2,13 @@
 
 use std::array;
 use std::collections::VecDeque;
-use std::future::ready;
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
 
 use tokio::sync::oneshot;
-use tokio::task::coop::unconstrained;
 
 use super::in_flight::Combined;
-use super::{Caller, Execute, Request, Statement};
+use super::lone::LoneStatement;
+use super::{Caller, Execute, Request};
 use crate::store::StoreError;
 
 /// Most requests of one statement. A larger one would keep too many locks waiting for its commit.
@@ -21,6 +20,8 @@ pub(super) const PRIORITIES: usize = 3;
 pub(super) struct Queue<R: Request> {
     pub(super) waiting: [VecDeque<(R, Caller<R>)>; PRIORITIES],
     pub(super) in_flight: usize,
+    /// Those of them that their callers complete.
+    pub(super) alone: Vec<Arc<LoneStatement<R>>>,
     /// The connection is given up: nothing is sent any more.
     pub(super) is_closed: bool,
 }
@@ -28,7 +29,7 @@ pub(super) struct Queue<R: Request> {
 impl<R: Request> Queue<R> {
     pub(super) fn new() -> Self {
         let waiting = array::from_fn(|_| VecDeque::new());
-        Self { waiting, in_flight: 0, is_closed: false }
+        Self { waiting, in_flight: 0, alone: Vec::new(), is_closed: false }
     }
 
     pub(super) fn may_send(&self, limit: usize) -> bool {
@@ -45,6 +46,23 @@ impl<R: Request> Queue<R> {
             self.waiting[request.priority()].push_back((request, caller));
         }
         reply
+    }
+
+    /// A caller sends its request by itself, with the first poll of the statement.
+    pub(super) fn send_alone<E: Execute<R>>(
+        &mut self,
+        executor: &E,
+        request: R,
+    ) -> Arc<LoneStatement<R>> {
+        let lone = Arc::new(LoneStatement::new(executor.execute(vec![request])));
+        self.in_flight += 1;
+        self.alone.push(lone.clone());
+        lone
+    }
+
+    /// A caller does not complete its statement any more.
+    pub(super) fn forget(&mut self, lone: &Arc<LoneStatement<R>>) {
+        self.alone.retain(|other| !Arc::ptr_eq(other, lone));
     }
 
     /// Hands the next statement to the client, in a place that is counted already. Frees the place if
@@ -81,14 +99,6 @@ impl<R: Request> Queue<R> {
                 break;
             }
         }
-        (!batch.is_empty()).then(|| {
-            // Tokio's budget must not delay the first poll.
-            let mut statement: Statement<R> = Box::pin(unconstrained(executor.execute(batch)));
-            let mut context = Context::from_waker(Waker::noop());
-            match statement.as_mut().poll(&mut context) {
-                Poll::Ready(replies) => Combined { statement: Box::pin(ready(replies)), callers },
-                Poll::Pending => Combined { statement, callers },
-            }
-        })
+        (!batch.is_empty()).then(|| Combined::sent(executor.execute(batch), callers))
     }
 }

@@ -225,3 +225,25 @@ async fn a_request_that_nobody_waits_for_is_sent() {
     connection.reply(1).await;
     join_all(tasks).await;
 }
+
+/// Two callers have sent their statements, and poll no more. A renewal that follows must not wait
+/// for them.
+///
+/// Red without: `take_over` in `start`.
+#[tokio::test]
+async fn callers_that_do_not_poll_keep_no_other_waiting() {
+    let (requests, connection) = (Arc::<Requests<Named>>::default(), Connection::new());
+    let mut kept: Vec<_> =
+        [1, 2].map(|number| Box::pin(requests.run(&connection, ('a', number)))).into();
+    assert!(kept.iter_mut().all(|call| call.now_or_never().is_none()));
+    let renewal = requests.run(&connection, ('r', 3));
+    let replies = async {
+        yield_now().await;
+        connection.reply(3).await;
+    };
+    let (renewed, ()) = tokio::join!(renewal, replies);
+    assert_eq!(renewed.unwrap(), 3);
+    let kept = join_all(kept).await.into_iter().map(Result::unwrap);
+    assert_eq!(kept.collect::<Vec<_>>(), [1, 2], "their replies are kept");
+    assert_eq!(connection.statements(), ["a1", "a2", "r3"]);
+}
