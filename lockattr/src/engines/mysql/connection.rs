@@ -6,6 +6,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use tokio::runtime::Handle;
+
 use super::connect::Live;
 use super::connection_slot::{ConnectionSlot, LiveConnection};
 use super::failure::Failure;
@@ -40,11 +42,15 @@ impl Execute<DatabaseRequest> for Connection {
     fn is_usable(&self) -> bool {
         !self.live.is_closed.load(Ordering::Acquire)
     }
+
+    fn runtime(&self) -> &Handle {
+        &self.live.runtime
+    }
 }
 
 impl OfRuntime for Connection {
     fn is_here(&self) -> bool {
-        current_runtime().is_ok_and(|runtime| runtime.id() == self.live.runtime)
+        current_runtime().is_ok_and(|runtime| runtime.id() == self.live.runtime.id())
     }
 }
 

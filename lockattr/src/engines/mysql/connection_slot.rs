@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tokio::runtime;
+use tokio::runtime::{self, Handle};
 use tokio::time::Instant;
 
 use super::config::Config;
@@ -41,7 +41,7 @@ pub(super) struct LiveConnection {
     /// Where the next sweep continues.
     pub(super) swept: Mutex<Vec<u8>>,
     /// The runtime that drives it.
-    pub(super) runtime: runtime::Id,
+    pub(super) runtime: Handle,
     id: u64,
 }
 
@@ -91,7 +91,7 @@ impl ConnectionSlot {
                 heartbeat,
                 replied,
                 swept,
-                runtime,
+                runtime: Handle::current(),
                 id,
             })
         });

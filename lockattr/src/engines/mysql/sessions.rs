@@ -64,6 +64,7 @@ impl Sessions {
 
     fn answered(&self, using: &mut Use) {
         using.connection.answered = true;
+        using.connection.is_busy = false;
         self.last_reply.record();
     }
 

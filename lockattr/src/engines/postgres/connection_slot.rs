@@ -4,7 +4,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::{Arc, Weak};
 
-use tokio::runtime;
+use tokio::runtime::{self, Handle};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tokio_postgres::tls::NoTlsStream;
@@ -63,7 +63,7 @@ pub(super) struct LiveConnection<R: Role> {
     pub(super) session: R::Session,
     pub(super) signs: Arc<SignsOfLife>,
     /// The runtime that drives it.
-    pub(super) runtime: runtime::Id,
+    pub(super) runtime: Handle,
     /// The number of its place. Its session holds the advisory lock of this number while it exists.
     pub(super) slot_lock: i64,
     id: u64,
@@ -162,6 +162,7 @@ impl<R: Role> ConnectionSlot<R> {
         });
         let session = session.await?;
         let driver = driver.keep();
+        let runtime = Handle::current();
         Ok(Arc::new(LiveConnection { client, session, signs, runtime, slot_lock, id, driver }))
     }
 

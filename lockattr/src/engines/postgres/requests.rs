@@ -4,6 +4,8 @@ use std::mem::discriminant;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::runtime::Handle;
+
 use super::acquire_reply::Clock;
 use super::connection_slot::{ConnectionSlot, LiveConnection};
 use super::failure::Failure;
@@ -117,5 +119,9 @@ impl Execute<DatabaseRequest> for Connection {
 
     fn is_usable(&self) -> bool {
         !self.live.client.is_closed()
+    }
+
+    fn runtime(&self) -> &Handle {
+        &self.live.runtime
     }
 }

@@ -28,14 +28,14 @@ impl Query for EndSession {
 
 impl OfRuntime for Connection {
     fn is_here(&self) -> bool {
-        current_runtime().is_ok_and(|runtime| runtime.id() == self.live.runtime)
+        current_runtime().is_ok_and(|runtime| runtime.id() == self.live.runtime.id())
     }
 }
 
 impl Connection {
     /// Ends its session, unless its own runtime has done so by connecting again.
     pub(super) async fn end(&self) -> Result<(), StoreError> {
-        let next = self.slot.live_on(self.live.runtime);
+        let next = self.slot.live_on(self.live.runtime.id());
         if next.is_some_and(|next| !std::ptr::eq(&*next, &*self.live)) {
             return Ok(());
         }

@@ -68,6 +68,10 @@ pub(in crate::engines) trait Execute<R: Request>:
 
     /// Whether the connection can be used for another statement.
     fn is_usable(&self) -> bool;
+
+    /// The runtime that drives the connection. It polls every statement but those of its own
+    /// callers, because another one may stop in the middle.
+    fn runtime(&self) -> &Handle;
 }
 
 /// A statement under way.
@@ -95,7 +99,7 @@ impl<R: Request> Requests<R> {
     ) -> Result<R::Reply, StoreError> {
         let reply = {
             let mut queue = self.0.lock();
-            if queue.may_send(E::IN_FLIGHT) && queue.is_empty() {
+            if queue.may_send(E::IN_FLIGHT) && queue.is_empty() && is_on(executor.runtime()) {
                 Err(queue.send_alone(executor, request))
             } else {
                 Ok(queue.push(request))
@@ -147,6 +151,7 @@ impl<R: Request> Requests<R> {
             if !queue.may_send(E::IN_FLIGHT) {
                 let alone = std::mem::take(&mut queue.alone);
                 drop(queue);
+                let _timers = executor.runtime().enter();
                 for combined in alone.iter().filter_map(|lone| lone.take_over()) {
                     self.complete(executor, combined);
                 }
@@ -178,8 +183,7 @@ impl<R: Request> Requests<R> {
 
     /// Completes a statement, and then those that wait for its place, in a task.
     fn complete<E: Execute<R>>(self: &Arc<Self>, executor: &E, next: Combined<R>) {
-        let Ok(runtime) = Handle::try_current() else { return self.close() };
-        runtime.spawn(CombinedTask::new(self, executor, next).run());
+        executor.runtime().spawn(CombinedTask::new(self, executor, next).run());
     }
 
     /// The connection is given up. The callers whose requests were not sent learn that.
@@ -192,6 +196,16 @@ impl<R: Request> Requests<R> {
         // Outside the mutex, because the drop wakes the callers.
         drop(waiting);
     }
+}
+
+/// Whether the caller is on this runtime.
+fn is_on(runtime: &Handle) -> bool {
+    Handle::try_current().is_ok_and(|current| current.id() == runtime.id())
+}
+
+/// The runtime of the connection has shut down with a statement under way.
+fn shut_down() -> StoreError {
+    StoreError::new("the tokio runtime that sent the request has shut down")
 }
 
 fn not_sent() -> StoreError {

@@ -33,7 +33,9 @@ impl Sessions {
                 (self.claims.begin(token, &using.session), using)
             }
         };
-        match Completing::new(self.clone().try_on(using, request.clone())).await? {
+        let runtime = using.session.runtime.clone();
+        let work = self.clone().try_on(using, request.clone());
+        match Completing::new(runtime, work).await? {
             (_, Some(fencing)) => {
                 // The server does not report whether others wait, so assume that they do.
                 Ok(AcquireOutcome::Acquired { fencing, contended: true })
@@ -44,7 +46,8 @@ impl Sessions {
             }
             (using, None) => {
                 served.set_waits(true);
-                tokio::spawn(wait(Arc::downgrade(self), served, using, request.clone()));
+                let runtime = using.session.runtime.clone();
+                runtime.spawn(wait(Arc::downgrade(self), served, using, request.clone()));
                 Ok(queued())
             }
         }
@@ -60,7 +63,13 @@ impl Sessions {
         let is_mariadb = using.session.is_mariadb;
         let connection = &mut *using.connection;
         let ours = connection.token == Some(request.claim.token());
-        let Some(conn) = connection.conn.as_mut().filter(|_| ours) else { return Err(ended()) };
+        let Some(conn) = connection.conn.as_mut().filter(|_| ours) else {
+            if ours {
+                self.end(using);
+            }
+            return Err(ended());
+        };
+        connection.is_busy = true;
         let locked = async {
             if let Some(held) = &connection.held {
                 // The claim asks again.
@@ -117,7 +126,9 @@ async fn wait(
 ) {
     let Some(config) = sessions.upgrade().map(|sessions| sessions.config.clone()) else { return };
     let (claim, ttl) = (&request.claim, request.ttl);
-    let Some(conn) = &mut using.connection.conn else { return };
+    let connection = &mut *using.connection;
+    let Some(conn) = &mut connection.conn else { return };
+    connection.is_busy = true;
     let id = conn.id();
     let granted = tokio::select! {
         biased;

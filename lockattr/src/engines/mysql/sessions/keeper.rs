@@ -44,6 +44,7 @@ impl Sessions {
     async fn is_alive(&self, using: &mut Use) -> bool {
         let connection = &mut *using.connection;
         let Some(conn) = &mut connection.conn else { return false };
+        connection.is_busy = true;
         // As long as a renewal, because the lock is lost with the connection.
         let response = self.config.timing.response_timeout;
         let limit = connection.held.as_ref().map_or(response, |held| held.ttl.max(response));
@@ -57,6 +58,7 @@ impl Sessions {
         };
         let answered = matches!(answered, Ok(Ok(())));
         if answered {
+            connection.is_busy = false;
             self.last_reply.record();
         }
         answered

@@ -68,7 +68,7 @@ impl Pool {
     fn take_idle(&self, runtime: runtime::Id) -> Option<Arc<Session>> {
         let mut idle = self.idle.lock();
         idle.retain(|session| !session.is_over());
-        if let Some(fits) = idle.iter().rposition(|session| session.runtime == runtime) {
+        if let Some(fits) = idle.iter().rposition(|session| session.runtime.id() == runtime) {
             return Some(idle.swap_remove(fits));
         }
         let used = self.max_sessions.saturating_sub(self.places.available_permits());
@@ -93,7 +93,8 @@ impl Pool {
         let Some(at) = idle.iter().position(|other| Arc::ptr_eq(other, session)) else {
             return false;
         };
-        let of_runtime = idle.iter().filter(|other| other.runtime == session.runtime).count();
+        let of_runtime =
+            idle.iter().filter(|other| other.runtime.id() == session.runtime.id()).count();
         if of_runtime <= most {
             return false;
         }
@@ -117,7 +118,7 @@ impl Sessions {
         }
         let (sender, opened) = oneshot::channel();
         // A caller that gives up leaves the connection to the next one.
-        runtime.spawn(self.clone().open(runtime.id(), place, sender));
+        runtime.spawn(self.clone().open(runtime.clone(), place, sender));
         opened.await.unwrap_or_else(|_| {
             Err(StoreError::new("the runtime of the connection has ended").not_sent())
         })
@@ -125,7 +126,7 @@ impl Sessions {
 
     async fn open(
         self: Arc<Self>,
-        runtime: runtime::Id,
+        runtime: Handle,
         place: Place,
         sender: oneshot::Sender<Result<Arc<Session>, StoreError>>,
     ) {

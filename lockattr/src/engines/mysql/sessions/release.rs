@@ -24,8 +24,10 @@ impl Sessions {
         let Some(served) = self.claims.get(token).filter(|served| !served.waits()) else {
             return Ok(RenewOutcome::NotHeld);
         };
-        let work = self.clone().renew_on(served.session.clone(), token, renewal.ttl);
-        match timeout(self.config.timing.response_timeout, Completing::new(work)).await {
+        let session = served.session.clone();
+        let runtime = session.runtime.clone();
+        let work = Completing::new(runtime, self.clone().renew_on(session, token, renewal.ttl));
+        match timeout(self.config.timing.response_timeout, work).await {
             Ok(outcome) => Ok(outcome),
             Err(_) => Err(self.no_reply()),
         }
@@ -45,6 +47,7 @@ impl Sessions {
             return RenewOutcome::NotHeld;
         };
         held.ttl = ttl;
+        connection.is_busy = true;
         let (idle, longer) = (idle_seconds(ttl), idle_seconds(ttl) > connection.idle);
         let checked = async {
             if longer {
@@ -74,8 +77,10 @@ impl Sessions {
         let token = release.claim.token();
         let Some(served) = self.claims.get(token) else { return Ok(ReleaseOutcome::NotHeld) };
         served.gives_up.notify_one();
-        let work = self.clone().release_on(served.session.clone(), token, release.after);
-        match timeout(self.config.timing.response_timeout, Completing::new(work)).await {
+        let session = served.session.clone();
+        let runtime = session.runtime.clone();
+        let work = Completing::new(runtime, self.clone().release_on(session, token, release.after));
+        match timeout(self.config.timing.response_timeout, work).await {
             Ok(outcome) => outcome,
             Err(_) => Err(self.no_reply()),
         }
@@ -93,7 +98,8 @@ impl Sessions {
         }
         if using.connection.held.is_some() && !after.is_zero() {
             self.claims.remove(token, &session);
-            tokio::spawn(async move {
+            let runtime = session.runtime.clone();
+            runtime.spawn(async move {
                 drop(using);
                 sleep(after).await;
                 let using = session.to_use().await;
@@ -112,6 +118,7 @@ impl Sessions {
             self.finish(using);
             return Ok(ReleaseOutcome::NotHeld);
         };
+        connection.is_busy = true;
         let limit = self.config.timing.response_timeout;
         match timeout(limit, release(conn, &held.name)).await {
             Ok(Ok(released)) => {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use mysql_async::Conn;
-use tokio::runtime;
+use tokio::runtime::Handle;
 use tokio::sync::{Mutex as AsyncMutex, Notify, OwnedMutexGuard};
 
 use super::pool::Place;
@@ -17,7 +17,7 @@ use crate::store::OwnerToken;
 
 pub(super) struct Session {
     /// The session ends with this runtime.
-    pub(super) runtime: runtime::Id,
+    pub(super) runtime: Handle,
     pub(super) is_mariadb: bool,
     /// Its place among the connections, while a claim uses it.
     pub(super) place: Mutex<Option<Place>>,
@@ -40,6 +40,8 @@ pub(super) struct Connection {
     pub(super) idle: u64,
     /// Whether it has answered since its keeper looked.
     pub(super) answered: bool,
+    /// Whether a statement may have no reply yet. The next one would read that reply as its own.
+    pub(super) is_busy: bool,
 }
 
 pub(super) struct Held {
@@ -57,7 +59,7 @@ pub(super) struct Use {
 }
 
 impl Session {
-    pub(super) fn new(config: &Config, live: Live, runtime: runtime::Id) -> Arc<Self> {
+    pub(super) fn new(config: &Config, live: Live, runtime: Handle) -> Arc<Self> {
         let Live { connection, is_mariadb, .. } = live;
         let connection = Connection {
             conn: Some(connection),
@@ -65,6 +67,7 @@ impl Session {
             held: None,
             idle: idle_seconds(config.idle()),
             answered: true,
+            is_busy: false,
         };
         let connection = Arc::new(AsyncMutex::new(connection));
         let (place, is_over, wake_keeper) = Default::default();
@@ -80,9 +83,9 @@ impl Session {
             fencing: FencingToken::from_counter(1),
         };
         let (conn, token, held) = (None, Some(token), Some(held));
-        let connection = Connection { conn, token, held, idle: 9, answered: true };
+        let connection = Connection { conn, token, held, idle: 9, answered: true, is_busy: false };
         let connection = Arc::new(AsyncMutex::new(connection));
-        let runtime = runtime::Handle::current().id();
+        let runtime = Handle::current();
         let (place, is_over, wake_keeper) = Default::default();
         Arc::new(Self { runtime, is_mariadb: true, place, is_over, wake_keeper, connection })
     }
@@ -112,6 +115,10 @@ impl Session {
 
 impl Drop for Use {
     fn drop(&mut self) {
+        // A runtime that shuts down drops its work in the middle.
+        if self.connection.is_busy {
+            self.session.is_over.store(true, Ordering::Release);
+        }
         if self.session.is_over() {
             self.connection.close();
         }

@@ -12,7 +12,6 @@ use super::Inner;
 use super::claims::{Held, State};
 use super::session::Session;
 use crate::store::silence::unless_silent;
-use crate::store::slots::current_runtime;
 use crate::store::{Claim, ReleaseOutcome, ReleaseRequest, StoreError};
 
 impl Inner {
@@ -89,7 +88,7 @@ impl Inner {
         on: &Arc<Session>,
         claim: &Arc<Claim>,
     ) -> Result<bool, StoreError> {
-        if current_runtime().is_ok_and(|runtime| runtime.id() == on.runtime) {
+        if on.is_here() {
             return self.give_back(on, claim).await;
         }
         let limit = self.config.timing.response_timeout;

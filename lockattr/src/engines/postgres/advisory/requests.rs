@@ -7,9 +7,12 @@ use std::mem::discriminant;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::runtime::Handle;
+
 use super::Inner;
 use super::session::Session;
 use crate::engines::sql::{Execute, Request, Requests, Statement};
+use crate::store::silence::unless_silent;
 use crate::store::{Claim, StoreError};
 
 /// A request to the server process that holds the locks of a session.
@@ -91,6 +94,10 @@ impl Execute<SessionRequest> for Executor {
     fn is_usable(&self) -> bool {
         !self.session.is_over()
     }
+
+    fn runtime(&self) -> &Handle {
+        &self.session.runtime
+    }
 }
 
 /// The requests of a session.
@@ -104,7 +111,26 @@ impl Inner {
         request: SessionRequest,
     ) -> Result<SessionReply, StoreError> {
         let executor = Executor { inner: self.clone(), session: on.clone() };
-        on.requests.run(&executor, request).await
+        self.unless_left(on, on.requests.run(&executor, request)).await?
+    }
+
+    /// The reply over a session. No thread may drive the runtime of another caller's session any
+    /// more; then the session is closed.
+    async fn unless_left<T>(
+        &self,
+        on: &Session,
+        reply: impl Future<Output = T>,
+    ) -> Result<T, StoreError> {
+        if on.is_here() {
+            return Ok(reply.await);
+        }
+        let limit = self.config.timing.response_timeout;
+        let reply = unless_silent(&on.last_reply, limit, reply).await;
+        reply.ok_or_else(|| {
+            on.close();
+            let address = &self.config.address;
+            StoreError::new(format!("no answer from {address} within {limit:?}"))
+        })
     }
 
     /// Tries to take all locks of a claim.
@@ -147,11 +173,14 @@ impl Inner {
     pub(super) async fn check_all(
         self: &Arc<Self>,
         on: &Arc<Session>,
-        claims: impl Iterator<Item = &Arc<Claim>>,
+        claims: impl ExactSizeIterator<Item = &Arc<Claim>>,
     ) -> Vec<Result<(Vec<bool>, Vec<bool>), StoreError>> {
         let executor = Executor { inner: self.clone(), session: on.clone() };
+        let count = claims.len();
         let checks = claims.map(|claim| SessionRequest::Check(claim.clone()));
-        let replies = on.requests.run_all(&executor, checks).await;
+        let replies = self.unless_left(on, on.requests.run_all(&executor, checks)).await;
+        let replies =
+            replies.unwrap_or_else(|error| (0..count).map(|_| Err(error.clone())).collect());
         let checked = replies.into_iter().map(|reply| match reply? {
             SessionReply::Checked(held, contended) => Ok((held, contended)),
             _ => Err(unexpected_reply()),

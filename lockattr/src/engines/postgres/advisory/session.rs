@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use tokio::runtime;
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -22,6 +22,7 @@ use super::statements::Statements;
 use super::{Inner, lock_table, sql};
 use crate::platform::sync::Mutex;
 use crate::store::last_reply::LastReply;
+use crate::store::slots::current_runtime;
 use crate::store::{Claim, StoreError};
 
 /// A connection and its server process.
@@ -33,7 +34,7 @@ pub(super) struct Session {
     /// When that began. Together with `pid`, it is unique.
     pub(super) began: String,
     /// The session ends with this runtime.
-    pub(super) runtime: runtime::Id,
+    pub(super) runtime: Handle,
     /// Whether it was opened for one claim that had to wait.
     pub(super) own: bool,
     /// Its place among those sessions, while it is in use.
@@ -67,7 +68,7 @@ impl Session {
 
     async fn establish(inner: &Arc<Inner>, own: bool) -> Result<Arc<Self>, StoreError> {
         static LAST: AtomicU64 = AtomicU64::new(0);
-        let runtime = runtime::Handle::try_current()
+        let runtime = Handle::try_current()
             .map_err(|_| StoreError::new("this store can only be used inside a tokio runtime"))?;
         let config = &inner.config;
         let failed = |error| failure_of(&config.address, error).error;
@@ -93,7 +94,7 @@ impl Session {
             id,
             pid,
             began,
-            runtime: runtime.id(),
+            runtime,
             own,
             place: Mutex::new(None),
             is_waiting: AtomicBool::new(false),
@@ -117,6 +118,11 @@ impl Session {
 
     pub(super) fn is_over(&self) -> bool {
         self.is_closed() || self.client.is_closed() || self.driver.is_finished()
+    }
+
+    /// Whether the runtime of the caller drives it.
+    pub(super) fn is_here(&self) -> bool {
+        current_runtime().is_ok_and(|runtime| runtime.id() == self.runtime.id())
     }
 
     /// The server has answered.

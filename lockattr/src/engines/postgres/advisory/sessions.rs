@@ -92,7 +92,8 @@ impl Sessions {
     /// Returns a place for which a session of this runtime is idle, if one is free.
     pub(super) fn place_of_idle(&self) -> Option<Place> {
         let runtime = current_runtime().ok()?.id();
-        let is_there = lock(&self.idle).iter().any(|it| it.runtime == runtime && !it.is_over());
+        let is_there =
+            lock(&self.idle).iter().any(|it| it.runtime.id() == runtime && !it.is_over());
         is_there.then(|| self.free_place()).flatten()
     }
 
@@ -128,7 +129,7 @@ impl Sessions {
         let idle = {
             let mut idle = lock(&self.idle);
             idle.retain(|session| !session.is_over());
-            let fits = idle.iter().rposition(|session| session.runtime == runtime);
+            let fits = idle.iter().rposition(|session| session.runtime.id() == runtime);
             let fits = fits.map(|index| idle.swap_remove(index));
             // Another runtime's idle session must not be one too many.
             let used = self.max_sessions.saturating_sub(self.places.available_permits());
@@ -153,7 +154,8 @@ impl Sessions {
             return;
         }
         let mut idle = lock(&self.idle);
-        let of_runtime = idle.iter().filter(|other| other.runtime == session.runtime).count();
+        let of_runtime =
+            idle.iter().filter(|other| other.runtime.id() == session.runtime.id()).count();
         if of_runtime < self.most_idle.max(self.waiting_for_places()) {
             idle.push(session.clone());
             drop(idle);

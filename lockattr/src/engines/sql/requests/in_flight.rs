@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::task::coop::unconstrained;
 
-use super::{Caller, Execute, Replies, Request, Requests, Statement, too_short};
+use super::{Caller, Execute, Replies, Request, Requests, Statement, shut_down, too_short};
 
 /// A statement for several callers.
 pub(super) struct Combined<R: Request> {
@@ -51,8 +51,12 @@ impl<R: Request, E: Execute<R>> CombinedTask<R, E> {
 
 impl<R: Request, E: Execute<R>> Drop for CombinedTask<R, E> {
     fn drop(&mut self) {
-        if self.next.is_some() {
+        if let Some(Combined { statement, callers }) = self.next.take() {
+            // Closes the connection, if it is one that a statement leaves unusable.
+            drop(statement);
             self.requests.close();
+            // The server may execute it.
+            reply_all::<R>(callers, Err(shut_down()));
         }
     }
 }

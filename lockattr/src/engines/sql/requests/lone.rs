@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use tokio::sync::oneshot;
 
 use super::in_flight::Combined;
-use super::{Execute, Request, Requests, Statement, not_sent, too_short};
+use super::{Execute, Request, Requests, Statement, shut_down, too_short};
 use crate::platform::sync::Mutex;
 use crate::store::StoreError;
 
@@ -58,7 +58,7 @@ impl<R: Request> LoneStatement<R> {
                 }
             },
             State::TakenOver(reply) => {
-                reply.poll_unpin(context).map(|reply| reply.unwrap_or_else(|_| Err(not_sent())))
+                reply.poll_unpin(context).map(|reply| reply.unwrap_or_else(|_| Err(shut_down())))
             }
             State::Replied => Poll::Ready(Err(too_short())),
         }

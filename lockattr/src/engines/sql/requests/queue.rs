@@ -99,6 +99,10 @@ impl<R: Request> Queue<R> {
                 break;
             }
         }
-        (!batch.is_empty()).then(|| Combined::sent(executor.execute(batch), callers))
+        (!batch.is_empty()).then(|| {
+            // Of the statement.
+            let _timers = executor.runtime().enter();
+            Combined::sent(executor.execute(batch), callers)
+        })
     }
 }

@@ -36,6 +36,7 @@ struct Server {
     /// How many statements may end.
     replies: Semaphore,
     is_usable: Mutex<bool>,
+    runtime: Handle,
 }
 
 impl Execute<Named> for Connection {
@@ -55,12 +56,17 @@ impl Execute<Named> for Connection {
     fn is_usable(&self) -> bool {
         *self.0.is_usable.lock()
     }
+
+    fn runtime(&self) -> &Handle {
+        &self.0.runtime
+    }
 }
 
 impl Connection {
     fn new() -> Self {
         let (statements, replies) = (Mutex::default(), Semaphore::new(0));
-        Self(Arc::new(Server { statements, replies, is_usable: Mutex::new(true) }))
+        let (is_usable, runtime) = (Mutex::new(true), Handle::current());
+        Self(Arc::new(Server { statements, replies, is_usable, runtime }))
     }
 
     fn statements(&self) -> Vec<String> {
@@ -195,6 +201,10 @@ impl Execute<Named> for Serial {
     fn is_usable(&self) -> bool {
         self.0.is_usable()
     }
+
+    fn runtime(&self) -> &Handle {
+        self.0.runtime()
+    }
 }
 
 /// Red without: `E::IN_FLIGHT`, `E::share`, or the order of the requests that are left for the next
@@ -246,4 +256,37 @@ async fn callers_that_do_not_poll_keep_no_other_waiting() {
     let kept = join_all(kept).await.into_iter().map(Result::unwrap);
     assert_eq!(kept.collect::<Vec<_>>(), [1, 2], "their replies are kept");
     assert_eq!(connection.statements(), ["a1", "a2", "r3"]);
+}
+
+/// A caller of another runtime sends a request, and that runtime shuts down.
+///
+/// Red without: `is_on` in `run`, or the runtime of the connection in `complete`.
+#[test]
+fn a_statement_outlives_the_runtime_of_its_caller() {
+    let [here, there] =
+        [(); 2].map(|()| tokio::runtime::Builder::new_current_thread().build().unwrap());
+    let requests = Arc::<Requests<Named>>::default();
+    let connection = here.block_on(async { Connection::new() });
+    let sent = there.block_on(async { requests.run(&connection, ('d', 1)).now_or_never() });
+    assert!(sent.is_none());
+    drop(there);
+    assert_eq!(connection.statements(), ["d1"]);
+    let next = here.block_on(async {
+        connection.reply(2).await;
+        requests.run(&connection, ('d', 2)).await
+    });
+    assert_eq!(next.unwrap(), 2);
+}
+
+/// Red without: the error in the drop of `CombinedTask`. The server may execute the statement.
+#[test]
+fn a_statement_whose_runtime_shuts_down_may_have_been_executed() {
+    let [here, there] =
+        [(); 2].map(|()| tokio::runtime::Builder::new_current_thread().build().unwrap());
+    let requests = Arc::<Requests<Named>>::default();
+    let connection = here.block_on(async { Connection::new() });
+    let mut call = Box::pin(requests.run(&connection, ('d', 1)));
+    assert!(there.block_on(async { (&mut call).now_or_never() }).is_none());
+    drop(here);
+    assert!(!there.block_on(call).unwrap_err().is_not_sent());
 }
