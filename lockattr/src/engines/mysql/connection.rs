@@ -139,10 +139,14 @@ impl<'a> Client<'a> {
         if requests.len() == 1 || failure.ends_connection() {
             return failure.replies(config, requests.len());
         }
+        let refusal = failure.error(config).sent();
         let mut replies = Vec::with_capacity(requests.len());
         for (nth, request) in requests.iter().enumerate() {
             match self.execute(&[request]).await {
-                Ok(reply) => replies.extend(reply),
+                // A part of the statement may have been committed, so what is not held may be released.
+                Ok(reply) => replies.extend(reply.into_iter().map(|reply| {
+                    reply.after(Some(refusal.clone())).unwrap_or_else(DatabaseReply::Failed)
+                })),
                 Err(failure) if failure.ends_connection() => {
                     replies.extend(failure.replies(config, requests.len() - nth));
                     break;

@@ -94,8 +94,12 @@ impl Client<'_> {
         let rest = || releases.iter().zip(&held).filter(|(_, held)| !**held);
         let count = rest().count();
         if count > 0 {
-            let statement = request::release(rest().map(|((release, _), _)| *release));
-            let rows = self.rows(statement).await?;
+            let (statement, params) = request::release(rest().map(|((release, _), _)| *release));
+            let rows = match count {
+                1 => self.rows((statement, params)).await?,
+                // Not again: a part of it may be committed.
+                _ => self.exec(&statement, params).await?,
+            };
             let flags = match count {
                 1 => vec![request::held_one(rows).ok_or(Failure::Unexpected)?],
                 _ => flags(rows, count)?,

@@ -41,7 +41,7 @@ impl Failure {
         (0..count).map(|_| reply(error.clone())).collect()
     }
 
-    fn error(self, config: &Config) -> StoreError {
+    pub(super) fn error(self, config: &Config) -> StoreError {
         let address = &config.address;
         match self {
             Self::Error(error) => error_from(address, error),
