@@ -222,7 +222,7 @@ impl StoreError {
 
     /// Reverts [`not_sent`](Self::not_sent): an earlier command did reach the store, so there is
     /// something to undo.
-    #[cfg(any(feature = "postgres", feature = "zookeeper", feature = "etcd"))]
+    #[cfg(any(feature = "postgres", feature = "mysql", feature = "zookeeper", feature = "etcd"))]
     #[must_use]
     pub(crate) fn sent(mut self) -> Self {
         self.not_sent = false;

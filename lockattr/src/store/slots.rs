@@ -62,6 +62,12 @@ pub(crate) fn current_runtime() -> Result<Handle, StoreError> {
     })
 }
 
+/// Whether the caller is on this runtime.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(crate) fn is_current(runtime: &Handle) -> bool {
+    Handle::try_current().is_ok_and(|current| current.id() == runtime.id())
+}
+
 impl<K: Copy + PartialEq, C: Clone> Slots<K, C> {
     /// Returns the connection in this slot. If there is none, it calls `connect`, which starts a task that
     /// [settles](Self::settle) and finishes the attempt.

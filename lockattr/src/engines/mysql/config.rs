@@ -7,8 +7,9 @@ use mysql_async::{Opts, OptsBuilder};
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-use super::sessions::{MAX_SESSIONS, read_max_sessions};
+use super::sessions::MAX_SESSIONS;
 use crate::Error;
+use crate::engines::sql::read_max_sessions;
 use crate::lock::settings::ServerSettings;
 use crate::store::url::{shown, unknown_setting};
 

@@ -14,7 +14,7 @@ use super::failure::Failure;
 use super::requests::{DatabaseReply, DatabaseRequest};
 use crate::engines::sql::{Execute, OfRuntime, Statement};
 use crate::store::StoreError;
-use crate::store::slots::current_runtime;
+use crate::store::slots::is_current;
 
 /// Sweeps after one in this many requests, and after the first.
 const SWEEP_EVERY: u64 = 2048;
@@ -50,7 +50,7 @@ impl Execute<DatabaseRequest> for Connection {
 
 impl OfRuntime for Connection {
     fn is_here(&self) -> bool {
-        current_runtime().is_ok_and(|runtime| runtime.id() == self.live.runtime.id())
+        is_current(&self.live.runtime)
     }
 }
 

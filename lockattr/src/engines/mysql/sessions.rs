@@ -20,8 +20,8 @@ use super::connect::Live;
 use crate::store::last_reply::LastReply;
 use crate::store::{StoreError, Subscriber, Subscribers};
 use claims::Claims;
+pub(super) use pool::MAX_SESSIONS;
 use pool::Pool;
-pub(super) use pool::{MAX_SESSIONS, read_max_sessions};
 use session::Use;
 
 /// All connections of a store, and the claims that they serve.

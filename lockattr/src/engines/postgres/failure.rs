@@ -59,7 +59,8 @@ pub(super) async fn unless_silent<T>(
     }
 }
 
-fn silent(config: &Config) -> Failure {
+/// The server has sent nothing for `response_timeout`.
+pub(super) fn silent(config: &Config) -> Failure {
     let (address, limit) = (&config.address, config.timing.response_timeout);
     let error = StoreError::new(format!("no answer from {address} within {limit:?}"));
     Failure { error, ends_connection: true, is_conflict: false }

@@ -6,7 +6,7 @@ use super::session::end_session;
 use super::statements::Statements;
 use crate::engines::sql::{self, OfRuntime};
 use crate::store::StoreError;
-use crate::store::slots::current_runtime;
+use crate::store::slots::is_current;
 
 pub(super) type Unanswered = sql::Unanswered<Connection>;
 
@@ -28,7 +28,7 @@ impl Query for EndSession {
 
 impl OfRuntime for Connection {
     fn is_here(&self) -> bool {
-        current_runtime().is_ok_and(|runtime| runtime.id() == self.live.runtime.id())
+        is_current(&self.live.runtime)
     }
 }
 

@@ -29,6 +29,7 @@ use tokio::sync::oneshot;
 
 use crate::platform::sync::Mutex;
 use crate::store::StoreError;
+use crate::store::slots::is_current;
 use in_flight::{Combined, CombinedTask};
 use lone::{LoneCaller, LoneStatement};
 use queue::Queue;
@@ -99,7 +100,7 @@ impl<R: Request> Requests<R> {
     ) -> Result<R::Reply, StoreError> {
         let reply = {
             let mut queue = self.0.lock();
-            if queue.may_send(E::IN_FLIGHT) && queue.is_empty() && is_on(executor.runtime()) {
+            if queue.may_send(E::IN_FLIGHT) && queue.is_empty() && is_current(executor.runtime()) {
                 Err(queue.send_alone(executor, request))
             } else {
                 Ok(queue.push(request))
@@ -196,11 +197,6 @@ impl<R: Request> Requests<R> {
         // Outside the mutex, because the drop wakes the callers.
         drop(waiting);
     }
-}
-
-/// Whether the caller is on this runtime.
-fn is_on(runtime: &Handle) -> bool {
-    Handle::try_current().is_ok_and(|current| current.id() == runtime.id())
 }
 
 /// The runtime of the connection has shut down with a statement under way.

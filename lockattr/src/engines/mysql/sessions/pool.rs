@@ -9,24 +9,13 @@ use tokio::time::Instant;
 use super::Sessions;
 use super::keeper::keep;
 use super::session::Session;
-use crate::Error;
 use crate::engines::mysql::connect::Live;
-use crate::lock::settings::number;
 use crate::platform::sync::Mutex;
 use crate::store::StoreError;
 use crate::store::last_reply::LastReply;
 
 /// Two processes with as many fit in a server with the default of 151 connections.
 pub(in crate::engines::mysql) const MAX_SESSIONS: usize = 64;
-
-/// Reads the setting `max_sessions`.
-pub(in crate::engines::mysql) fn read_max_sessions(value: &str) -> Result<usize, Error> {
-    let most = number("max_sessions", value)?;
-    if !(1..=10_000).contains(&most) {
-        return Err(Error::InvalidOptions("`max_sessions` must be 1 to 10000".into()));
-    }
-    Ok(most)
-}
 
 /// The right to use one connection.
 pub(super) type Place = OwnedSemaphorePermit;

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
+use super::super::failure::silent;
 use super::Inner;
 use super::session::Session;
 use crate::engines::sql::{Execute, Request, Requests, Statement};
@@ -128,8 +129,7 @@ impl Inner {
         let reply = unless_silent(&on.last_reply, limit, reply).await;
         reply.ok_or_else(|| {
             on.close();
-            let address = &self.config.address;
-            StoreError::new(format!("no answer from {address} within {limit:?}"))
+            silent(&self.config).error
         })
     }
 

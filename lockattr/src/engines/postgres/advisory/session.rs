@@ -22,7 +22,7 @@ use super::statements::Statements;
 use super::{Inner, lock_table, sql};
 use crate::platform::sync::Mutex;
 use crate::store::last_reply::LastReply;
-use crate::store::slots::current_runtime;
+use crate::store::slots::is_current;
 use crate::store::{Claim, StoreError};
 
 /// A connection and its server process.
@@ -122,7 +122,7 @@ impl Session {
 
     /// Whether the runtime of the caller drives it.
     pub(super) fn is_here(&self) -> bool {
-        current_runtime().is_ok_and(|runtime| runtime.id() == self.runtime.id())
+        is_current(&self.runtime)
     }
 
     /// The server has answered.

@@ -13,7 +13,7 @@ use super::Inner;
 use super::places::Waits;
 use super::session::Session;
 use crate::Error;
-use crate::lock::settings::number;
+use crate::engines::sql::read_max_sessions;
 use crate::platform::sync::{Mutex, MutexGuard};
 use crate::store::StoreError;
 use crate::store::slots::{Attempt, Slots, current_runtime};
@@ -33,11 +33,7 @@ pub(super) fn take_max_sessions(query: &mut Vec<(String, String)>) -> Result<usi
     let Some(at) = query.iter().position(|(name, _)| name == "max_sessions") else {
         return Ok(MAX_SESSIONS);
     };
-    let most = number("max_sessions", &query.remove(at).1)?;
-    if !(1..=10_000).contains(&most) {
-        return Err(Error::InvalidOptions("`max_sessions` must be 1 to 10000".into()));
-    }
-    Ok(most)
+    read_max_sessions(&query.remove(at).1)
 }
 
 /// The sessions of one store.

@@ -260,7 +260,7 @@ async fn callers_that_do_not_poll_keep_no_other_waiting() {
 
 /// A caller of another runtime sends a request, and that runtime shuts down.
 ///
-/// Red without: `is_on` in `run`, or the runtime of the connection in `complete`.
+/// Red without: `is_current` in `run`, or the runtime of the connection in `complete`.
 #[test]
 fn a_statement_outlives_the_runtime_of_its_caller() {
     let [here, there] =

@@ -1,0 +1,13 @@
+//! The setting `max_sessions` of locks that belong to connections.
+
+use crate::Error;
+use crate::lock::settings::number;
+
+/// Reads how many connections a store may open.
+pub(in crate::engines) fn read_max_sessions(value: &str) -> Result<usize, Error> {
+    let most = number("max_sessions", value)?;
+    if !(1..=10_000).contains(&most) {
+        return Err(Error::InvalidOptions("`max_sessions` must be 1 to 10000".into()));
+    }
+    Ok(most)
+}
