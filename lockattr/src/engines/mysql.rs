@@ -148,7 +148,9 @@ const LONGEST_NAME: usize = 8192;
 ///   not names.
 /// * A process that is stopped keeps its locks for about a TTL: the server then ends their
 ///   connections.
-/// * `GET_LOCK` has no counter: fencing tokens come from `lockattr_v2_numbers`.
+/// * `GET_LOCK` has no counter: fencing tokens come from `UUID_SHORT()`, which counts without a write
+///   while the server runs, and from `lockattr_v2_session_numbers`, so that they grow across
+///   restarts.
 pub struct MysqlStore {
     config: Arc<Config>,
     locks: Locks,

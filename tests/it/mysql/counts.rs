@@ -2,9 +2,9 @@
 
 use lockattr::{FencingToken, LockManager, LockOptions};
 
-use lockattr_tests::MariaDb;
+use lockattr_tests::{Engine, MariaDb, eventually};
 
-use super::Database;
+use super::{Database, LIMIT};
 
 /// An hour in microseconds, which is the unit of the counter.
 const HOUR: i64 = 3_600_000_000;
@@ -82,4 +82,59 @@ async fn locks_acquired_together_raise_the_counter_of_each() {
         guard.release().await.unwrap();
     }
     database.holds_nothing().await;
+}
+
+/// More were drawn than a session has reserved. It must not return a number that another session
+/// may return, too.
+///
+/// Red without: the limit in `Numbers::of`, or `GREATEST` in `session_numbers.sql`.
+#[tokio::test]
+async fn session_locks_have_growing_tokens_when_the_reserved_numbers_are_used_up() {
+    let database = Database::new().await;
+    let (one, other) =
+        (database.manager("lock=session").await, database.manager("lock=session").await);
+    let mut last = next(&one).await;
+    let mut grows = async |manager: &LockManager| {
+        let token = next(manager).await;
+        assert!(token > last, "{token} comes after {last}");
+        last = token;
+    };
+    grows(&other).await;
+    // Half of what is reserved, and then more than all of it.
+    for drawn in [600_000, 1_100_000] {
+        database.execute(&format!("DO BENCHMARK({drawn}, UUID_SHORT())")).await;
+        for manager in [&one, &other, &one] {
+            grows(manager).await;
+        }
+        grows(&database.manager("lock=session").await).await;
+    }
+    // A server whose clock was ahead.
+    let ahead =
+        format!("UPDATE lockattr_v2_session_numbers SET first = first + 1, last = last + {HOUR}");
+    database.execute(&ahead).await;
+    grows(&database.manager("lock=session").await).await;
+    assert!(last.get() >> 10 > HOUR as u64);
+    database.holds_nothing().await;
+}
+
+/// The server restarts at once, and begins to count with the second of its start: with the same.
+///
+/// Red without: `SLEEP` in `session_numbers.sql`.
+#[tokio::test]
+async fn session_locks_have_growing_tokens_when_the_server_restarts() {
+    let server = MariaDb::start().await;
+    let manager = LockManager::connect(&format!("{}?lock=session", server.url())).await.unwrap();
+    let before = next(&manager).await;
+    server.restart().await;
+    let after = async || match manager.acquire("a", LockOptions::new()).await {
+        Ok(guard) => Some(guard.fencing_token()),
+        Err(_) => None,
+    };
+    let mut token = None;
+    let reconnects = async || {
+        token = after().await;
+        token.is_some()
+    };
+    eventually(LIMIT, "the store connects again", reconnects).await;
+    assert!(token > Some(before), "{token:?} comes after {before}");
 }

@@ -24,7 +24,7 @@ const PROCEDURES: [&str; 17] = [
     include_str!("renew.sql"),
     include_str!("sleep.sql"),
     include_str!("sweep.sql"),
-    include_str!("session.sql"),
+    include_str!("session_numbers.sql"),
     include_str!("force_release.sql"),
     include_str!("installed.sql"),
 ];
@@ -62,7 +62,7 @@ pub(super) const MIGRATION: &str = concat!(
     ";;\n",
     include_str!("sweep.sql"),
     ";;\n",
-    include_str!("session.sql"),
+    include_str!("session_numbers.sql"),
     ";;\n",
     include_str!("force_release.sql"),
     ";;\n",

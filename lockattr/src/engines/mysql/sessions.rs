@@ -4,6 +4,7 @@ mod acquire;
 mod claims;
 mod completing;
 mod keeper;
+mod numbers;
 mod operator;
 mod pool;
 mod release;

@@ -42,7 +42,17 @@ CREATE TABLE IF NOT EXISTS lockattr_v2_notifications (
   PRIMARY KEY (listener, id)
 ) ENGINE=InnoDB
 ;;
--- The fencing numbers. MariaDB has a sequence, which no transaction waits for. MySQL has the last
+-- How UUID_SHORT() becomes the fencing numbers of locks that belong to sessions: one row, see
+-- lockattr_v2_session_numbers.
+CREATE TABLE IF NOT EXISTS lockattr_v2_session_numbers (
+  id TINYINT NOT NULL,
+  first BIGINT UNSIGNED NOT NULL,
+  base BIGINT NOT NULL,
+  last BIGINT NOT NULL,
+  PRIMARY KEY (id)
+) ENGINE=InnoDB
+;;
+-- The fencing numbers of leases. MariaDB has a sequence, which no transaction waits for. MySQL has the last
 -- number of all locks whose ids begin with the same byte.
 CREATE /*M! SEQUENCE IF NOT EXISTS lockattr_v2_numbers CACHE 1000 */
 /*!50708 TABLE IF NOT EXISTS lockattr_v2_numbers (

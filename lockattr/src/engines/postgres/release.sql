@@ -15,6 +15,9 @@ declare
   owner bytea;
   moment timestamptz;
   ends_at timestamptz;
+  channel text;
+  message text;
+  wakes boolean;
   messages text[] := '{}';
   first integer := 1;
   had integer;
@@ -37,23 +40,27 @@ begin
       update lockattr_locks as lock set token = head.token, value = head.value,
         ends = moment + head.lasts, waiting = waiting - 1
       from head where name = names_of_all[1]
-      returning array[lockattr_channel_2(head.token), format('granted %s %s %s %s %s',
+      returning lockattr_channel_2(head.token), format('granted %s %s %s %s %s',
         encode(head.token, 'hex'), lockattr_count_2(), (extract(epoch from moment) * 1000000)::bigint,
-        (waiting > 0)::integer, head.ttl - floor(extract(epoch from head.lasts) * 1000)::bigint)]
-      into messages;
+        (waiting > 0)::integer, head.ttl - floor(extract(epoch from head.lasts) * 1000)::bigint),
+        waiting > 0 and ends < ends_at
+      into channel, message, wakes;
       if found then
         results := array[true];
-        -- The other waiters expect the lease to end later.
-        messages := lockattr_wake_earlier_2(names_of_all[1], ends_at, moment, messages);
+        if wakes then
+          -- The other waiters expect the lease to end later.
+          messages := lockattr_wake_earlier_2(names_of_all[1], ends_at, moment, messages);
+        end if;
         -- NOTIFY keeps all other commits that notify waiting until its own is on the disk. So the
         -- notification has a transaction of its own, which does not wait for the disk. If the server
         -- crashes between the two, the waiter finds its grant with its next request.
         commit;
-        perform set_config('synchronous_commit', 'off', true);
-        perform lockattr_notify_2(messages);
+        perform set_config('synchronous_commit', 'off', true), pg_notify(channel, message);
+        if wakes then
+          perform lockattr_notify_2(messages);
+        end if;
         return;
       end if;
-      messages := '{}';
     end if;
     -- Unlocks the row: from here on, rows are locked in their order.
     rollback;

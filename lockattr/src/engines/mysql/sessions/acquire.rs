@@ -9,7 +9,7 @@ use super::Sessions;
 use super::claims::Served;
 use super::completing::Completing;
 use super::session::{Held, Use};
-use super::statements::{is_ours, let_idle, try_lock, wait_for_lock};
+use super::statements::{is_ours, let_idle, name_on_server, try_lock, wait_for_lock};
 use crate::FencingToken;
 use crate::engines::mysql::config::{Config, idle_seconds};
 use crate::engines::mysql::connect::error_from;
@@ -59,8 +59,8 @@ impl Sessions {
         mut using: Use,
         request: AcquireRequest,
     ) -> Result<(Use, Option<FencingToken>), StoreError> {
-        let (limit, name) = (self.config.timing.response_timeout, request.claim.key().name());
-        let is_mariadb = using.session.is_mariadb;
+        let limit = self.config.timing.response_timeout;
+        let name = name_on_server(&using.session.database, request.claim.key().name());
         let connection = &mut *using.connection;
         let ours = connection.token == Some(request.claim.token());
         let Some(conn) = connection.conn.as_mut().filter(|_| ours) else {
@@ -73,7 +73,7 @@ impl Sessions {
         let locked = async {
             if let Some(held) = &connection.held {
                 // The claim asks again.
-                return Ok(is_ours(conn, name).await?.then_some(held.fencing));
+                return Ok(is_ours(conn, &held.name).await?.then_some(held.fencing));
             }
             // Before it has the lock, so that it never has it for longer.
             let idle = idle_seconds(request.ttl);
@@ -82,7 +82,10 @@ impl Sessions {
                 connection.idle = idle;
                 using.session.wake_keeper.notify_one();
             }
-            try_lock(conn, is_mariadb, name).await
+            match try_lock(conn, &name).await? {
+                Some(drawn) => connection.numbers.reserved(conn, drawn).await.map(Some),
+                None => Ok(None),
+            }
         };
         let fencing = match timeout(limit, locked).await {
             Ok(Ok(fencing)) => fencing,
@@ -92,8 +95,7 @@ impl Sessions {
             }
         };
         self.answered(&mut using);
-        using.connection.held =
-            fencing.map(|fencing| Held { name: name.to_owned(), ttl: request.ttl, fencing });
+        using.connection.held = fencing.map(|fencing| Held { name, ttl: request.ttl, fencing });
         Ok((using, fencing))
     }
 
@@ -126,13 +128,20 @@ async fn wait(
 ) {
     let Some(config) = sessions.upgrade().map(|sessions| sessions.config.clone()) else { return };
     let (claim, ttl) = (&request.claim, request.ttl);
+    let name = name_on_server(&using.session.database, claim.key().name());
     let connection = &mut *using.connection;
     let Some(conn) = &mut connection.conn else { return };
     connection.is_busy = true;
     let id = conn.id();
+    let granted = async {
+        match wait_for_lock(conn, &name).await? {
+            Some(drawn) => connection.numbers.reserved(conn, drawn).await.map(Some),
+            None => Ok(None),
+        }
+    };
     let granted = tokio::select! {
         biased;
-        granted = wait_for_lock(conn, claim.key().name()) => Some(granted),
+        granted = granted => Some(granted),
         () = served.gives_up.notified() => None,
     };
     if granted.is_none() {
@@ -146,7 +155,6 @@ async fn wait(
     match granted {
         Some(Ok(Some(fencing))) => {
             sessions.answered(&mut using);
-            let name = claim.key().name().to_owned();
             using.connection.held = Some(Held { name, ttl, fencing });
             drop(using);
             if let Some(subscriber) = subscriber {

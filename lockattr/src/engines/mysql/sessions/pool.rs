@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
+use mysql_async::Conn;
 use tokio::runtime::{self, Handle};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::Sessions;
 use super::keeper::keep;
+use super::numbers::Numbers;
 use super::session::Session;
-use crate::engines::mysql::connect::Live;
+use crate::engines::mysql::connect::{Live, abandon};
 use crate::platform::sync::Mutex;
 use crate::store::StoreError;
 use crate::store::last_reply::LastReply;
@@ -119,8 +121,8 @@ impl Sessions {
         place: Place,
         sender: oneshot::Sender<Result<Arc<Session>, StoreError>>,
     ) {
-        let opened = Live::connect(&self.config).await.map(|live| {
-            let session = Session::new(&self.config, live, runtime);
+        let opened = self.connect().await.map(|(conn, rules)| {
+            let session = Session::new(&self.config, conn, rules, runtime);
             *session.place.lock() = Some(place);
             tokio::spawn(keep(Arc::downgrade(&session), Arc::downgrade(&self)));
             session
@@ -130,6 +132,18 @@ impl Sessions {
         }
         if let Err(Ok(session)) = sender.send(opened) {
             self.pool.recycle(&session);
+        }
+    }
+
+    async fn connect(&self) -> Result<(Conn, (Numbers, Vec<u8>)), StoreError> {
+        let Live { mut connection, .. } = Live::connect(&self.config).await?;
+        let limit = self.config.timing.response_timeout;
+        match timeout(limit, Numbers::read(&mut connection)).await {
+            Ok(Ok(rules)) => Ok((connection, rules)),
+            failed => {
+                abandon(connection);
+                Err(self.failure(failed).not_sent())
+            }
         }
     }
 }

@@ -8,17 +8,19 @@ use mysql_async::Conn;
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex as AsyncMutex, Notify, OwnedMutexGuard};
 
+use super::numbers::Numbers;
 use super::pool::Place;
 use crate::FencingToken;
 use crate::engines::mysql::config::{Config, idle_seconds};
-use crate::engines::mysql::connect::{Live, abandon};
+use crate::engines::mysql::connect::abandon;
 use crate::platform::sync::Mutex;
 use crate::store::OwnerToken;
 
 pub(super) struct Session {
     /// The session ends with this runtime.
     pub(super) runtime: Handle,
-    pub(super) is_mariadb: bool,
+    /// The name of the database.
+    pub(super) database: Vec<u8>,
     /// Its place among the connections, while a claim uses it.
     pub(super) place: Mutex<Option<Place>>,
     /// It is of no use any more. The last statement that uses the connection closes it.
@@ -32,6 +34,7 @@ pub(super) struct Session {
 pub(super) struct Connection {
     /// Until the session is over.
     pub(super) conn: Option<Conn>,
+    pub(super) numbers: Numbers,
     /// The claim that it serves.
     pub(super) token: Option<OwnerToken>,
     pub(super) held: Option<Held>,
@@ -45,7 +48,7 @@ pub(super) struct Connection {
 }
 
 pub(super) struct Held {
-    /// The name of the lock.
+    /// The name of the lock on the server.
     pub(super) name: String,
     /// How long its holder relies on it without an answer.
     pub(super) ttl: Duration,
@@ -59,19 +62,24 @@ pub(super) struct Use {
 }
 
 impl Session {
-    pub(super) fn new(config: &Config, live: Live, runtime: Handle) -> Arc<Self> {
-        let Live { connection, is_mariadb, .. } = live;
+    pub(super) fn new(
+        config: &Config,
+        conn: Conn,
+        (numbers, database): (Numbers, Vec<u8>),
+        runtime: Handle,
+    ) -> Arc<Self> {
+        let idle = idle_seconds(config.idle());
+        let (token, held) = Default::default();
         let connection = Connection {
-            conn: Some(connection),
-            token: None,
-            held: None,
-            idle: idle_seconds(config.idle()),
+            conn: Some(conn),
+            numbers,
+            token,
+            held,
+            idle,
             answered: true,
             is_busy: false,
         };
-        let connection = Arc::new(AsyncMutex::new(connection));
-        let (place, is_over, wake_keeper) = Default::default();
-        Arc::new(Self { runtime, is_mariadb, place, is_over, wake_keeper, connection })
+        Self::with(connection, database, runtime)
     }
 
     /// A session that serves this claim, and holds its lock.
@@ -82,12 +90,23 @@ impl Session {
             ttl: Duration::from_secs(9),
             fencing: FencingToken::from_counter(1),
         };
-        let (conn, token, held) = (None, Some(token), Some(held));
-        let connection = Connection { conn, token, held, idle: 9, answered: true, is_busy: false };
+        let (numbers, token, held) = (Numbers::for_test(), Some(token), Some(held));
+        let connection = Connection {
+            conn: None,
+            numbers,
+            token,
+            held,
+            idle: 9,
+            answered: true,
+            is_busy: false,
+        };
+        Self::with(connection, b"db".into(), Handle::current())
+    }
+
+    fn with(connection: Connection, database: Vec<u8>, runtime: Handle) -> Arc<Self> {
         let connection = Arc::new(AsyncMutex::new(connection));
-        let runtime = Handle::current();
         let (place, is_over, wake_keeper) = Default::default();
-        Arc::new(Self { runtime, is_mariadb: true, place, is_over, wake_keeper, connection })
+        Arc::new(Self { runtime, database, place, is_over, wake_keeper, connection })
     }
 
     pub(super) fn is_over(&self) -> bool {
