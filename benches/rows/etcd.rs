@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::{Engine, Etcd};
+use lockattr_tests::{Engine, Etcd, Wire};
 use tokio::time::{Instant, sleep};
 
 use crate::report::{Bar, Report};
@@ -16,6 +16,9 @@ use crate::spread::Spread;
 use service::Service;
 
 const ROUND: Duration = Duration::from_millis(200);
+
+/// The delay of the network in each direction.
+const NETWORK: Duration = Duration::from_micros(500);
 
 /// How long the lock is held before the hand-off. `v3lock` watches from a past revision, and etcd
 /// serves such a watch every 100 ms.
@@ -90,10 +93,10 @@ pub(super) async fn measure(report: &mut Report, time: Duration) {
     let leader = etcd.addrs()[etcd.leader().await].clone();
     let connect = async || LockManager::connect(etcd.url()).await.expect("etcd answers");
     let ours = [Client::Ours(connect().await), Client::Ours(connect().await)];
-    let service = async || Client::Service(Arc::new(Service::at(&leader).await));
+    let service = async |addr: &str| Client::Service(Arc::new(Service::at(addr).await));
     let pairs = [
         Pair { name: "lockattr", clients: ours },
-        Pair { name: "v3lock", clients: [service().await, service().await] },
+        Pair { name: "v3lock", clients: [service(&leader).await, service(&leader).await] },
     ];
     let [one, other] = in_turn(&pairs, time, async |pair| uncontended(pair).await).await;
     compare(report, "acquire and release", &pairs, &one, &other);
@@ -101,6 +104,19 @@ pub(super) async fn measure(report: &mut Report, time: Duration) {
         let [one, other] = in_turn(&pairs, time, async |pair| hand_offs(pair, hold).await).await;
         compare(report, &format!("hand-off after {name}"), &pairs, &one, &other);
     }
+    let wire = Wire::start(leader).await;
+    wire.delay(NETWORK);
+    let ours = LockManager::connect(&etcd.url_at(&[wire.addr()])).await.expect("etcd answers");
+    let far = [
+        Pair { name: "lockattr", clients: [(); 2].map(|()| Client::Ours(ours.clone())) },
+        Pair {
+            name: "v3lock",
+            clients: [service(&wire.addr()).await, service(&wire.addr()).await],
+        },
+    ];
+    report.note(&format!("{NETWORK:?} each way, by a proxy in this process:"));
+    let [one, other] = in_turn(&far, time, async |pair| uncontended(pair).await).await;
+    compare(report, "1 ms away: acquire and release", &far, &one, &other);
     flat(report, &pairs, (time.as_secs_f64() * ONE_KEY) as usize / SAMPLE).await;
 }
 

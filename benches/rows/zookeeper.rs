@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::{Engine, ZooKeeper};
+use lockattr_tests::{Engine, Wire, ZooKeeper};
 use tokio::time::{Instant, sleep};
 use zookeeper_client::{Acls, Client, CreateMode, LockOptions as TheirOptions, LockPrefix};
 
@@ -14,6 +14,9 @@ use crate::taken::Taken;
 
 /// Short and in turn, because noise comes and goes.
 const ROUND: Duration = Duration::from_millis(200);
+
+/// The delay of the network in each direction.
+const NETWORK: Duration = Duration::from_micros(500);
 
 /// How long a holder holds, so that the next one is certainly queued.
 const HELD: Duration = Duration::from_millis(5);
@@ -114,26 +117,49 @@ async fn round(ways: &[Way], key: &str, held: Duration) -> Vec<Held> {
     all
 }
 
+/// Two clients of each way, at one server that does not lead, so that both pay for the same hops
+/// between the servers.
+async fn ways(ensemble: &ZooKeeper, addr: &str) -> [Vec<Way>; 2] {
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..2 {
+        let url = ensemble.url_at(&[addr.to_owned()]);
+        ours.push(Way::Ours(LockManager::connect(&url).await.expect("the servers answer")));
+        let connector = Client::connector().with_session_timeout(Duration::from_secs(20));
+        theirs.push(Way::Theirs(connector.connect(addr).await.expect("the servers answer")));
+    }
+    [ours, theirs]
+}
+
 pub(super) async fn measure(report: &mut Report, time: Duration) {
     report.row("zookeeper", "three servers, uncontended and from hand to hand");
     let ensemble = ZooKeeper::start().await;
-    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-    for _ in 0..2 {
-        let manager = LockManager::connect(&ensemble.url()).await.expect("the servers answer");
-        ours.push(Way::Ours(manager));
-        let hosts = ensemble.addrs().join(",");
-        let connector = Client::connector().with_session_timeout(Duration::from_secs(20));
-        theirs.push(Way::Theirs(connector.connect(&hosts).await.expect("the servers answer")));
-    }
-    let rounds = (time.as_nanos() / ROUND.as_nanos()).max(3);
-    let mut taken = [&ours, &theirs].map(|ways| (ways, [(); 3].map(|()| Taken::new())));
+    let follower = (ensemble.leader().await + 1) % ensemble.addrs().len();
+    let addr = ensemble.addrs()[follower].clone();
+    let near = ways(&ensemble, &addr).await;
     // Warms up the JIT compiler of the server.
     for _ in 0..10 {
-        for (ways, _) in &taken {
+        for ways in &near {
             round(&ways[..1], "alone", Duration::ZERO).await;
             round(ways, "handed", HELD).await;
         }
     }
+    compare(report, &near, time, ["acquire", "acquire and release", "hand-over"]).await;
+    let wire = Wire::start(addr).await;
+    wire.delay(NETWORK);
+    let far = ways(&ensemble, &wire.addr()).await;
+    report.note(&format!("{NETWORK:?} each way, by a proxy in this process:"));
+    let what = ["acquire", "acquire and release", "hand-over"];
+    compare(report, &far, time, what.map(|what| format!("1 ms away: {what}"))).await;
+}
+
+async fn compare(
+    report: &mut Report,
+    [ours, theirs]: &[Vec<Way>; 2],
+    time: Duration,
+    what: [impl AsRef<str>; 3],
+) {
+    let rounds = (time.as_nanos() / ROUND.as_nanos()).max(3);
+    let mut taken = [ours, theirs].map(|ways| (ways, [(); 3].map(|()| Taken::new())));
     for nth in 0..rounds {
         for turn in 0..2 {
             let (ways, [acquire, whole, handed]) = &mut taken[usize::from(nth % 2 == turn)];
@@ -145,10 +171,10 @@ pub(super) async fn measure(report: &mut Report, time: Duration) {
         }
     }
     let [(_, ours), (_, theirs)] = &taken;
-    let bars = [("acquire", 1.0), ("acquire and release", 0.8), ("hand-over", 1.0)];
-    for (nth, (what, bar)) in bars.into_iter().enumerate() {
-        ours[nth].note(report, &format!("{what}, lockattr"), 34);
-        theirs[nth].note(report, &format!("{what}, the client's recipe"), 34);
+    for (nth, (what, bar)) in what.iter().zip([1.0, 0.8, 1.0]).enumerate() {
+        let what = what.as_ref();
+        ours[nth].note(report, &format!("{what}, lockattr"), 46);
+        theirs[nth].note(report, &format!("{what}, the client's recipe"), 46);
         let ratio = ours[nth].over(&theirs[nth]);
         report.bar(&format!("{what} over the recipe's, p50"), ratio, "x", Bar::AtMost(bar));
     }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use futures_util::future::{join, join_all};
 use tokio::time::Instant;
-use zookeeper_client::{Acls, CreateMode, CreateOptions, Error as ZkError, MultiWriteResult};
+use zookeeper_client::{
+    Acls, Client, CreateMode, CreateOptions, Error as ZkError, MultiWriteResult, MultiWriter,
+};
 
 use super::config::Config;
 use super::names;
@@ -135,7 +137,8 @@ impl Zookeeper {
         Ok(all)
     }
 
-    /// Makes the entries, and reads the queues in the same round trip.
+    /// Makes the entries. The same transaction writes the nodes of the locks, because the reply to that
+    /// tells how many entries each has: the queue of a free lock need not be read.
     pub(super) async fn make(
         &self,
         session: &Session,
@@ -146,7 +149,6 @@ impl Zookeeper {
         let several = entry.keys.len() > 1;
         let name = names::entry(several, entry.sharing, entry.token, session.id);
         let dirs: Vec<_> = entry.keys.iter().map(|key| self.path(key)).collect();
-        let paths: Vec<_> = dirs.iter().map(|dir| [dir, "/", &name].concat()).collect();
         // Sent in this order on one connection, so executed in this order.
         let (container, now) = (self.as_mode(CreateMode::Container), Instant::now());
         let parents = self.parents(&dirs, attempts);
@@ -154,49 +156,42 @@ impl Zookeeper {
         let parents: Vec<_> =
             parents.iter().map(|path| client.create(path, b"", &container)).collect();
         let parents = join_all(parents);
-        let options = self.as_mode(CreateMode::EphemeralSequential);
-        let value = entry.value.as_bytes();
-        if let ([dir], [path]) = (&dirs[..], &paths[..]) {
-            let created = client.create(path, value, &options);
-            let listed = client.list_children(dir);
-            let replies = async {
-                let ((_parents, created), listed) = join(join(parents, created), listed).await;
-                created.map(|created| (created, listed))
-            };
-            let ((stat, _), queue) = match self.sessions.send(session, replies).await? {
-                Ok(replies) => replies,
-                Err(error) => return Ok(Err(self.not_made(&dirs, error))),
-            };
-            self.sessions.parents.entered(dir, now);
-            let (counter, queues) = (stat.czxid.cast_unsigned(), vec![self.read(queue)?]);
-            return Ok(Ok(Entered { session: session.id, counter, queues }));
-        }
-        let mut writer = client.new_multi_writer();
-        let added: Result<(), ZkError> =
-            paths.iter().try_for_each(|path| writer.add_create(path, value, &options));
-        added.map_err(|error| self.sessions.error(error))?;
-        let created = writer.commit();
-        let listed: Vec<_> = dirs.iter().map(|dir| client.list_children(dir)).collect();
-        let replies = async {
-            let ((_parents, created), queues) =
-                join(join(parents, created), join_all(listed)).await;
-            created.map(|created| (created, queues))
-        };
-        let (created, queues) = match self.sessions.send(session, replies).await? {
-            Ok(replies) => replies,
+        let written = self.write(client, entry, &dirs, &name);
+        let written = written.map_err(|error| self.sessions.error(error))?.commit();
+        let replies = async { join(parents, written).await.1 };
+        let results = match self.sessions.send(session, replies).await? {
+            Ok(results) => results,
             Err(error) => return Ok(Err(self.not_made(&dirs, error))),
         };
         dirs.iter().for_each(|dir| self.sessions.parents.entered(dir, now));
-        let Some(MultiWriteResult::Create { path, stat }) = created.first() else {
+        let Some(Made { counter, queues }) = Made::read(&results, dirs.len()) else {
             return Err(StoreError::new("ZooKeeper sent an unexpected reply"));
         };
-        let counter = match stat.czxid {
-            // Servers do not report it if there are several (ZOOKEEPER-4667).
-            ..=0 => self.read_counter(session, path).await?,
-            czxid => czxid.cast_unsigned(),
-        };
-        let queues = queues.into_iter().map(|queue| self.read(queue)).collect::<Result<_, _>>()?;
+        let queues = join_all(dirs.iter().zip(queues).map(async |(dir, queue)| match queue {
+            Some(own) => Ok(vec![own]),
+            None => self.read(self.sessions.send(session, client.list_children(dir)).await?),
+        }));
+        let queues = queues.await.into_iter().collect::<Result<_, _>>()?;
         Ok(Ok(Entered { session: session.id, counter, queues }))
+    }
+
+    /// The transaction that makes the entries.
+    fn write<'a>(
+        &self,
+        client: &'a Client,
+        entry: &NewEntry<'_>,
+        dirs: &[String],
+        name: &str,
+    ) -> Result<MultiWriter<'a>, ZkError> {
+        let options = self.as_mode(CreateMode::EphemeralSequential);
+        let mut writer = client.new_multi_writer();
+        for dir in dirs {
+            writer.add_create(&[dir, "/", name].concat(), entry.value.as_bytes(), &options)?;
+        }
+        for dir in dirs {
+            writer.add_set_data(dir, b"", None)?;
+        }
+        Ok(writer)
     }
 
     /// Returns the nodes to make first: those of these locks that may not exist, and after the first
@@ -216,5 +211,36 @@ impl Zookeeper {
             dirs.iter().for_each(|dir| self.sessions.parents.is_gone(dir));
         }
         error
+    }
+}
+
+/// What the transaction that makes a claim's entries has done.
+struct Made {
+    /// The number of the transaction.
+    counter: u64,
+    /// The claim's entry in each queue, if it has no other entry.
+    queues: Vec<Option<Entry>>,
+}
+
+impl Made {
+    /// Reads the results for so many locks: first the entries, and then the nodes of the locks.
+    /// `None` if these are others.
+    fn read(results: &[MultiWriteResult], locks: usize) -> Option<Self> {
+        let (entries, nodes) = results.split_at_checked(locks)?;
+        let mut counter = None;
+        let queue = |(entry, node): (&MultiWriteResult, &MultiWriteResult)| {
+            let (MultiWriteResult::Create { path, .. }, MultiWriteResult::SetData { stat }) =
+                (entry, node)
+            else {
+                return None;
+            };
+            // Not that of the entry, which servers do not report here (ZOOKEEPER-4667).
+            counter = Some(stat.mzxid.cast_unsigned());
+            let (_, id) = path.rsplit_once('/')?;
+            let own = names::entries(vec![id.to_owned()]).pop()?;
+            Some((stat.num_children == 1).then_some(own))
+        };
+        let queues = entries.iter().zip(nodes).map(queue).collect::<Option<_>>()?;
+        Some(Self { counter: counter?, queues })
     }
 }

@@ -25,7 +25,8 @@ pub(super) fn refuses(chroot: &str, claim: &Claim) -> Option<String> {
     let name = names::entry(true, claim.sharing(), claim.token(), 0);
     let each = entry_value(claim, Duration::MAX).len() + "/".len() + name.len() + ENTRY_OVERHEAD;
     let paths: usize = keys.iter().map(|key| names::queue(chroot, key).len()).sum();
-    let bytes = each * keys.len() + paths;
+    // Each lock's own node is written, too.
+    let bytes = (each + ENTRY_OVERHEAD) * keys.len() + 2 * paths;
     (bytes > MAX_CLAIM_BYTES).then(|| {
         format!(
             "{} keys are too many for one claim in ZooKeeper: each of its entries lists all of them, \
