@@ -100,20 +100,21 @@ async fn session_locks_have_growing_tokens_when_the_reserved_numbers_are_used_up
         last = token;
     };
     grows(&other).await;
-    // Half of what is reserved, and then more than all of it.
-    for drawn in [600_000, 1_100_000] {
+    // More than half of what is reserved, and then more than the clock would reserve meanwhile.
+    for drawn in [600_000, 30_000_000] {
         database.execute(&format!("DO BENCHMARK({drawn}, UUID_SHORT())")).await;
         for manager in [&one, &other, &one] {
             grows(manager).await;
         }
         grows(&database.manager("lock=session").await).await;
     }
-    // A server whose clock was ahead.
-    let ahead =
-        format!("UPDATE lockattr_v2_session_numbers SET first = first + 1, last = last + {HOUR}");
-    database.execute(&ahead).await;
-    grows(&database.manager("lock=session").await).await;
-    assert!(last.get() >> 10 > HOUR as u64);
+    // The server before this one had a clock that was ahead.
+    let before = format!(
+        "UPDATE lockattr_v2_session_numbers SET first = 18446744073709551615, last = last + {HOUR}"
+    );
+    database.execute(&before).await;
+    let after = next(&database.manager("lock=session").await).await;
+    assert!(after.get() >= last.get() + (HOUR.cast_unsigned() << 10), "{after} after {last}");
     database.holds_nothing().await;
 }
 
