@@ -37,7 +37,7 @@ impl Claims {
         if let Some(other) = other.and_then(|other| entries.by_token.get(&other)) {
             let ends = match &other.state {
                 State::Held(held) => Some(held.ends),
-                State::Requested(_) | State::Waiting(_) | State::Leaving(_) => None,
+                State::Requested(_) | State::Waiting(_) | State::Leaving(_) | State::GaveUp => None,
             };
             return Err((other.claim.clone(), ends));
         }
@@ -70,14 +70,14 @@ impl Claims {
 
     /// Enters that a waiting claim tries to take its locks on this session. Returns `false` if it
     /// no longer waits, or another claim uses one of its names there.
-    pub(super) fn try_on(&self, claim: &Claim, on: &Session) -> bool {
+    pub(super) fn try_on(&self, claim: &Claim, session: u64) -> bool {
         let mut entries = self.entries();
-        if entries.on_sessions.user(on.id, claim).is_some() {
+        if entries.on_sessions.user(session, claim).is_some() {
             return false;
         }
         let Some(entry) = entries.remove(claim.token()) else { return false };
         let waits = matches!(entry.state, State::Waiting(_));
-        let tries_on = waits.then_some(on.id);
+        let tries_on = waits.then_some(session);
         entries.enter(Entry { tries_on, is_sent: false, ..entry });
         waits
     }
@@ -86,6 +86,9 @@ impl Claims {
     pub(super) fn end_try(&self, token: OwnerToken) -> bool {
         let mut entries = self.entries();
         let Some(entry) = entries.remove(token) else { return false };
+        if matches!(entry.state, State::GaveUp) {
+            return false;
+        }
         entries.enter(Entry { tries_on: None, is_sent: false, ..entry });
         true
     }
@@ -94,7 +97,7 @@ impl Claims {
     pub(super) fn hold(&self, claim: &Arc<Claim>, held: Held) -> bool {
         let mut entries = self.entries();
         match entries.by_token.get(&claim.token()) {
-            None | Some(Entry { state: State::Leaving(_), .. }) => return false,
+            None | Some(Entry { state: State::Leaving(_) | State::GaveUp, .. }) => return false,
             Some(_) => {}
         }
         entries.remove(claim.token());
@@ -222,5 +225,32 @@ mod tests {
         assert!(refused.is_not_sent());
         assert!(claims.end_try(one.token()), "it waits");
         claims.send(three, &table).expect("there is room again");
+    }
+
+    /// A session can take a lock again that it has. The claim that gave up would release the lock of
+    /// the next one.
+    ///
+    /// Red without: `State::GaveUp`.
+    #[test]
+    fn a_claim_that_gives_up_while_it_tries_keeps_its_names_until_it_has_tried() {
+        let claims = Claims::default();
+        let subscriber = Subscriber::new(|_name| {});
+        let claim = || {
+            let key = LockKey::new("lock:", "a").unwrap();
+            Arc::new(Claim::of(&subscriber, key, [], Sharing::Exclusive, ""))
+        };
+        let (one, other) = (claim(), claim());
+        [&one, &other].iter().for_each(|claim| claims.wait(claim, &Waiter::new()));
+        assert!(claims.try_on(&one, 7));
+        assert!(matches!(claims.leave(one.token()), Some(State::Waiting(_))), "to cancel it");
+        assert!(claims.leave(one.token()).is_none(), "once");
+        assert!(!claims.try_on(&other, 7));
+        assert!(claims.try_on(&other, 8), "another session");
+        assert!(claims.end_try(other.token()));
+        assert!(!claims.end_try(one.token()), "it waits no more");
+        assert!(claims.try_on(&other, 7));
+        assert!(claims.end_try(other.token()));
+        claims.remove(other.token());
+        assert!(claims.entries().by_token.is_empty());
     }
 }

@@ -9,13 +9,13 @@ use tokio::time::{Instant, sleep};
 
 use super::Inner;
 use super::acquire::token_from;
-use super::claims::{Held, deadline_after};
+use super::claims::{Claims, Held, deadline_after};
 use super::inspect::QueueStatus;
 use super::requests::Tried;
 use super::sessions::Place;
 use super::wait::OutcomeSender;
 use super::waiter::Waiter;
-use crate::store::{AcquireOutcome, AcquireRequest, Grant, MAX_RECHECK};
+use crate::store::{AcquireOutcome, AcquireRequest, Grant, MAX_RECHECK, OwnerToken};
 
 /// Waits for a place. Its turn is that of its first poll.
 pub(super) type Waits = Pin<Box<dyn Future<Output = Place> + Send>>;
@@ -84,15 +84,17 @@ impl Inner {
         let token = claim.token();
         // Without a connection, the next try may have one.
         let Ok(on) = self.shared(claim.key()).await else { return Meanwhile::Held };
-        if !self.claims.try_on(claim, &on) {
+        if !self.claims.try_on(claim, on.id) {
             return Meanwhile::Held;
         }
+        let trying = Trying(&self.claims, Some(token));
         let sent_at = Instant::now();
         let taken = match self.try_lock(&on, claim, request.ttl).await {
             Ok(Tried::Taken(_, Some(counter))) => {
                 let (on, fencing) = (on.clone(), token_from(counter));
                 let ends = deadline_after(request.ttl);
                 if self.claims.hold(claim, Held { on, fencing, ends, released_at_end: false }) {
+                    trying.holds();
                     let subscribers = &self.notifications.subscribers;
                     if let Some(subscriber) = subscribers.get(token.subscriber()) {
                         subscriber.granted(token, Grant::new(fencing, sent_at, false));
@@ -110,7 +112,30 @@ impl Inner {
             // If that fails, the session is closed, and the locks end with it.
             let _left = self.unlock_some(&on, claim, Some(taken)).await;
         }
-        if self.claims.end_try(token) { Meanwhile::Held } else { Meanwhile::Over }
+        if trying.end() { Meanwhile::Held } else { Meanwhile::Over }
+    }
+}
+
+/// A claim that tries on a shared session. Dropped, it tries no more: its runtime may end before
+/// that of the session.
+struct Trying<'a>(&'a Claims, Option<OwnerToken>);
+
+impl Trying<'_> {
+    /// Returns whether it still waits.
+    fn end(mut self) -> bool {
+        self.1.take().is_some_and(|token| self.0.end_try(token))
+    }
+
+    fn holds(mut self) {
+        self.1 = None;
+    }
+}
+
+impl Drop for Trying<'_> {
+    fn drop(&mut self) {
+        if let Some(token) = self.1.take() {
+            self.0.end_try(token);
+        }
     }
 }
 

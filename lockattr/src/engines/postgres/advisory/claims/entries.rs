@@ -39,7 +39,7 @@ impl Entry {
         match &self.state {
             State::Requested(on) | State::Leaving(on) => Some((on.id, None)),
             State::Held(Held { on, ends, .. }) => Some((on.id, Some(*ends))),
-            State::Waiting(_) => Some((self.tries_on?, None)),
+            State::Waiting(_) | State::GaveUp => Some((self.tries_on?, None)),
         }
     }
 }
@@ -52,6 +52,9 @@ pub(in super::super) enum State {
     Waiting(Arc<Waiter>),
     /// The claim is about to release its locks.
     Leaving(Arc<Session>),
+    /// The claim waits no more, but still tries to take its locks on a shared session. Until it has
+    /// released what it took, no other claim may take them there.
+    GaveUp,
 }
 
 #[derive(Clone)]
@@ -77,8 +80,11 @@ impl Entries {
                 let state = State::Leaving(on.clone());
                 self.enter(Entry { state, ..entry });
             }
+            State::Waiting(_) if entry.tries_on.is_some() => {
+                self.enter(Entry { state: State::GaveUp, ..entry });
+            }
             State::Waiting(_) => {}
-            State::Leaving(_) => {
+            State::Leaving(_) | State::GaveUp => {
                 self.enter(entry);
                 return None;
             }
