@@ -93,6 +93,17 @@ impl PostgresServer {
         result.unwrap_or_else(|error| panic!("{statements}: {error:?}"));
     }
 
+    /// Starts a server whose commits take this many microseconds at least, as on a slow disk.
+    pub async fn with_slow_commits(delay: u32) -> Self {
+        let server = <Self as Engine>::start().await;
+        let delay = format!("commit_delay = {delay}");
+        for setting in ["fsync = on", "commit_siblings = 0", &delay] {
+            server.run(&format!("alter system set {setting}")).await;
+        }
+        server.run("select pg_reload_conf()").await;
+        server
+    }
+
     /// Returns the process id that it has now. A restart changes it.
     ///
     /// # Panics

@@ -5,6 +5,7 @@ mod arguments;
 mod attribute;
 mod cancellation;
 mod counterexamples;
+mod crowd;
 mod engine_faults;
 mod etcd;
 mod examples;

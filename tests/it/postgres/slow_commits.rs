@@ -1,79 +1,30 @@
 //! Many callers at once, over a server whose disk needs milliseconds for a commit. Requests wait in
 //! this process until the server has answered others; that is not the server's silence.
 
-use std::sync::Arc;
-
 use lockattr_tests::Engine;
-use tokio::task::JoinSet;
 
 use super::*;
-
-/// A commit takes this many microseconds at least.
-async fn slow_server(commit_delay: u32) -> PostgresServer {
-    let server = PostgresServer::start().await;
-    for setting in ["fsync = on", "commit_siblings = 0"] {
-        server.run(&format!("alter system set {setting}")).await;
-    }
-    server.run(&format!("alter system set commit_delay = {commit_delay}")).await;
-    server.run("select pg_reload_conf()").await;
-    server
-}
+use crate::crowd;
 
 /// Red without: the limit of what is in flight, the silence that counts from the last reply, or the
 /// renewals that come first.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_tasks_lose_no_lease_and_no_release() {
-    let server = slow_server(4_000).await;
+    let server = PostgresServer::with_slow_commits(4_000).await;
     // Shorter than a thousand commits take, one after the other.
     let query = "wait=60s&response_timeout=2s&connect_timeout=10s";
     let manager = manager(&with_query(&server.url(), query)).await;
-    let mut held = Vec::new();
-    for n in 0..20 {
-        let options = LockOptions::new().ttl(Duration::from_secs(6));
-        held.push(manager.acquire(format!("held {n}"), options).await.unwrap());
-    }
-    let mut tasks = JoinSet::new();
-    let manager = Arc::new(manager);
-    for n in 0..1_000 {
-        let manager = manager.clone();
-        tasks.spawn(async move {
-            for _ in 0..4 {
-                let guard = acquire(&manager, &format!("key {n}")).await;
-                guard.release().await.unwrap_or_else(|error| panic!("key {n}: {error}"));
-            }
-        });
-    }
-    tasks.join_all().await;
-    for guard in held {
-        guard.ensure_held().expect("renewed before all others");
-        guard.release().await.expect("ours");
-    }
+    crowd::loses_nothing(&manager, Duration::from_secs(6)).await;
     assert!(server.left().await.is_empty(), "{:?}", server.left().await);
 }
 
-/// A caller whose wait ends while its request still waits here has met a busy server, and no outage.
-///
 /// Red without: `answered_since`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_caller_that_gives_up_in_the_crowd_is_contended() {
-    let server = slow_server(40_000).await;
-    let manager = Arc::new(manager(&with_query(&server.url(), "wait=1s&connections=1")).await);
-    let mut tasks = JoinSet::new();
+    let server = PostgresServer::with_slow_commits(40_000).await;
     // Each statement takes 64 of them, so all of them would need more than a second.
-    for n in 0..3_000 {
-        let manager = manager.clone();
-        tasks.spawn(async move {
-            match manager.acquire(format!("key {n}"), LockOptions::new()).await {
-                Ok(guard) => guard.release().await.map(|()| true),
-                Err(lockattr::Error::Contended { .. }) => Ok(false),
-                Err(error) => Err(error),
-            }
-        });
-    }
-    let outcomes = tasks.join_all().await;
-    let granted: Result<Vec<_>, _> = outcomes.into_iter().collect();
-    let granted = granted.unwrap_or_else(|error| panic!("{error}"));
-    assert!(granted.contains(&true) && granted.contains(&false));
+    let manager = manager(&with_query(&server.url(), "wait=1s&connections=1")).await;
+    crowd::is_contended(&manager).await;
     eventually(SOON, "nothing is left", async || server.left().await.is_empty()).await;
 }
 
