@@ -45,7 +45,7 @@ use sessions::Sessions;
 /// Longest name of a lock (prefix and key), in bytes.
 const LONGEST_NAME: usize = 8192;
 
-/// Locks in a database of MySQL (8.0 and later) or MariaDB (10.6 and later).
+/// Locks in a database of MySQL (8.0.29 and later) or MariaDB (10.6 and later).
 ///
 /// The test suite runs on MySQL 9.7 and on MariaDB 10.11. For the other versions, the SQL follows
 /// their manuals.
@@ -148,9 +148,12 @@ const LONGEST_NAME: usize = 8192;
 ///   not names.
 /// * A process that is stopped keeps its locks for about a TTL: the server then ends their
 ///   connections.
-/// * `GET_LOCK` has no counter: fencing tokens come from `UUID_SHORT()`, which counts without a write
-///   while the server runs, and from `lockattr_v2_session_numbers`, so that they grow across
-///   restarts.
+/// * `GET_LOCK` has no counter. Fencing tokens come from `UUID_SHORT()`, which counts without a
+///   write while the server runs, and from the row of `lockattr_v2_session_numbers`, so that they
+///   grow across restarts. The servers of one database need different values of `server_id`, modulo
+///   256. Tokens of leases come from another counter, so a key must not change its kind of lock back
+///   and forth. A server that is `read_only` grants no lock. After a switch to another primary and
+///   back within a `heartbeat`, end the sessions of this one.
 pub struct MysqlStore {
     config: Arc<Config>,
     locks: Locks,

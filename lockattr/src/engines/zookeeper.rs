@@ -84,7 +84,9 @@ use entries::Zookeeper;
 ///
 /// Without a login, nodes are open to `world:anyone`. With `user:password@` in the URL (`digest`
 /// authentication), only clients with the same login can access them. On a `chroot` that already
-/// exists, the user needs the rights `crd`. The store does not support TLS.
+/// exists, the user needs the rights `crd`. Each acquire writes the lock's node, whose data is empty:
+/// nodes that another program made there need the right `w`, and lose their data. The store does not
+/// support TLS.
 ///
 /// ```
 /// use lockattr::store::ZookeeperStore;

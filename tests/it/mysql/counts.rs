@@ -21,7 +21,8 @@ async fn set_ahead(database: &Database) {
 }
 
 async fn next(manager: &LockManager) -> FencingToken {
-    let guard = manager.acquire("a", LockOptions::new()).await.unwrap();
+    // Not `acquire`, which would try again after an error.
+    let guard = manager.try_acquire("a", LockOptions::new()).await.unwrap().expect("it is free");
     let token = guard.fencing_token();
     guard.release().await.unwrap();
     token
@@ -87,7 +88,7 @@ async fn locks_acquired_together_raise_the_counter_of_each() {
 /// More were drawn than a session has reserved. It must not return a number that another session
 /// may return, too.
 ///
-/// Red without: the limit in `Numbers::of`, or `GREATEST` in `session_numbers.sql`.
+/// Red without: the limit in `reserved`, or `GREATEST` in `session_numbers.sql`.
 #[tokio::test]
 async fn session_locks_have_growing_tokens_when_the_reserved_numbers_are_used_up() {
     let database = Database::new().await;
@@ -116,6 +117,41 @@ async fn session_locks_have_growing_tokens_when_the_reserved_numbers_are_used_up
     let after = next(&database.manager("lock=session").await).await;
     assert!(after.get() >= last.get() + (HOUR.cast_unsigned() << 10), "{after} after {last}");
     database.holds_nothing().await;
+}
+
+/// The row was lost while the server and its sessions live on. They learn of it with the next
+/// heartbeat.
+///
+/// Red without: `are_valid`.
+#[tokio::test]
+async fn session_locks_have_growing_tokens_again_after_their_row_is_lost() {
+    let database = Database::new().await;
+    let query = "lock=session&heartbeat=100ms";
+    let (one, other) = (database.manager(query).await, database.manager(query).await);
+    next(&one).await;
+    next(&other).await;
+    database.execute("DELETE FROM lockattr_v2_session_numbers").await;
+    let after = next(&database.manager(query).await).await;
+    let both = async || next(&one).await > after && next(&other).await > after;
+    eventually(LIMIT, "both have read the new rule", both).await;
+    let last = next(&one).await;
+    assert!(next(&other).await > last);
+    database.holds_nothing().await;
+}
+
+/// The server was demoted, and keeps its connections. Others may lock on the new primary.
+///
+/// Red without: `read_only` in the statement.
+#[tokio::test]
+async fn a_server_that_is_read_only_grants_no_session_lock() {
+    let server = MariaDb::start().await;
+    let manager = LockManager::connect(&format!("{}?lock=session", server.url())).await.unwrap();
+    next(&manager).await;
+    server.execute("mysql", "SET GLOBAL read_only = 1").await;
+    let refused = manager.try_acquire("a", LockOptions::new()).await.unwrap_err();
+    assert!(refused.to_string().contains("name the primary"), "{refused}");
+    server.execute("mysql", "SET GLOBAL read_only = 0").await;
+    next(&manager).await;
 }
 
 /// The server restarts at once, and begins to count with the second of its start: with the same.

@@ -6,7 +6,7 @@
 --
 -- Returns the fencing number or NULL, whether others wait, a holder's value, the microseconds until
 -- a lease ends or NULL, the server's clock, and whether claims wait before this one.
-CREATE PROCEDURE lockattr_v2_acquire(
+CREATE PROCEDURE IF NOT EXISTS lockattr_v2_acquire(
   IN p_count INT, IN p_names LONGBLOB, IN p_token VARBINARY(32), IN p_value BLOB,
   IN p_ttl BIGINT, IN p_mode VARBINARY(1), IN p_permits BIGINT,
   IN p_listener VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin, IN p_waits INT)

@@ -5,7 +5,7 @@
 -- Returns a string: 20 digits for each, the fencing number, or zero if the lock is not free.
 --
 -- Only for MySQL. In MariaDB a plain INSERT returns what it has inserted, and the number.
-CREATE PROCEDURE lockattr_v2_acquire_free(
+CREATE PROCEDURE IF NOT EXISTS lockattr_v2_acquire_free(
   IN p_items LONGBLOB, IN p_listener VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin)
   SQL SECURITY INVOKER
 BEGIN

@@ -3,7 +3,7 @@
 -- Returns the fencing number, or NULL if the lock is not free.
 --
 -- Only for MySQL.
-CREATE PROCEDURE lockattr_v2_acquire_one(
+CREATE PROCEDURE IF NOT EXISTS lockattr_v2_acquire_one(
   IN p_name BLOB, IN p_token VARBINARY(32), IN p_value BLOB,
   IN p_listener VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin, IN p_ttl BIGINT)
   SQL SECURITY INVOKER

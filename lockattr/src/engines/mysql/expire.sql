@@ -1,5 +1,5 @@
 -- Ends the expired leases on one lock. Its row is locked already.
-CREATE PROCEDURE lockattr_v2_expire(IN p_id BINARY(32), IN p_now BIGINT)
+CREATE PROCEDURE IF NOT EXISTS lockattr_v2_expire(IN p_id BINARY(32), IN p_now BIGINT)
   SQL SECURITY INVOKER
 BEGIN
   DECLARE v_mode VARBINARY(1);

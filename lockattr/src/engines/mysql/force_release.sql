@@ -1,7 +1,7 @@
 -- Takes one lock from all its holders, and hands it off to the head of its wait queue.
 --
 -- Returns a string: 1 if the lock was held, else 0.
-CREATE PROCEDURE lockattr_v2_force_release(IN p_name BLOB)
+CREATE PROCEDURE IF NOT EXISTS lockattr_v2_force_release(IN p_name BLOB)
   SQL SECURITY INVOKER
 BEGIN
   DECLARE v_now, v_ends, v_number BIGINT;

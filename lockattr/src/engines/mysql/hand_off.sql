@@ -1,7 +1,7 @@
 -- Hands locks off to the heads of their wait queues, in order of arrival, and removes entries that
 -- have lapsed or whose process is gone. The locks' rows are locked already. If p_requester is granted its locks, its number is returned instead of sent. Deletes
 -- the rows of locks without holder and waiters, except those that p_requester still needs.
-CREATE PROCEDURE lockattr_v2_hand_off(
+CREATE PROCEDURE IF NOT EXISTS lockattr_v2_hand_off(
   IN p_ids LONGBLOB, IN p_requester VARBINARY(32), IN p_now BIGINT,
   INOUT p_wakes LONGTEXT CHARACTER SET ascii COLLATE ascii_bin, OUT p_number BIGINT,
   OUT p_served INT)

@@ -1,7 +1,7 @@
 -- Stores a message for a listening connection, if it still exists. Its process holds a lock of that
 -- name for as long as it lives; the number after the colon is the id of the connection to wake,
 -- which is added to p_wakes.
-CREATE PROCEDURE lockattr_v2_notify(
+CREATE PROCEDURE IF NOT EXISTS lockattr_v2_notify(
   IN p_listener VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin, IN p_token VARBINARY(32),
   IN p_message BLOB, INOUT p_wakes LONGTEXT CHARACTER SET ascii COLLATE ascii_bin,
   OUT p_delivered INT)

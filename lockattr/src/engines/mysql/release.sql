@@ -1,6 +1,6 @@
 -- Releases the locks that one claim still holds, removes it from the wait queues, and hands off
 -- what has become free. With p_after, the locks stay held for that many microseconds instead.
-CREATE PROCEDURE lockattr_v2_release(
+CREATE PROCEDURE IF NOT EXISTS lockattr_v2_release(
   IN p_count INT, IN p_names LONGBLOB, IN p_token VARBINARY(32), IN p_after BIGINT, OUT p_held INT)
   SQL SECURITY INVOKER
 main: BEGIN

@@ -2,7 +2,7 @@
 -- lockattr_v2_release_batch, with the TTL as the last number.
 --
 -- Returns a string: 1 for each claim that still has all its locks, else 0.
-CREATE PROCEDURE lockattr_v2_renew(IN p_items LONGBLOB)
+CREATE PROCEDURE IF NOT EXISTS lockattr_v2_renew(IN p_items LONGBLOB)
   SQL SECURITY INVOKER
 BEGIN
   DECLARE v_length, v_count, v_held INT;

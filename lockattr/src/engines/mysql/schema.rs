@@ -71,14 +71,13 @@ pub(super) const MIGRATION: &str = concat!(
 );
 
 const NO_SUCH_PROCEDURE: u16 = 1305;
-const PROCEDURE_EXISTS: u16 = 1304;
 
 /// The name of the lock under which a database's tables are created. It uses SHA-2, as all digests
 /// here: MySQL 9.7 has no `MD5`. Lock names on the server have at most 64 characters.
 const MIGRATION_LOCK: &str = "CONCAT('lockattr:schema:', LEFT(SHA2(DATABASE(), 256), 16))";
 
 pub(super) async fn is_installed(connection: &mut Conn) -> Result<bool, Error> {
-    match connection.query_drop("CALL lockattr_v2_ready()").await {
+    match connection.query_drop("CALL lockattr_v2_begin()").await {
         Err(Error::Server(error)) if error.code == NO_SUCH_PROCEDURE => Ok(false),
         outcome => outcome.map(|()| true),
     }
@@ -97,10 +96,7 @@ pub(super) async fn install(connection: &mut Conn) -> Result<(), Error> {
         connection.query_drop(table).await?;
     }
     for procedure in PROCEDURES {
-        match connection.query_drop(procedure).await {
-            Err(Error::Server(error)) if error.code == PROCEDURE_EXISTS => {}
-            outcome => outcome?,
-        }
+        connection.query_drop(procedure).await?;
     }
     connection.query_drop(format!("DO RELEASE_LOCK({MIGRATION_LOCK})")).await?;
     // Raises the sequence, as each new connection does.

@@ -3,7 +3,7 @@
 -- its own: a statement that reads and then sleeps would keep the old versions of all rows.
 --
 -- Returns NULL if there are notifications, 0 after p_seconds, 1 if the lock is free.
-CREATE PROCEDURE lockattr_v2_sleep(
+CREATE PROCEDURE IF NOT EXISTS lockattr_v2_sleep(
   IN p_listener VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin, IN p_seconds INT)
   SQL SECURITY INVOKER
 BEGIN

@@ -2,7 +2,7 @@
 -- entries of processes that are gone. Reads the next 200 rows after p_from.
 --
 -- Returns where the next call continues.
-CREATE PROCEDURE lockattr_v2_sweep(IN p_from VARBINARY(32))
+CREATE PROCEDURE IF NOT EXISTS lockattr_v2_sweep(IN p_from VARBINARY(32))
   SQL SECURITY INVOKER
 BEGIN
   DECLARE v_now, v_number BIGINT;

@@ -1,5 +1,5 @@
 -- Wakes the listening connections. Called after the commit, so that they find their messages.
-CREATE PROCEDURE lockattr_v2_wake(IN p_wakes LONGTEXT CHARACTER SET ascii COLLATE ascii_bin)
+CREATE PROCEDURE IF NOT EXISTS lockattr_v2_wake(IN p_wakes LONGTEXT CHARACTER SET ascii COLLATE ascii_bin)
   SQL SECURITY INVOKER
 BEGIN
   DECLARE v_listener BIGINT UNSIGNED;

@@ -1,6 +1,6 @@
 -- The waiters of a lock expect its next lease to end at p_ended, or know of no lease if that is
 -- NULL. If the next lease ends sooner, notifies the first waiter whose process listens.
-CREATE PROCEDURE lockattr_v2_wake_earlier(
+CREATE PROCEDURE IF NOT EXISTS lockattr_v2_wake_earlier(
   IN p_id BINARY(32), IN p_ended BIGINT, IN p_now BIGINT,
   INOUT p_wakes LONGTEXT CHARACTER SET ascii COLLATE ascii_bin)
   SQL SECURITY INVOKER

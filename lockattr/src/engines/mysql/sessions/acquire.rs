@@ -83,7 +83,7 @@ impl Sessions {
                 using.session.wake_keeper.notify_one();
             }
             match try_lock(conn, &name).await? {
-                Some(drawn) => connection.numbers.reserved(conn, drawn).await.map(Some),
+                Some(drawn) => connection.numbers.number(conn, drawn).await.map(Some),
                 None => Ok(None),
             }
         };
@@ -135,7 +135,7 @@ async fn wait(
     let id = conn.id();
     let granted = async {
         match wait_for_lock(conn, &name).await? {
-            Some(drawn) => connection.numbers.reserved(conn, drawn).await.map(Some),
+            Some(drawn) => connection.numbers.number(conn, drawn).await.map(Some),
             None => Ok(None),
         }
     };

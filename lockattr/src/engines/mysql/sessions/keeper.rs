@@ -32,7 +32,9 @@ pub(super) async fn keep(session: Weak<Session>, sessions: Weak<Sessions>) {
             return;
         }
         let Some(mut using) = session.try_use() else { continue };
-        if !std::mem::take(&mut using.connection.answered) && !sessions.is_alive(&mut using).await {
+        let answered = std::mem::take(&mut using.connection.answered);
+        let must_ask = !answered || using.connection.held.is_none();
+        if must_ask && !sessions.is_alive(&mut using).await {
             sessions.end(using);
             return;
         }
@@ -49,14 +51,18 @@ impl Sessions {
         let response = self.config.timing.response_timeout;
         let limit = connection.held.as_ref().map_or(response, |held| held.ttl.max(response));
         let usual = idle_seconds(self.config.idle());
-        let answered = if connection.held.is_some() || connection.idle == usual {
-            timeout(limit, conn.ping()).await
-        } else {
-            // Without a lock it may be idle for longer.
-            connection.idle = usual;
-            timeout(limit, let_idle(conn, usual)).await
+        let asked = async {
+            if connection.held.is_some() {
+                return conn.ping().await.map(|()| true);
+            }
+            if connection.idle != usual {
+                // Without a lock it may be idle for longer.
+                connection.idle = usual;
+                let_idle(conn, usual).await?;
+            }
+            connection.numbers.are_valid(conn).await
         };
-        let answered = matches!(answered, Ok(Ok(())));
+        let answered = matches!(timeout(limit, asked).await, Ok(Ok(true)));
         if answered {
             connection.is_busy = false;
             self.last_reply.record();

@@ -1,18 +1,27 @@
 //! The fencing numbers of locks that belong to sessions.
 //!
 //! They come from `UUID_SHORT()`, which counts up for as long as the server runs and costs no write.
-//! `session_numbers.sql` explains how it becomes numbers that grow across restarts, too. The rule is
-//! the same for all sessions of a server that runs, so each session reads it once.
+//! `session_numbers.sql` explains how it becomes numbers that grow across restarts, too.
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error};
 
 use crate::FencingToken;
 
-const READ: &str = "CALL lockattr_v2_session_numbers()";
+/// Reserves numbers. Returns a draw of its own, the rule, and the name of the database.
+const RESERVE: &str = "CALL lockattr_v2_session_numbers()";
+
+/// The rule, and whether the server accepts writes.
+const RULE: &str = "SELECT first, base, last, CAST(@@GLOBAL.read_only AS CHAR) \
+                    FROM lockattr_v2_session_numbers WHERE id = 0";
+
+type Reserved = (u64, u64, u64, u64, Vec<u8>);
+
+/// What the server draws for a lock that the session holds, and whether it accepts writes.
+pub(super) type Drawn = (u64, String);
 
 /// The rule, and the numbers that are reserved.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Numbers {
     first: u64,
     base: u64,
@@ -20,35 +29,48 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// Reads the rule, and the name of the database. Reserves more numbers if few are left.
+    /// Reads the rule and the name of the database. Reserves numbers if few are left.
     pub(super) async fn read(connection: &mut Conn) -> Result<(Self, Vec<u8>), Error> {
-        let row = connection.query_first(READ).await?;
-        let (first, base, last, database) =
-            row.ok_or_else(|| Error::Other(format!("`{READ}` returned no row").into()))?;
+        let (_, first, base, last, database) = reserve(connection).await?;
         Ok((Self { first, base, last }, database))
     }
 
-    /// The number of the lock for which the server drew this; `None` if it is not reserved: many
-    /// were drawn since, or another server replied.
-    fn of(&self, drawn: u64) -> Option<FencingToken> {
+    /// Whether the rule is still this one. Another server was the primary meanwhile, or an operator
+    /// has changed the row, if not.
+    pub(super) async fn are_valid(&mut self, connection: &mut Conn) -> Result<bool, Error> {
+        let row: Option<(u64, u64, u64, String)> = connection.query_first(RULE).await?;
+        let Some((first, base, last, read_only)) = row else { return Ok(false) };
+        self.last = last;
+        Ok((self.first, self.base) == (first, base) && accepts_writes(&read_only))
+    }
+
+    /// Returns the number of a lock that the session has just taken.
+    pub(super) async fn number(
+        &mut self,
+        connection: &mut Conn,
+        (drawn, read_only): Drawn,
+    ) -> Result<FencingToken, Error> {
+        if !accepts_writes(&read_only) {
+            // Others may lock on the server that is the primary now.
+            let sentence = "the server is read-only: name the primary in the URL";
+            return Err(Error::Other(sentence.into()));
+        }
+        if let Some(number) = self.reserved(drawn) {
+            return Ok(number);
+        }
+        let (drawn, first, base, last, _) = reserve(connection).await?;
+        *self = Self { first, base, last };
+        self.reserved(drawn).ok_or_else(|| {
+            Error::Other(format!("{drawn} makes no fencing number with {self:?}").into())
+        })
+    }
+
+    /// The number for which the server drew this, if it is reserved. Otherwise many were drawn since,
+    /// or the server was restarted, or is another one.
+    fn reserved(&self, drawn: u64) -> Option<FencingToken> {
         let nth = drawn.checked_sub(self.first)?;
         let number = self.base.checked_add(nth).filter(|number| *number <= self.last)?;
         FencingToken::read(number)
-    }
-
-    /// The same, and reads the rule again where it is needed.
-    pub(super) async fn reserved(
-        &mut self,
-        connection: &mut Conn,
-        drawn: u64,
-    ) -> Result<FencingToken, Error> {
-        if let Some(number) = self.of(drawn) {
-            return Ok(number);
-        }
-        (*self, _) = Self::read(connection).await?;
-        self.of(drawn).ok_or_else(|| {
-            Error::Other(format!("`UUID_SHORT()` went from {drawn} to another range").into())
-        })
     }
 
     /// Numbers without a server.
@@ -58,18 +80,26 @@ impl Numbers {
     }
 }
 
+/// Whether this value of `read_only` means no.
+fn accepts_writes(read_only: &str) -> bool {
+    matches!(read_only, "0" | "OFF")
+}
+
+async fn reserve(connection: &mut Conn) -> Result<Reserved, Error> {
+    let reserved = connection.query_first(RESERVE).await?;
+    reserved.ok_or_else(|| Error::Other(format!("`{RESERVE}` returned no row").into()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn only_what_is_reserved_is_a_number() {
-        let numbers = Numbers::for_test();
-        let of = |nth: u64| numbers.of((1 << 56) + nth).map(FencingToken::counter);
-        assert_eq!([of(0), of(8), of(9)], [Some(1), Some(9), None]);
+        let first = 1 << 56;
+        let of = |drawn| Numbers::for_test().reserved(drawn).map(FencingToken::counter);
+        assert_eq!([of(first), of(first + 8), of(first + 9)], [Some(1), Some(9), None]);
         // A server with a smaller id, and one that was started later.
-        assert_eq!(numbers.of(4), None);
-        assert_eq!(of(1 << 24), None);
-        assert_eq!(numbers.of(u64::MAX), None);
+        assert_eq!([of(4), of(first + (1 << 24)), of(u64::MAX)], [None; 3]);
     }
 }

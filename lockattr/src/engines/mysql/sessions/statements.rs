@@ -1,13 +1,25 @@
 //! The statements of a session.
 
+use std::time::Duration;
+
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error};
 use sha2::{Digest, Sha256};
+use tokio::time::Instant;
 
-/// Takes a lock, within so many seconds. Returns what the fencing number is made from, or `NULL`.
+use super::numbers::Drawn;
+
+/// Takes a lock within so many seconds. Returns `NULL`, or what its fencing number is made from.
 ///
-/// It names no table. While it waits, it must keep none open, and no old version of any row.
-const TAKE: &str = "SELECT IF(GET_LOCK(?, ?) = 1, UUID_SHORT(), NULL)";
+/// It names no table: while it waits, it must keep none open, and no old version of any row.
+const TAKE: &str =
+    "SELECT IF(GET_LOCK(?, ?) = 1, UUID_SHORT(), NULL), CAST(@@GLOBAL.read_only AS CHAR)";
+
+/// The same for a lock that the session holds.
+const DRAW: &str = "SELECT UUID_SHORT(), CAST(@@GLOBAL.read_only AS CHAR)";
+
+/// The server reads its variables before a statement waits. After a longer wait they are read again.
+const SHORT_WAIT: Duration = Duration::from_secs(1);
 
 const RELEASE: &str = "SELECT RELEASE_LOCK(?)";
 
@@ -32,17 +44,31 @@ pub(super) fn name_on_server(database: &[u8], name: &str) -> String {
 }
 
 /// Takes a lock if it is free. Returns what its number is made from, or `None`.
-pub(super) async fn try_lock(connection: &mut Conn, name: &str) -> Result<Option<u64>, Error> {
-    drawn(connection.exec_first(TAKE, (name, 0)).await?)
+pub(super) async fn try_lock(connection: &mut Conn, name: &str) -> Result<Option<Drawn>, Error> {
+    take(connection, name, 0).await
 }
 
 /// Waits in the server's queue until the lock is granted.
-pub(super) async fn wait_for_lock(connection: &mut Conn, name: &str) -> Result<Option<u64>, Error> {
-    drawn(connection.exec_first(TAKE, (name, WAIT_SECONDS)).await?)
+pub(super) async fn wait_for_lock(
+    connection: &mut Conn,
+    name: &str,
+) -> Result<Option<Drawn>, Error> {
+    let since = Instant::now();
+    let drawn = take(connection, name, WAIT_SECONDS).await?;
+    if drawn.is_none() || since.elapsed() < SHORT_WAIT {
+        return Ok(drawn);
+    }
+    connection.exec_first(DRAW, ()).await?.ok_or_else(no_row).map(Some)
 }
 
-fn drawn(row: Option<Option<u64>>) -> Result<Option<u64>, Error> {
-    row.ok_or_else(|| Error::Other("the statement returned no row".into()))
+async fn take(connection: &mut Conn, name: &str, seconds: u32) -> Result<Option<Drawn>, Error> {
+    let row = connection.exec_first(TAKE, (name, seconds)).await?;
+    let (drawn, read_only): (Option<u64>, String) = row.ok_or_else(no_row)?;
+    Ok(drawn.map(|drawn| (drawn, read_only)))
+}
+
+fn no_row() -> Error {
+    Error::Other("the statement returned no row".into())
 }
 
 /// Releases a lock, and returns whether the session held it.

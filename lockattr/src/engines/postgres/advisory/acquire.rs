@@ -74,7 +74,8 @@ impl Inner {
                     }
                     self.sessions.recycle(&own);
                 }
-                Some(held_by(&other, ends))
+                // Without a lease it may not get the lock.
+                ends.is_some().then(|| held_by(&other, ends))
             }
         };
         if queued {
