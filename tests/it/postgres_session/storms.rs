@@ -19,7 +19,7 @@ async fn locks(server: &PostgresServer) -> i64 {
 /// Red without: the limit of what is in flight.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_tasks_lose_no_lock_and_no_release() {
-    let server = PostgresServer::with_slow_commits(4_000).await;
+    let server = PostgresServer::with_slow_commits(10_000).await;
     // Shorter than a thousand commits take, one after the other.
     let query = "lock=session&wait=60s&response_timeout=1s&connect_timeout=10s";
     let manager = manager(&format!("{}?{query}", server.url())).await;
