@@ -4,8 +4,8 @@ use lockattr_tests::{Engine, Etcd};
 
 use crate::zookeeper::storm::storm;
 
-/// Red without: the bound on the requests under way, or the silence that counts from the last
-/// answer.
+/// The bound on the requests under way and the silence that counts from the last answer also have
+/// tests of their own (`sequenced::tests`).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn thousands_of_tasks_lose_no_lease_and_fail_no_release() {
     let etcd = Etcd::start().await;

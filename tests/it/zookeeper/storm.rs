@@ -12,8 +12,8 @@ const IMPATIENT: &str = "ttl=3s&session_timeout=8s&response_timeout=300ms";
 /// The whole run takes several leases and many response timeouts.
 const TASKS: usize = 3000;
 
-/// Red without: the bound on the requests under way, or the silence that counts from the last
-/// answer.
+/// The bound on the requests under way and the silence that counts from the last answer also have
+/// tests of their own (`sequenced::tests`).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn thousands_of_tasks_lose_no_lease_and_fail_no_release() {
     let ensemble = ZooKeeper::start().await;
