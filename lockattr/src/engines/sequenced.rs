@@ -44,6 +44,7 @@ pub(crate) use recipe::{
 };
 use shared::Shared;
 pub(crate) use thread::{StoreThread, ThreadGuard};
+#[cfg(feature = "zookeeper")]
 pub(crate) use value::entry_value;
 
 /// The delay before a failed removal is retried.
