@@ -28,6 +28,9 @@ use crate::measured::Measured;
 use crate::peers::Peer;
 use crate::report::Report;
 
+/// The delay in each direction of a network with a round-trip time of a millisecond.
+const NETWORK: Duration = Duration::from_micros(500);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Row {
     Uncontended,

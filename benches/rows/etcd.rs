@@ -11,14 +11,12 @@ use lockattr::{LockManager, LockOptions};
 use lockattr_tests::{Engine, Etcd, Wire};
 use tokio::time::{Instant, sleep};
 
+use super::NETWORK;
 use crate::report::{Bar, Report};
 use crate::spread::Spread;
 use service::Service;
 
 const ROUND: Duration = Duration::from_millis(200);
-
-/// The delay of the network in each direction.
-const NETWORK: Duration = Duration::from_micros(500);
 
 /// How long the lock is held before the hand-off. `v3lock` watches from a past revision, and etcd
 /// serves such a watch every 100 ms.

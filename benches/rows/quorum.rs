@@ -9,12 +9,12 @@ use lockattr::{LockManager, LockOptions};
 use lockattr_tests::{Independents, Proxy, RedisServer, eventually};
 use tokio::time::Instant;
 
+use super::NETWORK;
 use crate::report::{Bar, Report};
 use crate::taken::{self, Taken};
 
 /// Short and in turn, because noise comes and goes.
 const ROUND: Duration = Duration::from_millis(50);
-const NETWORK: Duration = Duration::from_micros(500);
 const LIMIT: Duration = Duration::from_secs(20);
 /// The number of keys used in turn, so that no counter is used twice in a row.
 const KEYS: u64 = 64;

@@ -9,14 +9,12 @@ use lockattr_tests::{Engine, Wire, ZooKeeper};
 use tokio::time::{Instant, sleep};
 use zookeeper_client::{Acls, Client, CreateMode, LockOptions as TheirOptions, LockPrefix};
 
+use super::NETWORK;
 use crate::report::{Bar, Report};
 use crate::taken::Taken;
 
 /// Short and in turn, because noise comes and goes.
 const ROUND: Duration = Duration::from_millis(200);
-
-/// The delay of the network in each direction.
-const NETWORK: Duration = Duration::from_micros(500);
 
 /// How long a holder holds, so that the next one is certainly queued.
 const HELD: Duration = Duration::from_millis(5);

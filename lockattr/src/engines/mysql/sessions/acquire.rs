@@ -82,10 +82,8 @@ impl Sessions {
                 connection.idle = idle;
                 using.session.wake_keeper.notify_one();
             }
-            match try_lock(conn, &name).await? {
-                Some(drawn) => connection.numbers.number(conn, drawn).await.map(Some),
-                None => Ok(None),
-            }
+            let drawn = try_lock(conn, &name).await?;
+            connection.numbers.number(conn, drawn).await
         };
         let fencing = match timeout(limit, locked).await {
             Ok(Ok(fencing)) => fencing,
@@ -134,10 +132,8 @@ async fn wait(
     connection.is_busy = true;
     let id = conn.id();
     let granted = async {
-        match wait_for_lock(conn, &name).await? {
-            Some(drawn) => connection.numbers.number(conn, drawn).await.map(Some),
-            None => Ok(None),
-        }
+        let drawn = wait_for_lock(conn, &name).await?;
+        connection.numbers.number(conn, drawn).await
     };
     let granted = tokio::select! {
         biased;

@@ -15,8 +15,6 @@ const RESERVE: &str = "CALL lockattr_v2_session_numbers()";
 const RULE: &str = "SELECT first, base, last, CAST(@@GLOBAL.read_only AS CHAR) \
                     FROM lockattr_v2_session_numbers WHERE id = 0";
 
-type Reserved = (u64, u64, u64, u64, Vec<u8>);
-
 /// What the server draws for a lock that the session holds, and whether it accepts writes.
 pub(super) type Drawn = (u64, String);
 
@@ -31,8 +29,8 @@ pub(super) struct Numbers {
 impl Numbers {
     /// Reads the rule and the name of the database. Reserves numbers if few are left.
     pub(super) async fn read(connection: &mut Conn) -> Result<(Self, Vec<u8>), Error> {
-        let (_, first, base, last, database) = reserve(connection).await?;
-        Ok((Self { first, base, last }, database))
+        let (_drawn, numbers, database) = reserve(connection).await?;
+        Ok((numbers, database))
     }
 
     /// Whether the rule is still this one. Another server was the primary meanwhile, or an operator
@@ -44,23 +42,24 @@ impl Numbers {
         Ok((self.first, self.base) == (first, base) && accepts_writes(&read_only))
     }
 
-    /// Returns the number of a lock that the session has just taken.
+    /// Returns the number of a lock that the session has just taken; `None` if it has not.
     pub(super) async fn number(
         &mut self,
         connection: &mut Conn,
-        (drawn, read_only): Drawn,
-    ) -> Result<FencingToken, Error> {
+        drawn: Option<Drawn>,
+    ) -> Result<Option<FencingToken>, Error> {
+        let Some((drawn, read_only)) = drawn else { return Ok(None) };
         if !accepts_writes(&read_only) {
             // Others may lock on the server that is the primary now.
             let sentence = "the server is read-only: name the primary in the URL";
             return Err(Error::Other(sentence.into()));
         }
         if let Some(number) = self.reserved(drawn) {
-            return Ok(number);
+            return Ok(Some(number));
         }
-        let (drawn, first, base, last, _) = reserve(connection).await?;
-        *self = Self { first, base, last };
-        self.reserved(drawn).ok_or_else(|| {
+        let (drawn, numbers, _database) = reserve(connection).await?;
+        *self = numbers;
+        self.reserved(drawn).map(Some).ok_or_else(|| {
             Error::Other(format!("{drawn} makes no fencing number with {self:?}").into())
         })
     }
@@ -85,9 +84,11 @@ fn accepts_writes(read_only: &str) -> bool {
     matches!(read_only, "0" | "OFF")
 }
 
-async fn reserve(connection: &mut Conn) -> Result<Reserved, Error> {
-    let reserved = connection.query_first(RESERVE).await?;
-    reserved.ok_or_else(|| Error::Other(format!("`{RESERVE}` returned no row").into()))
+async fn reserve(connection: &mut Conn) -> Result<(u64, Numbers, Vec<u8>), Error> {
+    let row = connection.query_first(RESERVE).await?;
+    let (drawn, first, base, last, database) =
+        row.ok_or_else(|| Error::Other(format!("`{RESERVE}` returned no row").into()))?;
+    Ok((drawn, Numbers { first, base, last }, database))
 }
 
 #[cfg(test)]
