@@ -86,7 +86,13 @@ async fn a_stock_that_another_program_emptied_refuses_the_order() {
     let servers = Servers::start().await;
     let shop = servers.shop(1_000).await;
     let under_way = servers.order_under_way(&shop).await;
-    servers.client().await.batch_execute("update shop_stock set quantity = 0").await.unwrap();
+    let (other, watcher) = (servers.client().await, servers.client().await);
+    other.batch_execute("begin; update shop_stock set quantity = 0").await.unwrap();
+    // It has read the stock before, and commits after this program.
+    let waits = "select 1 from pg_stat_activity where wait_event_type = 'Lock'";
+    let writes = async || watcher.query(waits, &[]).await.unwrap().len() == 1;
+    eventually(SOON, "the order writes the row", writes).await;
+    other.batch_execute("commit").await.unwrap();
     check(&under_way.await.unwrap(), 500, "overtaken", None);
     assert_eq!(servers.stock_and_sold(7).await, (0, 0));
     assert_nothing_left(&servers.redis).await;

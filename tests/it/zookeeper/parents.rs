@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use futures_util::future::try_join_all;
+use lockattr::FencingToken;
 use lockattr_tests::Engine;
 
 use super::*;
@@ -50,5 +51,53 @@ async fn a_node_that_another_program_removed_is_made_again() {
         assert_eq!(line(ensemble, &url, "a").await.len(), 1);
         held.release().await.unwrap();
     }
+    nothing_is_left(ensemble, &url).await;
+}
+
+/// ZooKeeper numbers its transactions, and a fencing token is that number.
+///
+/// Red without: the node that is made and removed in the transaction of its entry.
+#[tokio::test]
+async fn a_lock_that_was_never_used_costs_two_transactions() {
+    let ensemble = ZooKeeper::start().await;
+    let manager = LockManager::connect(&ensemble.url()).await.unwrap();
+    let mut tokens = Vec::new();
+    for key in ["first", "a", "b", "c"] {
+        let held = manager.acquire(key, LockOptions::new()).await.unwrap();
+        tokens.push(held.fencing_token().get());
+        held.release().await.unwrap();
+    }
+    let transactions: Vec<_> = tokens.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let two = FencingToken::from_counter(2).get();
+    assert_eq!(transactions, [two; 3]);
+    let rest = async || ensemble.left_below(&chroot(&ensemble.url())).await.len() <= 1;
+    eventually(LIMIT, "no node of a lock is left", rest).await;
+}
+
+/// Some processes have made the nodes of some of the locks.
+#[tokio::test]
+async fn nodes_that_other_processes_have_made_are_entered() {
+    let ensemble = ZooKeeper::shared().await;
+    let url = ensemble.url_apart();
+    let managers = try_join_all((0..2).map(|_| LockManager::connect(&url))).await.unwrap();
+    let (one, other) = (&managers[0], &managers[1]);
+    let held = one.acquire_all(["a", "b"], LockOptions::new()).await.unwrap();
+    let own = other.acquire("d", LockOptions::new()).await.unwrap();
+    let waits = LockOptions::new().wait(LIMIT);
+    let all = other.acquire_all(["a", "b", "c", "d2"], waits.clone());
+    let single = other.acquire("b", waits.clone());
+    let ends = async {
+        let queued = async || line(ensemble, &url, "b").await.len() == 3;
+        eventually(LIMIT, "both others are in the queue", queued).await;
+        held.release().await.unwrap();
+    };
+    let release = |guard: lockattr::LockGuard| async move { guard.release().await.unwrap() };
+    let (all, single, ()) = tokio::join!(
+        async { release(all.await.unwrap()).await },
+        async { release(single.await.unwrap()).await },
+        ends
+    );
+    let ((), ()) = (all, single);
+    own.release().await.unwrap();
     nothing_is_left(ensemble, &url).await;
 }

@@ -113,7 +113,7 @@ impl Zookeeper {
         Ok(Some(Entered { session: session.id, counter, queues }))
     }
 
-    /// Removes these entries, and then these nodes of locks unless they have other entries. Returns
+    /// Removes these entries, and these nodes of locks unless they have other entries. Returns
     /// whether there were entries to remove, and all of them existed.
     pub(super) async fn delete(
         &self,
@@ -121,6 +121,10 @@ impl Zookeeper {
         paths: &[String],
         parents: &[String],
     ) -> Result<bool, StoreError> {
+        let together = !paths.is_empty() && !parents.is_empty();
+        if together && self.delete_all(session, paths.iter().chain(parents)).await? {
+            return Ok(true);
+        }
         // Sent in this order on one connection, so executed in this order.
         let all = paths.iter().chain(parents);
         let deleted: Vec<_> = all.map(|path| session.client.delete(path, None)).collect();
@@ -137,34 +141,66 @@ impl Zookeeper {
         Ok(all)
     }
 
-    /// Makes the entries. The same transaction writes the nodes of the locks, because the reply to that
-    /// tells how many entries each has: the queue of a free lock need not be read.
+    /// Removes all these nodes in one transaction, or none of them: if one is missing, or has
+    /// children. Returns whether it removed them.
+    async fn delete_all(
+        &self,
+        session: &Session,
+        paths: impl Iterator<Item = &String>,
+    ) -> Result<bool, StoreError> {
+        let mut writer = session.client.new_multi_writer();
+        for path in paths {
+            let added = writer.add_delete(path, None);
+            added.map_err(|error| self.sessions.error(error))?;
+        }
+        match self.sessions.send(session, writer.commit()).await? {
+            Ok(_) => Ok(true),
+            Err(ZkError::NoNode | ZkError::NotEmpty) => Ok(false),
+            Err(error) => Err(self.sessions.error(error)),
+        }
+    }
+
+    /// Makes the entries, and the nodes of locks that may not exist. The transaction also writes the
+    /// nodes of all these locks, because the reply to that tells how many entries each has: the
+    /// queue of a free lock need not be read.
     pub(super) async fn make(
         &self,
         session: &Session,
         entry: &NewEntry<'_>,
-        attempts: usize,
     ) -> Result<Result<Entered, ZkError>, StoreError> {
-        let client = &session.client;
+        let (client, parents) = (&session.client, &self.sessions.parents);
         let several = entry.keys.len() > 1;
         let name = names::entry(several, entry.sharing, entry.token, session.id);
         let dirs: Vec<_> = entry.keys.iter().map(|key| self.path(key)).collect();
-        // Sent in this order on one connection, so executed in this order.
         let (container, now) = (self.as_mode(CreateMode::Container), Instant::now());
-        let parents = self.parents(&dirs, attempts);
-        // If they fail, so does what is made below.
-        let parents: Vec<_> =
-            parents.iter().map(|path| client.create(path, b"", &container)).collect();
-        let parents = join_all(parents);
-        let written = self.write(client, entry, &dirs, &name);
+        let mut missing: Vec<_> =
+            dirs.iter().map(String::as_str).filter(|dir| !parents.exists(dir)).collect();
+        let mut first = self.missing_above();
+        if several {
+            // A transaction would fail for each that exists.
+            first.append(&mut missing);
+        }
+        // Sent in this order on one connection, so executed in this order. If one cannot be made,
+        // neither can what is below it.
+        let first = first.into_iter().map(|path| client.create(path, b"", &container));
+        let first = join_all(first.collect::<Vec<_>>());
+        let written = self.write(client, entry, &missing, &dirs, &name);
         let written = written.map_err(|error| self.sessions.error(error))?.commit();
-        let replies = async { join(parents, written).await.1 };
+        let replies = async { join(first, written).await.1 };
         let results = match self.sessions.send(session, replies).await? {
             Ok(results) => results,
-            Err(error) => return Ok(Err(self.not_made(&dirs, error))),
+            Err(error) => {
+                match error {
+                    ZkError::NodeExists => missing.iter().for_each(|dir| parents.found(dir, now)),
+                    ZkError::NoNode => parents.are_gone(&dirs, several || !missing.is_empty()),
+                    _ => {}
+                }
+                return Ok(Err(error));
+            }
         };
-        dirs.iter().for_each(|dir| self.sessions.parents.entered(dir, now));
-        let Some(Made { counter, queues }) = Made::read(&results, dirs.len()) else {
+        let made = results.get(missing.len()..).and_then(|made| Made::read(made, dirs.len()));
+        parents.entered(&dirs, now);
+        let Some(Made { counter, queues }) = made else {
             return Err(StoreError::new("ZooKeeper sent an unexpected reply"));
         };
         let queues = join_all(dirs.iter().zip(queues).map(async |(dir, queue)| match queue {
@@ -175,16 +211,21 @@ impl Zookeeper {
         Ok(Ok(Entered { session: session.id, counter, queues }))
     }
 
-    /// The transaction that makes the entries.
+    /// The transaction that makes the missing nodes of locks and the entries.
     fn write<'a>(
         &self,
         client: &'a Client,
         entry: &NewEntry<'_>,
+        missing: &[&str],
         dirs: &[String],
         name: &str,
     ) -> Result<MultiWriter<'a>, ZkError> {
+        let container = self.as_mode(CreateMode::Container);
         let options = self.as_mode(CreateMode::EphemeralSequential);
         let mut writer = client.new_multi_writer();
+        for dir in missing {
+            writer.add_create(dir, b"", &container)?;
+        }
         for dir in dirs {
             writer.add_create(&[dir, "/", name].concat(), entry.value.as_bytes(), &options)?;
         }
@@ -194,23 +235,14 @@ impl Zookeeper {
         Ok(writer)
     }
 
-    /// Returns the nodes to make first: those of these locks that may not exist, and after the first
-    /// try all above them too.
-    fn parents(&self, dirs: &[String], attempts: usize) -> Vec<String> {
+    /// Returns the nodes above those of the locks, the upper ones first, if one may be missing.
+    fn missing_above(&self) -> Vec<&str> {
+        if !self.sessions.parents.misses_one_above() {
+            return Vec::new();
+        }
         let chroot = &self.sessions.config.chroot;
         let above = chroot.match_indices('/').skip(1).map(|(end, _)| &chroot[..end]);
-        let above = above.chain([chroot.as_str()]).filter(|_| attempts > 0);
-        let missing = |dir: &&str| attempts > 0 || !self.sessions.parents.exists(dir);
-        let dirs = dirs.iter().map(String::as_str).filter(missing);
-        above.chain(dirs).map(str::to_owned).collect()
-    }
-
-    /// Notes that nodes of these locks may be gone, if that is the error.
-    fn not_made(&self, dirs: &[String], error: ZkError) -> ZkError {
-        if error == ZkError::NoNode {
-            dirs.iter().for_each(|dir| self.sessions.parents.is_gone(dir));
-        }
-        error
+        above.chain([chroot.as_str()]).collect()
     }
 }
 

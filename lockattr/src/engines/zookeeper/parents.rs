@@ -28,6 +28,7 @@ struct State {
     in_turn: VecDeque<(Instant, Box<str>)>,
     /// Whether a task removes them in time.
     has_sweeper: bool,
+    misses_one_above: bool,
 }
 
 #[derive(Debug)]
@@ -54,19 +55,36 @@ impl Parents {
         self.state().recent.get(path).is_some_and(|parent| parent.exists)
     }
 
-    /// Notes that an entry was made below this node.
-    pub(super) fn entered(&self, path: &str, now: Instant) {
-        let mut state = self.state();
-        let known = state.recent.contains_key(path);
-        let parent = state.parent(path, now);
-        parent.is_hot |= known;
-        (parent.used_at, parent.exists, parent.is_left) = (now, true, false);
+    /// Whether a node above those of the locks may be missing.
+    pub(super) fn misses_one_above(&self) -> bool {
+        self.state().misses_one_above
     }
 
-    /// Notes that the node is gone.
-    pub(super) fn is_gone(&self, path: &str) {
-        if let Some(parent) = self.state().recent.get_mut(path) {
-            parent.exists = false;
+    /// Notes that an entry was made below each of these nodes.
+    pub(super) fn entered(&self, paths: &[String], now: Instant) {
+        let mut state = self.state();
+        state.misses_one_above = false;
+        for path in paths {
+            let known = state.recent.contains_key(path.as_str());
+            let parent = state.parent(path, now);
+            parent.is_hot |= known;
+            (parent.used_at, parent.exists, parent.is_left) = (now, true, false);
+        }
+    }
+
+    /// Notes that this node exists: another process uses it.
+    pub(super) fn found(&self, path: &str, now: Instant) {
+        self.state().parent(path, now).exists = true;
+    }
+
+    /// Notes that one of these nodes is gone, or one above them.
+    pub(super) fn are_gone(&self, paths: &[String], or_above: bool) {
+        let mut state = self.state();
+        state.misses_one_above |= or_above;
+        for path in paths {
+            if let Some(parent) = state.recent.get_mut(path.as_str()) {
+                parent.exists = false;
+            }
         }
     }
 
@@ -135,12 +153,12 @@ mod tests {
         let (parents, now) = (Parents::default(), Instant::now());
         let at = |tenths: u32| now + IDLE / 10 * tenths;
         assert!(!parents.exists("a"));
-        parents.entered("a", at(0));
+        parents.entered(&["a".into()], at(0));
         assert!(parents.exists("a"));
         assert_eq!(parents.left("a", at(1)), Removal::Now);
         assert!(!parents.exists("a"));
         for tenths in [2, 9, 18] {
-            parents.entered("a", at(tenths));
+            parents.entered(&["a".into()], at(tenths));
             assert_eq!(parents.left("a", at(tenths)), Removal::Later);
             assert!(parents.exists("a"));
             assert!(parents.due(at(tenths)).0.is_empty());
@@ -152,10 +170,26 @@ mod tests {
     }
 
     #[test]
+    fn what_a_transaction_says_of_a_node_is_remembered() {
+        let (parents, now) = (Parents::default(), Instant::now());
+        let a = [String::from("a")];
+        parents.found("a", now);
+        assert!(parents.exists("a"));
+        parents.are_gone(&a, false);
+        assert_eq!((parents.exists("a"), parents.misses_one_above()), (false, false));
+        parents.are_gone(&a, true);
+        assert!(parents.misses_one_above());
+        parents.entered(&a, now);
+        assert_eq!((parents.exists("a"), parents.misses_one_above()), (true, false));
+        // Another process uses it, too.
+        assert_eq!(parents.left("a", now), Removal::Later);
+    }
+
+    #[test]
     fn a_node_with_a_holder_is_not_removed_and_forgotten() {
         let (parents, now) = (Parents::default(), Instant::now());
         for _ in 0..2 {
-            parents.entered("a", now);
+            parents.entered(&["a".into()], now);
         }
         assert_eq!(parents.due(now + IDLE), (vec![], None));
         assert_eq!(parents.left("a", now + IDLE * 60), Removal::Now);

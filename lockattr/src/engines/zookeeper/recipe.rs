@@ -17,8 +17,8 @@ use crate::engines::sequenced::{
 use crate::store::silence::unless_silent;
 use crate::store::{Claim, LockKey, StoreError};
 
-/// How often an entry is tried, in case the servers remove the lock's empty node before it is made.
-const MAX_ATTEMPTS: usize = 5;
+/// How often an entry is tried, in case the lock's node is made or removed at the same time.
+const MAX_ATTEMPTS: usize = 10;
 
 impl LockRecipe for Zookeeper {
     async fn enter(
@@ -35,7 +35,7 @@ impl LockRecipe for Zookeeper {
                 under_way.ended();
                 return Ok(entered);
             }
-            let error = match self.make(&session, entry, attempts).await? {
+            let error = match self.make(&session, entry).await? {
                 Ok(entered) => {
                     under_way.ended();
                     return Ok(entered);
@@ -44,7 +44,7 @@ impl LockRecipe for Zookeeper {
             };
             attempts += 1;
             match error {
-                ZkError::NoNode if attempts < MAX_ATTEMPTS => again = false,
+                ZkError::NoNode | ZkError::NodeExists if attempts < MAX_ATTEMPTS => again = false,
                 // Its entries are gone with it. A new session is made once.
                 ZkError::SessionExpired | ZkError::ClientClosed
                     if session.is_terminated() && !reopened =>
