@@ -2,6 +2,7 @@
 //! what happens when it goes away.
 
 mod away;
+mod batch;
 mod counts;
 mod dialect;
 mod found_rows;
