@@ -10,7 +10,7 @@ use super::connection::Client;
 use super::failure::Failure;
 use super::requests::{DatabaseReply, DatabaseRequest};
 use super::{free, request};
-use crate::store::{AcquireRequest, ReleaseRequest};
+use crate::store::{AcquireRequest, OwnerToken, ReleaseRequest};
 
 /// How often a statement is run at most, if it is the victim of deadlocks.
 const MAX_DEADLOCKS: usize = 10;
@@ -68,7 +68,7 @@ impl Client<'_> {
         Ok(numbers.into_iter().map(DatabaseReply::Inserted).collect())
     }
 
-    /// Releases locks that no claim waits for by a plain statement, and the others by a procedure.
+    /// Releases locks that no claim waits for by one statement, and the others by a procedure.
     async fn release(
         &mut self,
         requests: &[&DatabaseRequest],
@@ -78,17 +78,8 @@ impl Client<'_> {
             _ => None,
         });
         let releases: Vec<(&ReleaseRequest, bool)> = releases.collect();
-        let plain: Vec<&ReleaseRequest> =
-            releases.iter().filter(|(_, plain)| *plain).map(|(release, _)| *release).collect();
-        let mut released = Vec::new();
-        if let ([one], [_]) = (&plain[..], &releases[..]) {
-            if self.affected(free::release_one(one)).await? == 1 {
-                released.push(one.claim.token());
-            }
-        } else if plain.len() == releases.len() && self.live()?.is_mariadb {
-            let rows = self.rows(free::release_several(&plain)).await?;
-            released = free::released(rows).ok_or(Failure::Unexpected)?;
-        }
+        let plain = releases.iter().filter(|(_, plain)| *plain).map(|(release, _)| *release);
+        let released = self.release_free(&plain.collect::<Vec<_>>()).await?;
         let mut held: Vec<bool> =
             releases.iter().map(|(release, _)| released.contains(&release.claim.token())).collect();
         let rest = || releases.iter().zip(&held).filter(|(_, held)| !**held);
@@ -108,6 +99,25 @@ impl Client<'_> {
             left.zip(flags).for_each(|(held, flag)| *held = flag);
         }
         Ok(held.into_iter().map(DatabaseReply::Held).collect())
+    }
+
+    /// Releases those of these locks that no claim waits for, and returns their owner tokens.
+    async fn release_free(
+        &mut self,
+        releases: &[&ReleaseRequest],
+    ) -> Result<Vec<OwnerToken>, Failure> {
+        match releases {
+            [] => Ok(Vec::new()),
+            [one] => {
+                let is_released = self.affected(free::release_one(one)).await? == 1;
+                Ok(if is_released { vec![one.claim.token()] } else { Vec::new() })
+            }
+            several => {
+                let is_mariadb = self.live()?.is_mariadb;
+                let rows = self.rows(free::release_several(several, is_mariadb)).await?;
+                free::released(rows, is_mariadb).ok_or(Failure::Unexpected)
+            }
+        }
     }
 
     async fn sweep(&mut self) -> Result<Vec<DatabaseReply>, Failure> {

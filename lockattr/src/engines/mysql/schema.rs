@@ -9,7 +9,7 @@ const SEPARATOR: &str = ";;";
 const TABLES: &str = include_str!("tables.sql");
 
 /// In the order of their creation. The last one exists only if all others do.
-const PROCEDURES: [&str; 17] = [
+const PROCEDURES: [&str; 18] = [
     include_str!("count.sql"),
     include_str!("expire.sql"),
     include_str!("notify.sql"),
@@ -21,6 +21,7 @@ const PROCEDURES: [&str; 17] = [
     include_str!("acquire_free.sql"),
     include_str!("release.sql"),
     include_str!("release_batch.sql"),
+    include_str!("release_free.sql"),
     include_str!("renew.sql"),
     include_str!("sleep.sql"),
     include_str!("sweep.sql"),
@@ -55,6 +56,8 @@ pub(super) const MIGRATION: &str = concat!(
     include_str!("release.sql"),
     ";;\n",
     include_str!("release_batch.sql"),
+    ";;\n",
+    include_str!("release_free.sql"),
     ";;\n",
     include_str!("renew.sql"),
     ";;\n",

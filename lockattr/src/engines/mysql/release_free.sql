@@ -1,0 +1,32 @@
+-- Releases those of several exclusive locks that no claim waits for, each for another claim. p_items
+-- is a JSON array with an array for each: the lock's id as hexadecimal digits, and the token.
+--
+-- Returns a string: the tokens of the claims whose locks were released. NULL if none was.
+--
+-- Only for MySQL. In MariaDB a plain DELETE returns what it has deleted.
+CREATE PROCEDURE IF NOT EXISTS lockattr_v2_release_free(IN p_items LONGTEXT CHARACTER SET utf8mb4)
+  SQL SECURITY INVOKER
+BEGIN
+  /*!50708
+  DECLARE v_now BIGINT;
+  DECLARE v_released LONGTEXT CHARACTER SET ascii COLLATE ascii_bin;
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
+  START TRANSACTION;
+  SET v_now = TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6));
+  SELECT GROUP_CONCAT(locks.token SEPARATOR '') INTO v_released
+    FROM JSON_TABLE(p_items, '$[*]'
+      COLUMNS (id CHAR(64) PATH '$[0]', token CHAR(32) PATH '$[1]')) AS items
+    STRAIGHT_JOIN lockattr_v2_locks AS locks ON locks.id = UNHEX(items.id) AND locks.seat = ''
+    WHERE locks.token = items.token AND locks.mode = 'x' AND locks.waiting = 0 AND locks.ends > v_now
+    FOR UPDATE;
+  IF v_released IS NOT NULL THEN
+    DELETE locks
+      FROM JSON_TABLE(p_items, '$[*]'
+        COLUMNS (id CHAR(64) PATH '$[0]', token CHAR(32) PATH '$[1]')) AS items
+      STRAIGHT_JOIN lockattr_v2_locks AS locks ON locks.id = UNHEX(items.id) AND locks.seat = ''
+      WHERE locks.token = items.token AND locks.mode = 'x' AND locks.waiting = 0 AND locks.ends > v_now;
+  END IF;
+  COMMIT;
+  SELECT v_released;
+  */
+END
