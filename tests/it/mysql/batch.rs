@@ -46,15 +46,13 @@ async fn a_release_whose_batch_fails_after_its_commit_is_not_reported_as_not_hel
     let mut has_busy = begin(&server, &database, "busy").await;
     let mut has_b = begin(&server, &database, "b").await;
     let goes_on = async {
-        let waits =
-            "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'";
-        let waiting = async || server.query::<i64>(&database, waits).await == [1];
-        eventually(
-            LIMIT,
-            "the release of `busy` waits for the row, and the others for it",
-            waiting,
-        )
-        .await;
+        // That of `busy`, for the row, and the others for it.
+        let waits = "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'";
+        let waiting = async || {
+            let waits: Vec<(String, u64)> = server.query(&database, waits).await;
+            waits[0].1 == 1
+        };
+        eventually(LIMIT, "the releases wait", waiting).await;
         has_busy.query_drop("ROLLBACK").await.unwrap();
     };
     let (outcomes, ()) = tokio::join!(store.release(&releases), goes_on);

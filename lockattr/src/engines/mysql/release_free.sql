@@ -18,7 +18,7 @@ BEGIN
       COLUMNS (id CHAR(64) PATH '$[0]', token CHAR(32) PATH '$[1]')) AS items
     STRAIGHT_JOIN lockattr_v2_locks AS locks ON locks.id = UNHEX(items.id) AND locks.seat = ''
     WHERE locks.token = items.token AND locks.mode = 'x' AND locks.waiting = 0 AND locks.ends > v_now
-    FOR UPDATE;
+    FOR UPDATE OF locks;
   IF v_released IS NOT NULL THEN
     DELETE locks
       FROM JSON_TABLE(p_items, '$[*]'
