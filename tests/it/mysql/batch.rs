@@ -1,4 +1,4 @@
-//! Releases that share a statement.
+//! Requests that share a statement.
 
 use std::sync::Arc;
 
@@ -11,58 +11,122 @@ use mysql_async::prelude::Queryable;
 
 use super::*;
 
-/// Begins a transaction that keeps the row of this lock.
-async fn begin(server: &MariaDb, database: &str, key: &str) -> Conn {
-    let mut other = server.cli(database).await;
-    let row = "SELECT name FROM lockattr_v2_locks WHERE id = UNHEX(SHA2(?, 256)) FOR UPDATE";
-    other.query_drop("START TRANSACTION").await.unwrap();
-    let name: Option<Vec<u8>> = other.exec_first(row, (format!("lock:{key}"),)).await.unwrap();
-    assert!(name.is_some(), "{key} is not held");
-    other
+/// A store with one connection, on a server of its own.
+struct World {
+    server: MariaDb,
+    database: String,
+    store: MysqlStore,
 }
 
-/// The server commits the release of `a`, and refuses that of `b` in the same statement. So the
-/// repeated release of `a` finds nothing.
+fn claim(key: &str) -> Arc<Claim> {
+    Arc::new(Claim::new(LockKey::new("lock:", key).unwrap(), "service=test"))
+}
+
+impl World {
+    async fn new(server: MariaDb) -> Self {
+        let database = server.database().await;
+        // The server refuses to wait for a row for longer than the whole seconds of this.
+        let query = "connections=1&connect_timeout=10s&response_timeout=3900ms&heartbeat=60s";
+        let store = MysqlStore::open(&format!("{}?{query}", server.url_of(&database))).unwrap();
+        Self { server, database, store }
+    }
+
+    async fn acquire(&self, claim: &Arc<Claim>, ttl: Duration) -> bool {
+        let request = AcquireRequest::new(claim.clone(), ttl);
+        matches!(self.store.acquire(&request).await, Ok(AcquireOutcome::Acquired { .. }))
+    }
+
+    /// Begins a transaction that keeps the row of this lock.
+    async fn keep(&self, key: &str) -> Conn {
+        let mut other = self.server.cli(&self.database).await;
+        let row = "SELECT name FROM lockattr_v2_locks WHERE id = UNHEX(SHA2(?, 256)) AND seat = '' \
+                   FOR UPDATE";
+        other.query_drop("START TRANSACTION").await.unwrap();
+        let name: Option<Vec<u8>> = other.exec_first(row, (format!("lock:{key}"),)).await.unwrap();
+        assert!(name.is_some(), "{key} is not held");
+        other
+    }
+
+    /// Sends these requests while the server is busy with another one, so that they share a
+    /// statement.
+    async fn together<T>(&self, requests: impl Future<Output = T>) -> T {
+        let busy = claim("busy");
+        assert!(self.acquire(&busy, LIMIT * 3).await);
+        // Behind the sweep that follows the first request.
+        self.store.ping().await.unwrap();
+        let mut row = self.keep("busy").await;
+        let releases = [ReleaseRequest::new(busy)];
+        let goes_on = async {
+            let waits = "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'";
+            let waiting = async || {
+                let waits: Vec<(String, u64)> = self.server.query(&self.database, waits).await;
+                waits[0].1 == 1
+            };
+            eventually(LIMIT, "the release waits for the row", waiting).await;
+            row.query_drop("ROLLBACK").await.unwrap();
+        };
+        tokio::join!(self.store.release(&releases), requests, goes_on).1
+    }
+
+    async fn held(&self) -> Vec<String> {
+        let held = "SELECT name FROM lockattr_v2_locks ORDER BY name";
+        self.server.query(&self.database, held).await
+    }
+}
+
+/// Red without: the ends or the tokens in `acquire_free.sql`, or the tokens in `release_free.sql`.
+#[tokio::test]
+async fn of_requests_that_share_a_statement_each_gets_what_it_asked_for() {
+    // What MariaDB does by plain statements, MySQL does by procedures.
+    let servers = [Some(MariaDb::with(&[]).await), MariaDb::newest_mysql().await];
+    for server in servers.into_iter().flatten() {
+        let world = World::new(server).await;
+        let [again, free, one, other] = ["a", "b", "c", "c"].map(claim);
+        assert!(world.acquire(&again, LIMIT).await);
+        let acquired = world.together(async {
+            tokio::join!(
+                world.acquire(&again, LIMIT * 9),
+                world.acquire(&free, LIMIT),
+                world.acquire(&one, LIMIT),
+                world.acquire(&other, LIMIT),
+            )
+        });
+        assert_eq!(acquired.await, (true, true, true, false));
+        assert_eq!(world.held().await, ["lock:a", "lock:b", "lock:c"]);
+        let left = "SELECT (ends - TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6))) DIV 1000000 \
+                FROM lockattr_v2_locks WHERE name = 'lock:a'";
+        let left = world.server.query::<u64>(&world.database, left).await[0];
+        assert!(left > LIMIT.as_secs() * 2, "the lease was not extended: {left} s");
+        let releases = [claim("a"), free, one, claim("d")].map(ReleaseRequest::new);
+        let released = world.together(world.store.release(&releases)).await;
+        let released: Vec<_> = released.into_iter().map(Result::unwrap).collect();
+        let (gone, kept) = (ReleaseOutcome::Released, ReleaseOutcome::NotHeld);
+        assert_eq!(released, [kept, gone, gone, kept]);
+        assert_eq!(world.held().await, ["lock:a"]);
+    }
+}
+
+/// The server commits the release of `a`, and refuses that of `b` in the same batch. So the repeated
+/// release of `a` finds nothing.
 ///
 /// Red without: `after` in the replies to a batch that failed.
 #[tokio::test]
 async fn a_release_whose_batch_fails_after_its_commit_is_not_reported_as_not_held() {
-    let server = MariaDb::with(&[]).await;
-    let database = server.database().await;
-    // The server refuses to wait for a row for longer than the whole seconds of this.
-    let query = "connections=1&connect_timeout=10s&response_timeout=3900ms&heartbeat=60s";
-    let store = MysqlStore::open(&format!("{}?{query}", server.url_of(&database))).unwrap();
-    let mut releases = Vec::new();
-    for key in ["busy", "a", "b"] {
-        let claim = Arc::new(Claim::new(LockKey::new("lock:", key).unwrap(), "service=test"));
-        let held = store.acquire(&AcquireRequest::new(claim.clone(), LIMIT * 3)).await.unwrap();
-        assert!(matches!(held, AcquireOutcome::Acquired { .. }));
-        releases.push(ReleaseRequest::new(claim));
+    let world = World::new(MariaDb::with(&[]).await).await;
+    let claims = ["a", "b"].map(claim);
+    for claim in &claims {
+        assert!(world.acquire(claim, LIMIT * 3).await);
     }
+    let mut releases = claims.map(ReleaseRequest::new);
     // Only a release at a later time has a transaction of its own.
-    releases[2].after = Duration::from_millis(1);
-    // Behind the sweep that follows the first request.
-    store.ping().await.unwrap();
-    let mut has_busy = begin(&server, &database, "busy").await;
-    let mut has_b = begin(&server, &database, "b").await;
-    let goes_on = async {
-        // That of `busy`, for the row, and the others for it.
-        let waits = "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'";
-        let waiting = async || {
-            let waits: Vec<(String, u64)> = server.query(&database, waits).await;
-            waits[0].1 == 1
-        };
-        eventually(LIMIT, "the releases wait", waiting).await;
-        has_busy.query_drop("ROLLBACK").await.unwrap();
-    };
-    let (outcomes, ()) = tokio::join!(store.release(&releases), goes_on);
-    assert!(matches!(outcomes[1], Err(_)), "{:?}", outcomes[1]);
-    assert!(matches!(outcomes[2], Err(_)), "{:?}", outcomes[2]);
-    let left = server.query::<String>(&database, "SELECT name FROM lockattr_v2_locks").await;
-    assert_eq!(left, ["lock:b"]);
-    has_b.query_drop("ROLLBACK").await.unwrap();
-    releases[2].after = Duration::ZERO;
-    let released = store.release(&releases[2..]).await.remove(0);
+    releases[1].after = Duration::from_millis(1);
+    let mut row = world.keep("b").await;
+    let outcomes = world.together(world.store.release(&releases)).await;
+    assert!(outcomes.iter().all(Result::is_err), "{outcomes:?}");
+    assert_eq!(world.held().await, ["lock:b"]);
+    row.query_drop("ROLLBACK").await.unwrap();
+    releases[1].after = Duration::ZERO;
+    let released = world.store.release(&releases[1..]).await.remove(0);
     assert!(matches!(released, Ok(ReleaseOutcome::Released)), "{released:?}");
-    assert_eq!(server.left_in(&database).await, [""; 0]);
+    assert_eq!(world.server.left_in(&world.database).await, [""; 0]);
 }
