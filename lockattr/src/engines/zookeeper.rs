@@ -4,6 +4,7 @@ mod config;
 mod entries;
 #[cfg(fuzzing)]
 pub mod fuzzed;
+mod make;
 mod names;
 mod parents;
 mod recipe;
