@@ -47,8 +47,8 @@ const LONGEST_NAME: usize = 8192;
 
 /// Locks in a database of MySQL (8.0.29 and later) or MariaDB (10.6 and later).
 ///
-/// The test suite runs on MySQL 9.7 and on MariaDB 10.11. For the other versions, the SQL follows
-/// their manuals.
+/// The test suite runs on MySQL 9.7 and on MariaDB 10.11; it also passed on MariaDB 11.8. For the
+/// other versions, the SQL follows their manuals.
 ///
 /// Made by [`LockManager::connect`](crate::LockManager::connect) from a `mysql://` URL, or by hand:
 ///

@@ -12,8 +12,8 @@ use super::{SOON, TTL, acquire, claim, long_wait, manager, release};
 #[tokio::test]
 async fn a_session_that_is_revoked_by_hand_is_lost_at_once() {
     let etcd = Etcd::start().await;
-    // Renewals are a third of `ttl` apart, too late to be the first to notice.
-    let long = format!("{}?session_timeout=240s&ttl=120s", etcd.url());
+    // Renewals are a third of `ttl` apart. They and the heartbeats are too late to notice it first.
+    let long = format!("{}?session_timeout=240s&ttl=120s&heartbeat=40s", etcd.url());
     let (here, there) = (manager(&long).await, manager(&etcd.url()).await);
     let held = here.acquire("revoked", LockOptions::new()).await.unwrap();
     let [session] = &etcd.leases().await[..] else { panic!("one session for one store") };

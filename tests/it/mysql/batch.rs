@@ -57,15 +57,18 @@ impl World {
         let mut row = self.keep("busy").await;
         let releases = [ReleaseRequest::new(busy)];
         let goes_on = async {
-            let waits = "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'";
-            let waiting = async || {
-                let waits: Vec<(String, u64)> = self.server.query(&self.database, waits).await;
-                waits[0].1 == 1
-            };
-            eventually(LIMIT, "the release waits for the row", waiting).await;
+            let waits = async || self.waits().await == 1;
+            eventually(LIMIT, "the release waits for the row", waits).await;
             row.query_drop("ROLLBACK").await.unwrap();
         };
         tokio::join!(self.store.release(&releases), requests, goes_on).1
+    }
+
+    /// How many statements wait for a row.
+    async fn waits(&self) -> u64 {
+        let waits = "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'";
+        let waits: Vec<(String, u64)> = self.server.query(&self.database, waits).await;
+        waits[0].1
     }
 
     async fn held(&self) -> Vec<String> {
@@ -74,7 +77,7 @@ impl World {
     }
 }
 
-/// Red without: the ends or the tokens in `acquire_free.sql`, or the tokens in `release_free.sql`.
+/// Red without: the ends or the tokens in `acquire_several.sql`, or the tokens in `release_several.sql`.
 #[tokio::test]
 async fn of_requests_that_share_a_statement_each_gets_what_it_asked_for() {
     // What MariaDB does by plain statements, MySQL does by procedures.
@@ -103,6 +106,47 @@ async fn of_requests_that_share_a_statement_each_gets_what_it_asked_for() {
         let (gone, kept) = (ReleaseOutcome::Released, ReleaseOutcome::NotHeld);
         assert_eq!(released, [kept, gone, gone, kept]);
         assert_eq!(world.held().await, ["lock:a"]);
+    }
+}
+
+/// The batch passes over `b`, because a claim waits for it, and waits for the row of `c`. Meanwhile the
+/// waiter gives up.
+///
+/// Red without: the tokens in the `DELETE` of `release_several.sql`.
+#[tokio::test]
+async fn a_lock_whose_last_waiter_leaves_under_a_batch_of_releases_is_reported_as_released() {
+    let servers = [Some(MariaDb::with(&[]).await), MariaDb::newest_mysql().await];
+    for server in servers.into_iter().flatten() {
+        let world = World::new(server).await;
+        // So many share one statement.
+        let claims = ["a", "b", "c", "d"].map(claim);
+        for claim in &claims {
+            assert!(world.acquire(claim, LIMIT).await);
+        }
+        let waiters = async |count: u64| {
+            // By the key, to wait for no other row.
+            let set = format!(
+                "UPDATE lockattr_v2_locks SET waiting = {count} \
+                 WHERE id = UNHEX(SHA2('lock:b', 256)) AND seat = ''"
+            );
+            world.server.execute(&world.database, &set).await;
+        };
+        waiters(1).await;
+        let mut row = world.keep("c").await;
+        let releases = claims.map(ReleaseRequest::new);
+        let leaves = async {
+            let waits = async || {
+                !world.held().await.contains(&"lock:busy".into()) && world.waits().await == 1
+            };
+            eventually(LIMIT, "the batch waits for the row of `c`", waits).await;
+            waiters(0).await;
+            row.query_drop("ROLLBACK").await.unwrap();
+        };
+        let both = async { tokio::join!(world.store.release(&releases), leaves).0 };
+        let outcomes = world.together(both).await;
+        let is_released = |outcome: &_| matches!(outcome, Ok(ReleaseOutcome::Released));
+        assert!(outcomes.iter().all(is_released), "{outcomes:?}");
+        assert_eq!(world.held().await, [""; 0]);
     }
 }
 

@@ -1,4 +1,4 @@
--- Acquires one free exclusive lock: lockattr_v2_acquire_free for a single claim.
+-- Acquires one free exclusive lock: lockattr_v2_acquire_several for a single claim.
 --
 -- Returns the fencing number, or NULL if the lock is not free.
 --

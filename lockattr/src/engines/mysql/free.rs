@@ -80,7 +80,7 @@ fn acquire_by_procedure(requests: &[&AcquireRequest], listener: &str) -> Sql {
         format!(r#"["{id}","{name}","{token}","{value}",{}]"#, micros(*ttl))
     };
     let items = requests.iter().map(item).collect::<Vec<_>>().join(",");
-    let call = "CALL lockattr_v2_acquire_free(?, ?)";
+    let call = "CALL lockattr_v2_acquire_several(?, ?)";
     (call.into(), (format!("[{items}]"), listener).into())
 }
 
@@ -154,7 +154,7 @@ pub(super) fn release_several(releases: &[&ReleaseRequest], is_mariadb: bool) ->
         let item =
             |claim: &Arc<Claim>| format!(r#"["{}","{}"]"#, hex(id(claim.key())), claim.token());
         let items = claims().map(item).collect::<Vec<_>>().join(",");
-        return ("CALL lockattr_v2_release_free(?)".into(), (format!("[{items}]"),).into());
+        return ("CALL lockattr_v2_release_several(?)".into(), (format!("[{items}]"),).into());
     }
     let each = vec!["?"; releases.len()].join(", ");
     let statement = format!(

@@ -1,5 +1,5 @@
 -- Created last: if it exists, everything else does. Each new connection calls it.
-CREATE PROCEDURE IF NOT EXISTS lockattr_v2_begin()
+CREATE PROCEDURE IF NOT EXISTS lockattr_v2_start()
   SQL SECURITY INVOKER
 BEGIN
   -- Never lowers the sequence. A restored backup, or a replica that takes over, has old numbers.

@@ -1,5 +1,5 @@
 -- Extends leases that the claims still hold, each by its own TTL. The claims are encoded as in
--- lockattr_v2_release_batch, with the TTL as the last number.
+-- lockattr_v2_release_each, with the TTL as the last number.
 --
 -- Returns a string: 1 for each claim that still has all its locks, else 0.
 CREATE PROCEDURE IF NOT EXISTS lockattr_v2_renew(IN p_items LONGBLOB)

@@ -45,7 +45,7 @@ pub(super) fn renew<'a>(renewals: impl Iterator<Item = &'a RenewRequest>) -> Sql
     ("CALL lockattr_v2_renew(?)".into(), (items,).into())
 }
 
-/// `release.sql` for a single claim, else `release_batch.sql`.
+/// `release.sql` for a single claim, else `release_each.sql`.
 pub(super) fn release<'a>(releases: impl Iterator<Item = &'a ReleaseRequest>) -> Sql {
     let releases: Vec<_> = releases.collect();
     if let [ReleaseRequest { claim, after, .. }] = releases[..] {
@@ -59,7 +59,7 @@ pub(super) fn release<'a>(releases: impl Iterator<Item = &'a ReleaseRequest>) ->
     releases.iter().for_each(|ReleaseRequest { claim, after, .. }| {
         add(&mut items, claim, release_micros(*after));
     });
-    ("CALL lockattr_v2_release_batch(?)".into(), (items,).into())
+    ("CALL lockattr_v2_release_each(?)".into(), (items,).into())
 }
 
 fn release_micros(after: Duration) -> u64 {

@@ -18,10 +18,10 @@ const PROCEDURES: [&str; 18] = [
     include_str!("hand_off.sql"),
     include_str!("acquire.sql"),
     include_str!("acquire_one.sql"),
-    include_str!("acquire_free.sql"),
+    include_str!("acquire_several.sql"),
     include_str!("release.sql"),
-    include_str!("release_batch.sql"),
-    include_str!("release_free.sql"),
+    include_str!("release_each.sql"),
+    include_str!("release_several.sql"),
     include_str!("renew.sql"),
     include_str!("sleep.sql"),
     include_str!("sweep.sql"),
@@ -51,13 +51,13 @@ pub(super) const MIGRATION: &str = concat!(
     ";;\n",
     include_str!("acquire_one.sql"),
     ";;\n",
-    include_str!("acquire_free.sql"),
+    include_str!("acquire_several.sql"),
     ";;\n",
     include_str!("release.sql"),
     ";;\n",
-    include_str!("release_batch.sql"),
+    include_str!("release_each.sql"),
     ";;\n",
-    include_str!("release_free.sql"),
+    include_str!("release_several.sql"),
     ";;\n",
     include_str!("renew.sql"),
     ";;\n",
@@ -80,7 +80,7 @@ const NO_SUCH_PROCEDURE: u16 = 1305;
 const MIGRATION_LOCK: &str = "CONCAT('lockattr:schema:', LEFT(SHA2(DATABASE(), 256), 16))";
 
 pub(super) async fn is_installed(connection: &mut Conn) -> Result<bool, Error> {
-    match connection.query_drop("CALL lockattr_v2_begin()").await {
+    match connection.query_drop("CALL lockattr_v2_start()").await {
         Err(Error::Server(error)) if error.code == NO_SUCH_PROCEDURE => Ok(false),
         outcome => outcome.map(|()| true),
     }

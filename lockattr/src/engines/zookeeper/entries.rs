@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use futures_util::future::join;
-use zookeeper_client::{Acls, CreateMode, CreateOptions, Error as ZkError};
+use zookeeper_client::{Acls, CreateMode, CreateOptions, Error as ZkError, MultiWriteError};
 
 use super::config::Config;
 use super::names;
@@ -138,8 +138,8 @@ impl Zookeeper {
         Ok(all)
     }
 
-    /// Removes all these nodes in one transaction, or none of them: if one is missing, or has
-    /// children. Returns whether it removed them.
+    /// Removes all these nodes in one transaction, or none of them: if one is missing, has children,
+    /// or may not be removed. Returns whether it removed them.
     async fn delete_all(
         &self,
         session: &Session,
@@ -150,10 +150,15 @@ impl Zookeeper {
             let added = writer.add_delete(path, None);
             added.map_err(|error| self.sessions.error(error))?;
         }
-        match self.sessions.send(session, writer.commit()).await? {
-            Ok(_) => Ok(true),
-            Err(ZkError::NoNode | ZkError::NotEmpty) => Ok(false),
-            Err(error) => Err(self.sessions.error(error)),
-        }
+        let commit = writer.commit();
+        let removed = async {
+            match commit.await {
+                Ok(_) => Ok(true),
+                Err(MultiWriteError::OperationFailed { .. }) => Ok(false),
+                Err(MultiWriteError::RequestFailed { source }) => Err(source),
+            }
+        };
+        let removed = self.sessions.send(session, removed).await?;
+        removed.map_err(|error| self.sessions.error(error))
     }
 }

@@ -10,6 +10,9 @@ use super::session::Session;
 use crate::engines::sequenced::{Entered, Entry, NewEntry};
 use crate::store::StoreError;
 
+/// How often a node is made in the transaction of its first entry, before it is made by itself.
+const ATTEMPTS_AT_ONCE: usize = 2;
+
 impl Zookeeper {
     /// Makes the entries, and the nodes of locks that may not exist. The transaction also writes the
     /// nodes of all these locks, because the reply to that tells how many entries each has: the
@@ -18,17 +21,21 @@ impl Zookeeper {
         &self,
         session: &Session,
         entry: &NewEntry<'_>,
+        attempts: usize,
     ) -> Result<Result<Entered, ZkError>, StoreError> {
         let (client, parents) = (&session.client, &self.sessions.parents);
         let several = entry.keys.len() > 1;
         let name = names::entry(several, entry.sharing, entry.token, session.id);
         let dirs: Vec<_> = entry.keys.iter().map(|key| self.path(key)).collect();
         let (container, now) = (self.as_mode(CreateMode::Container), Instant::now());
-        let mut missing: Vec<_> =
-            dirs.iter().map(String::as_str).filter(|dir| !parents.exists(dir)).collect();
+        // A transaction that makes a node fails if the node exists, and one that does not fails if it is
+        // gone. Where others make and remove it all the time, or some of several exist, it is made
+        // before.
+        let before = several || attempts >= ATTEMPTS_AT_ONCE;
+        let is_missing = |dir: &&str| attempts >= ATTEMPTS_AT_ONCE || !parents.exists(dir);
+        let mut missing: Vec<_> = dirs.iter().map(String::as_str).filter(is_missing).collect();
         let mut first = self.missing_above();
-        if several {
-            // A transaction would fail for each that exists.
+        if before {
             first.append(&mut missing);
         }
         // Sent in this order on one connection, so executed in this order. If one cannot be made,
@@ -43,7 +50,7 @@ impl Zookeeper {
             Err(error) => {
                 match error {
                     ZkError::NodeExists => missing.iter().for_each(|dir| parents.found(dir, now)),
-                    ZkError::NoNode => parents.are_gone(&dirs, several || !missing.is_empty()),
+                    ZkError::NoNode => parents.are_gone(&dirs, before || !missing.is_empty()),
                     _ => {}
                 }
                 return Ok(Err(error));

@@ -35,7 +35,7 @@ impl LockRecipe for Zookeeper {
                 under_way.ended();
                 return Ok(entered);
             }
-            let error = match self.make(&session, entry).await? {
+            let error = match self.make(&session, entry, attempts).await? {
                 Ok(entered) => {
                     under_way.ended();
                     return Ok(entered);

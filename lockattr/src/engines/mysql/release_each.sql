@@ -3,7 +3,7 @@
 -- and for how many microseconds the locks stay held, in 20 digits.
 --
 -- Returns a string: 1 for each claim that had its locks, else 0.
-CREATE PROCEDURE IF NOT EXISTS lockattr_v2_release_batch(IN p_items LONGBLOB)
+CREATE PROCEDURE IF NOT EXISTS lockattr_v2_release_each(IN p_items LONGBLOB)
   SQL SECURITY INVOKER
 BEGIN
   DECLARE v_length, v_held INT;
