@@ -28,7 +28,7 @@ async fn all_leases_are_renewed_by_one_statement() {
 #[tokio::test]
 async fn a_request_to_a_stopped_session_is_not_executed_after_its_release() {
     let database = Database::new().await;
-    let query = "ttl=60s&wait=0s&connections=1&response_timeout=300ms&connect_timeout=300ms";
+    let query = "ttl=60s&wait=0s&connections=1&response_timeout=300ms&connect_timeout=3s";
     let manager = database.manager(query).await;
     acquire(&manager, "a").await.release().await.unwrap();
     let session = "select pid::bigint from pg_stat_activity
@@ -89,8 +89,7 @@ async fn a_new_session_does_not_terminate_a_session_that_probes_its_predecessor(
 #[tokio::test]
 async fn requests_to_a_frozen_server_are_undone_when_it_resumes() {
     let server = PostgresServer::start().await;
-    let url =
-        format!("{}?ttl=60s&wait=0s&response_timeout=300ms&connect_timeout=300ms", server.url());
+    let url = format!("{}?ttl=60s&wait=0s&response_timeout=300ms&connect_timeout=3s", server.url());
     let manager = manager(&url).await;
     acquire(&manager, "a").await.release().await.unwrap();
     for round in 0..5 {
