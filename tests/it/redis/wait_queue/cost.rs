@@ -54,7 +54,9 @@ async fn a_hand_off_between_processes_costs_two_commands_whatever_their_number()
     for managers in [2, 16, 64] {
         let commands = commands_per_hand_off(managers).await;
         eprintln!("{managers} processes: {commands:.3} commands per hand-off");
-        assert!((2.0..=2.2).contains(&commands), "{commands} with {managers}");
+        // A waiter also asks every few seconds, and a slow machine takes seconds for all hand-offs. If
+        // each release made all waiters ask, 64 would send more than sixty.
+        assert!((2.0..3.0).contains(&commands), "{commands} with {managers}");
     }
 }
 
