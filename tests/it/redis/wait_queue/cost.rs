@@ -56,7 +56,8 @@ async fn a_hand_off_between_processes_costs_two_commands_whatever_their_number()
         eprintln!("{managers} processes: {commands:.3} commands per hand-off");
         // A waiter also asks every few seconds, and a slow machine takes seconds for all hand-offs. If
         // each release made all waiters ask, 64 would send more than sixty.
-        assert!((2.0..3.0).contains(&commands), "{commands} with {managers}");
+        // One may join the queue after the count has begun.
+        assert!((1.9..3.0).contains(&commands), "{commands} with {managers}");
     }
 }
 
