@@ -11,7 +11,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use crate::child;
 
 /// More failed tests than this are not repeated. On two cores that other machines use, too, nine of
-/// 1,880 once failed together, and each passed alone.
+/// 1,880 once failed together.
 const MAX_FAILED: usize = 12;
 
 /// How many times in a row each must pass alone.

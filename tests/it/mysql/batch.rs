@@ -97,7 +97,7 @@ async fn of_requests_that_share_a_statement_each_gets_what_it_asked_for() {
         assert_eq!(acquired.await, (true, true, true, false));
         assert_eq!(world.held().await, ["lock:a", "lock:b", "lock:c"]);
         let left = "SELECT (ends - TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6))) DIV 1000000 \
-                FROM lockattr_v2_locks WHERE name = 'lock:a'";
+                    FROM lockattr_v2_locks WHERE name = 'lock:a'";
         let left = world.server.query::<u64>(&world.database, left).await[0];
         assert!(left > LIMIT.as_secs() * 2, "the lease was not extended: {left} s");
         let releases = [claim("a"), free, one, claim("d")].map(ReleaseRequest::new);

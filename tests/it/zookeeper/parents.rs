@@ -86,19 +86,18 @@ async fn nodes_that_other_processes_have_made_are_entered() {
     let own = other.acquire("d", LockOptions::new()).await.unwrap();
     let waits = LockOptions::new().wait(LIMIT);
     let all = other.acquire_all(["a", "b", "c", "d2"], waits.clone());
-    let single = other.acquire("b", waits.clone());
+    let single = other.acquire("b", waits);
     let ends = async {
         let queued = async || line(ensemble, &url, "b").await.len() == 3;
         eventually(LIMIT, "both others are in the queue", queued).await;
         held.release().await.unwrap();
     };
     let release = |guard: lockattr::LockGuard| async move { guard.release().await.unwrap() };
-    let (all, single, ()) = tokio::join!(
+    let ((), (), ()) = tokio::join!(
         async { release(all.await.unwrap()).await },
         async { release(single.await.unwrap()).await },
         ends
     );
-    let ((), ()) = (all, single);
     own.release().await.unwrap();
     nothing_is_left(ensemble, &url).await;
 }
