@@ -28,7 +28,7 @@ use url::Url;
 
 use super::sequenced::{SequencedStore, sequenced_store};
 use crate::Error;
-use crate::lock::settings::ServerSettings;
+use crate::lock::server_options::ServerOptions;
 use crate::store::url::StoreUrl;
 use config::Config;
 use recipe::Etcd;
@@ -134,13 +134,13 @@ impl EtcdStore {
     /// [`Error::InvalidOptions`] if the URL is not valid.
     pub fn open(url: &str) -> Result<Self, Error> {
         let StoreUrl { urls, query } = StoreUrl::parse(url)?;
-        Self::at(&urls, &query, ServerSettings::default())
+        Self::at(&urls, &query, ServerOptions::default())
     }
 
     pub(crate) fn at(
         urls: &[Url],
         query: &[(String, String)],
-        defaults: ServerSettings,
+        defaults: ServerOptions,
     ) -> Result<Self, Error> {
         let config = Config::read(urls, query, defaults)?;
         let address = config.address.clone();

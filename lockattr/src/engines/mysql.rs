@@ -31,7 +31,7 @@ use futures_util::future::join_all;
 use tokio::time::Instant;
 use url::Url;
 
-use crate::lock::settings::ServerSettings;
+use crate::lock::server_options::ServerOptions;
 use crate::store::url::StoreUrl;
 use crate::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
@@ -189,13 +189,13 @@ impl MysqlStore {
     /// [`Error::InvalidOptions`] if the URL is invalid.
     pub fn open(url: &str) -> Result<Self, Error> {
         let StoreUrl { urls, query } = StoreUrl::parse(url)?;
-        Self::at(urls, &query, ServerSettings::default())
+        Self::at(urls, &query, ServerOptions::default())
     }
 
     pub(crate) fn at(
         urls: Vec<Url>,
         query: &[(String, String)],
-        defaults: ServerSettings,
+        defaults: ServerOptions,
     ) -> Result<Self, Error> {
         let config = Arc::new(Config::read(urls, query, defaults)?);
         let locks = match config.sessions {
@@ -305,7 +305,7 @@ impl fmt::Debug for MysqlStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MysqlStore")
             .field("address", &self.config.address)
-            .field("connections", &self.config.timing.connections())
+            .field("connections", &self.config.timing.database_connections())
             .finish_non_exhaustive()
     }
 }

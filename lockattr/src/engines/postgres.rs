@@ -39,7 +39,7 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::contended::Contended;
-use crate::lock::settings::ServerSettings;
+use crate::lock::server_options::ServerOptions;
 use crate::store::url::StoreUrl;
 use crate::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
@@ -212,17 +212,17 @@ impl PostgresStore {
                 "`PostgresStore` does not support `lock=session`: open a `PostgresSessionStore`";
             return Err(Error::InvalidOptions(sentence.into()));
         }
-        Self::at(&urls, &query, ServerSettings::default())
+        Self::at(&urls, &query, ServerOptions::default())
     }
 
     pub(crate) fn at(
         urls: &[Url],
         query: &[(String, String)],
-        defaults: ServerSettings,
+        defaults: ServerOptions,
     ) -> Result<Self, Error> {
         let config = Config::read(urls, query, defaults)?;
         let queries = Arc::new(Queries);
-        let connections = 0..config.timing.connections();
+        let connections = 0..config.timing.database_connections();
         Ok(Self {
             slots: connections
                 .map(|_| ConnectionSlot::new(config.clone(), queries.clone()))

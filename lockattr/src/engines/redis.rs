@@ -38,7 +38,7 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::redlock::Member;
-use crate::lock::settings::ServerSettings;
+use crate::lock::server_options::ServerOptions;
 use crate::store::url::{StoreUrl, shown};
 use crate::store::{
     AcquireOutcome, AcquireRequest, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
@@ -189,13 +189,13 @@ impl RedisStore {
     /// [`Error::InvalidOptions`] if the URL is invalid, or one of its files cannot be used.
     pub fn open(url: &str) -> Result<Self, Error> {
         let StoreUrl { urls, query } = StoreUrl::parse(url)?;
-        Self::at(urls, &query, ServerSettings::default())
+        Self::at(urls, &query, ServerOptions::default())
     }
 
     pub(crate) fn at(
         urls: Vec<Url>,
         query: &[(String, String)],
-        defaults: ServerSettings,
+        defaults: ServerOptions,
     ) -> Result<Self, Error> {
         if urls[0].scheme() == "redis+cluster" {
             let scripts = Arc::new(Scripts::of_a_cluster());
@@ -211,7 +211,7 @@ impl RedisStore {
     pub(in crate::engines) fn one_of_many(
         url: Url,
         query: &[(String, String)],
-        defaults: ServerSettings,
+        defaults: ServerOptions,
         forgets: Option<Duration>,
         member: Member,
     ) -> Result<Self, Error> {

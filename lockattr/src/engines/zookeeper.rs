@@ -19,7 +19,7 @@ use url::Url;
 
 use super::sequenced::{SequencedStore, sequenced_store};
 use crate::Error;
-use crate::lock::settings::ServerSettings;
+use crate::lock::server_options::ServerOptions;
 use crate::store::url::StoreUrl;
 use config::Config;
 use entries::Zookeeper;
@@ -111,13 +111,13 @@ impl ZookeeperStore {
     /// stays in the parent.
     pub fn open(url: &str) -> Result<Self, Error> {
         let StoreUrl { urls, query } = StoreUrl::parse(url)?;
-        Self::at(&urls, &query, &ServerSettings::default())
+        Self::at(&urls, &query, &ServerOptions::default())
     }
 
     pub(crate) fn at(
         urls: &[Url],
         query: &[(String, String)],
-        defaults: &ServerSettings,
+        defaults: &ServerOptions,
     ) -> Result<Self, Error> {
         let config = Config::read(urls, query, defaults)?;
         session::check_not_forked()?;

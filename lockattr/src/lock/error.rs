@@ -236,6 +236,12 @@ impl StoreError {
         self
     }
 
+    #[must_use]
+    pub(crate) fn with_boxed_source(mut self, source: Box<dyn StdError + Send + Sync>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
     /// As the public error about `key`.
     pub(crate) fn about(self, key: &str) -> Error {
         match self.invalid {

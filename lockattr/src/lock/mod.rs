@@ -1,5 +1,6 @@
 //! Values: keys, tokens, options, errors, and a manager's settings. No I/O, no tasks.
 
+pub(crate) mod credentials;
 pub(crate) mod digits;
 pub(crate) mod error;
 pub(crate) mod fencing;
@@ -9,6 +10,7 @@ pub(crate) mod key;
 pub(crate) mod key_template;
 pub(crate) mod options;
 pub(crate) mod retry;
+pub(crate) mod server_options;
 pub(crate) mod settings;
 pub(crate) mod sharing;
 pub(crate) mod site;

@@ -1,10 +1,10 @@
 //! A manager's settings: defaults, then the builder, then the URL's query.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::Error;
 use crate::lock::options::{check_retry_and_wait, check_retry_delay, check_ttl};
+use crate::lock::server_options::ServerOptions;
 
 /// A manager's defaults for every acquisition, and its own name.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct Settings {
     /// for it. Permits always have these limits.
     pub(crate) max_handoffs: u32,
     pub(crate) max_handoff_time: Duration,
-    pub(crate) server: ServerSettings,
+    pub(crate) server: ServerOptions,
     pub(crate) longest_ttl: Duration,
     pub(crate) check_lock_order: bool,
     /// Enables deadlock detection for calls that wait while their call chain holds a lock.
@@ -42,7 +42,7 @@ impl Default for Settings {
             linger: Duration::ZERO,
             max_handoffs: 32,
             max_handoff_time: Duration::from_millis(20),
-            server: ServerSettings::default(),
+            server: ServerOptions::default(),
             longest_ttl: Duration::MAX,
             check_lock_order: cfg!(debug_assertions),
             detect_deadlocks: false,
@@ -88,120 +88,10 @@ impl Settings {
     }
 }
 
-/// How a store talks to its server, if it has one.
-#[derive(Clone, Debug)]
-pub(crate) struct ServerSettings {
-    /// `None` for the store's default.
-    connections: Option<usize>,
-    pub(crate) connect_timeout: Duration,
-    pub(crate) response_timeout: Duration,
-    /// After this long without an answer, the client checks whether the server is alive.
-    pub(crate) heartbeat: Duration,
-    /// How many replicas must have a lease before it counts.
-    pub(crate) replicas: usize,
-    pub(crate) tls: TlsFiles,
-}
-
-/// The PEM files for connections with TLS.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct TlsFiles {
-    /// The trusted authorities, in place of the system's.
-    pub(crate) ca: Option<PathBuf>,
-    /// The client's own certificate, and its key.
-    pub(crate) cert: Option<PathBuf>,
-    pub(crate) key: Option<PathBuf>,
-}
-
-impl Default for ServerSettings {
-    fn default() -> Self {
-        Self {
-            connections: None,
-            connect_timeout: Duration::from_secs(1),
-            response_timeout: Duration::from_secs(1),
-            heartbeat: Duration::from_secs(5),
-            replicas: 0,
-            tls: TlsFiles::default(),
-        }
-    }
-}
-
-impl ServerSettings {
-    pub(crate) fn connect_over(&mut self, connections: usize) {
-        self.connections = Some(connections);
-    }
-
-    /// The number of connections to a Redis server. The server executes one command at a time, and
-    /// one connection carries the commands of all tasks in few writes, where two connections need
-    /// twice as many. But `WAIT` blocks its connection.
-    #[cfg(feature = "redis")]
-    pub(crate) fn multiplexed(&self) -> usize {
-        self.connections.unwrap_or(if self.replicas > 0 { 2 } else { 1 })
-    }
-
-    /// The number of connections to a database. Each is a process or a thread of the server, which
-    /// answers one request at a time.
-    #[cfg(any(feature = "postgres", feature = "mysql"))]
-    pub(crate) fn connections(&self) -> usize {
-        self.connections.unwrap_or(2)
-    }
-
-    /// As [`Settings::set`].
-    #[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
-    pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<bool, Error> {
-        match name {
-            "connections" => self.connections = Some(number(name, value)?),
-            "connect_timeout" => self.connect_timeout = duration(name, value)?,
-            "response_timeout" => self.response_timeout = duration(name, value)?,
-            "heartbeat" => self.heartbeat = duration(name, value)?,
-            "replicas" => self.replicas = number(name, value)?,
-            "ca" => self.tls.ca = Some(value.into()),
-            "client_cert" | "cert" => self.tls.cert = Some(value.into()),
-            "client_key" | "key" => self.tls.key = Some(value.into()),
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
-
-    pub(crate) fn check(&self) -> Result<(), Error> {
-        if self.connections.is_some_and(|connections| !(1..=64).contains(&connections)) {
-            return Err(Error::InvalidOptions("`connections` must be 1 to 64".into()));
-        }
-        let times = [
-            ("connect_timeout", self.connect_timeout),
-            ("response_timeout", self.response_timeout),
-            ("heartbeat", self.heartbeat),
-        ];
-        if let Some((name, _)) = times.iter().find(|(_, time)| time.is_zero()) {
-            return Err(Error::InvalidOptions(format!("`{name}` must not be zero")));
-        }
-        times.iter().try_for_each(|(name, time)| check_longest(name, *time))?;
-        self.tls.check()
-    }
-}
-
-impl TlsFiles {
-    pub(crate) fn check(&self) -> Result<(), Error> {
-        let (named, missing) = match (&self.cert, &self.key) {
-            (Some(_), None) => ("client_cert", "client_key"),
-            (None, Some(_)) => ("client_key", "client_cert"),
-            _ => return Ok(()),
-        };
-        let message = format!("`{named}` needs `{missing}` too: give both files");
-        Err(Error::InvalidOptions(message))
-    }
-
-    /// The files that are set, by the names of their settings.
-    #[cfg(feature = "redis")]
-    pub(crate) fn named(&self) -> impl Iterator<Item = (&'static str, &PathBuf)> {
-        let all = [("ca", &self.ca), ("client_cert", &self.cert), ("client_key", &self.key)];
-        all.into_iter().filter_map(|(name, path)| Some((name, path.as_ref()?)))
-    }
-}
-
 /// Longer than any real duration, and a sum of a few does not overflow a clock.
 const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
-fn check_longest(name: &str, time: Duration) -> Result<(), Error> {
+pub(crate) fn check_longest(name: &str, time: Duration) -> Result<(), Error> {
     if time > LONGEST {
         return Err(Error::InvalidOptions(format!("`{name}` is longer than a century")));
     }
@@ -255,7 +145,7 @@ mod tests {
         assert!(settings.check_lock_order && settings.detect_deadlocks);
     }
 
-    /// Red without: `check_longest`, in `duration` and in `ServerSettings::check`.
+    /// Red without: `check_longest`, in `duration` and in `ServerOptions::check`.
     #[test]
     fn a_time_that_no_clock_could_be_set_to_is_refused() {
         let refused = |builder: crate::LockManagerBuilder| {

@@ -1,6 +1,5 @@
 //! Configures a manager: a URL or a store, and defaults.
 
-use crate::store::AnyStore;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,7 +7,7 @@ use super::LockManager;
 use crate::Error;
 use crate::lock::settings::Settings;
 use crate::observe::Recorder;
-use crate::store::url;
+use crate::store::{AnyStore, Credentials, ServerOptions, url};
 
 /// Configures a [`LockManager`] step by step.
 ///
@@ -42,6 +41,8 @@ pub struct LockManagerBuilder {
     url: Option<SecretUrl>,
     store: Option<AnyStore>,
     settings: Settings,
+    /// A setting of the store's server that the program has made here.
+    server_setting: Option<&'static str>,
     recorder: Recorder,
 }
 
@@ -52,7 +53,11 @@ impl LockManagerBuilder {
         self
     }
 
-    /// A store built by the program, instead of a URL.
+    /// A store that the program has made, instead of a URL: from its own client or pool, several
+    /// servers, or a store of its own kind.
+    ///
+    /// How such a store talks to its server is set when it is made, by
+    /// [`ServerOptions`](crate::store::ServerOptions).
     pub fn store(mut self, store: impl Into<AnyStore>) -> Self {
         self.store = Some(store.into());
         self
@@ -159,28 +164,24 @@ impl LockManagerBuilder {
 
     /// The number of connections (1 to 64) over which the keys are spread, for a store with a server.
     /// By default 1 for a Redis server (2 with `replicas`), and 2 for a database.
-    pub fn connections(mut self, connections: usize) -> Self {
-        self.settings.server.connect_over(connections);
-        self
+    pub fn connections(self, connections: usize) -> Self {
+        self.server("connections", |server| server.connections(connections))
     }
 
     /// The longest time to connect to the server: 1 s by default.
-    pub fn connect_timeout(mut self, limit: Duration) -> Self {
-        self.settings.server.connect_timeout = limit;
-        self
+    pub fn connect_timeout(self, limit: Duration) -> Self {
+        self.server("connect_timeout", |server| server.connect_timeout(limit))
     }
 
     /// The longest time to wait for an answer of the server: 1 s by default.
-    pub fn response_timeout(mut self, limit: Duration) -> Self {
-        self.settings.server.response_timeout = limit;
-        self
+    pub fn response_timeout(self, limit: Duration) -> Self {
+        self.server("response_timeout", |server| server.response_timeout(limit))
     }
 
     /// The time without an answer after which the connection is checked, and replaced if it is
     /// dead: 5 s by default.
-    pub fn heartbeat(mut self, interval: Duration) -> Self {
-        self.settings.server.heartbeat = interval;
-        self
+    pub fn heartbeat(self, interval: Duration) -> Self {
+        self.server("heartbeat", |server| server.heartbeat(interval))
     }
 
     /// How many replicas of the server must have a lease before it counts: none by default. If
@@ -188,9 +189,37 @@ impl LockManagerBuilder {
     /// [`Error::Store`], and is undone or tried again.
     ///
     /// [`RedisStore`](crate::store::RedisStore#replicas) describes what this protects from.
-    pub fn replicas(mut self, replicas: usize) -> Self {
-        self.settings.server.replicas = replicas;
-        self
+    pub fn replicas(self, replicas: usize) -> Self {
+        self.server("replicas", |server| server.replicas(replicas))
+    }
+
+    /// A function that returns the credentials which are valid now, for passwords that rotate.
+    ///
+    /// [`ServerOptions::credentials`](crate::store::ServerOptions::credentials) says when it is asked.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), lockattr::Error> {
+    /// use lockattr::LockManager;
+    /// use lockattr::store::Credentials;
+    ///
+    /// let manager = LockManager::builder()
+    ///     .url("redis://db.example/")
+    ///     .credentials(|| async {
+    ///         let password = std::fs::read_to_string("/run/secrets/locks")?;
+    ///         Ok::<_, std::io::Error>(Credentials::new("locks", password.trim_end()))
+    ///     })
+    ///     .build()?;
+    /// # let _ = manager;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn credentials<F, A, E>(self, provide: F) -> Self
+    where
+        F: Fn() -> A + Send + Sync + 'static,
+        A: Future<Output = Result<Credentials, E>> + Send + 'static,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        self.server("credentials", |server| server.credentials(provide))
     }
 
     /// A PEM file with the authorities that are trusted to identify the server, if the URL asks for
@@ -214,21 +243,38 @@ impl LockManagerBuilder {
     /// This file and the other two are read when the manager is built. In a URL's query,
     /// better percent-encode every character of their paths that is not a letter or a digit: `+`
     /// must be `%2B`, and `@` must be `%40`.
-    pub fn ca(mut self, file: impl Into<PathBuf>) -> Self {
-        self.settings.server.tls.ca = Some(file.into());
-        self
+    pub fn ca(self, file: impl Into<PathBuf>) -> Self {
+        self.server("ca", |mut server| {
+            server.tls.ca = Some(file.into());
+            server
+        })
     }
 
     /// A PEM file with the certificate that identifies this client to the server, and any
     /// intermediate certificates: none by default. Requires [`client_key`](Self::client_key).
-    pub fn client_cert(mut self, file: impl Into<PathBuf>) -> Self {
-        self.settings.server.tls.cert = Some(file.into());
-        self
+    pub fn client_cert(self, file: impl Into<PathBuf>) -> Self {
+        self.server("client_cert", |mut server| {
+            server.tls.cert = Some(file.into());
+            server
+        })
     }
 
     /// A PEM file with the private key of [`client_cert`](Self::client_cert), without a passphrase.
-    pub fn client_key(mut self, file: impl Into<PathBuf>) -> Self {
-        self.settings.server.tls.key = Some(file.into());
+    pub fn client_key(self, file: impl Into<PathBuf>) -> Self {
+        self.server("client_key", |mut server| {
+            server.tls.key = Some(file.into());
+            server
+        })
+    }
+
+    /// Sets how the store talks to its server.
+    fn server(
+        mut self,
+        name: &'static str,
+        set: impl FnOnce(ServerOptions) -> ServerOptions,
+    ) -> Self {
+        self.settings.server = set(std::mem::take(&mut self.settings.server));
+        self.server_setting.get_or_insert(name);
         self
     }
 
@@ -297,7 +343,16 @@ impl LockManagerBuilder {
     /// be used, or neither a URL nor a store is set.
     pub fn build(mut self) -> Result<LockManager, Error> {
         let store = match (self.store, self.url) {
-            (Some(store), None) => store,
+            (Some(store), None) => match self.server_setting {
+                None => store,
+                Some(name) => {
+                    let message = format!(
+                        "`{name}` is a setting of a store that the manager opens by its URL: give it to \
+                         the store that you made, in its `ServerOptions`"
+                    );
+                    return Err(Error::InvalidOptions(message));
+                }
+            },
             (None, Some(url)) => super::open::open(&url.0, &mut self.settings)?,
             (Some(_), Some(_)) => {
                 let message = "a manager has one store: give it either `url` or `store`";

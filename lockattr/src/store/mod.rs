@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+pub use crate::lock::credentials::Credentials;
 pub use crate::lock::error::StoreError;
 pub use crate::lock::key::LockKey;
+pub use crate::lock::server_options::ServerOptions;
 pub use crate::lock::sharing::Sharing;
 pub use crate::lock::token::OwnerToken;
 use crate::{FencingToken, HeldLock, Holder};

@@ -8,7 +8,8 @@ use tonic::transport::Endpoint;
 use url::Url;
 
 use crate::Error;
-use crate::lock::settings::{ServerSettings, duration};
+use crate::lock::server_options::ServerOptions;
+use crate::lock::settings::duration;
 use crate::store::url::{shown, unknown_setting};
 
 /// The settings of one store.
@@ -17,7 +18,7 @@ pub(super) struct Config {
     /// The URL without its password, for errors.
     pub(super) address: String,
     pub(super) login: Option<Login>,
-    pub(super) timing: ServerSettings,
+    pub(super) timing: ServerOptions,
     /// How long the servers keep the entries of a process that they no longer hear from: the TTL of
     /// its lease, in whole seconds.
     pub(super) session_timeout: Duration,
@@ -51,7 +52,7 @@ impl Config {
     pub(super) fn read(
         urls: &[Url],
         query: &[(String, String)],
-        mut timing: ServerSettings,
+        mut timing: ServerOptions,
     ) -> Result<Self, Error> {
         let (mut session_timeout, mut tls) = (SESSION_TIMEOUT, false);
         for (name, value) in query {

@@ -7,7 +7,7 @@ use tonic::transport::Endpoint;
 use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 
 use crate::Error;
-use crate::lock::settings::TlsFiles;
+use crate::lock::server_options::TlsFiles;
 
 /// The TLS settings of one store. The files were read when it was made.
 pub(super) struct Tls {

@@ -10,7 +10,7 @@ use url::Url;
 use super::sessions::MAX_SESSIONS;
 use crate::Error;
 use crate::engines::sql::read_max_sessions;
-use crate::lock::settings::ServerSettings;
+use crate::lock::server_options::ServerOptions;
 use crate::store::url::{shown, unknown_setting};
 
 /// The query settings besides those of the manager.
@@ -31,7 +31,7 @@ pub(super) struct Config {
     pub(super) opts: Opts,
     /// The URL without its password, for errors.
     pub(super) address: String,
-    pub(super) timing: ServerSettings,
+    pub(super) timing: ServerOptions,
     /// Whether locks belong to connections instead of having leases.
     pub(super) sessions: bool,
     /// The most connections for locks that belong to connections.
@@ -48,7 +48,7 @@ impl Config {
     pub(super) fn read(
         urls: Vec<Url>,
         query: &[(String, String)],
-        mut timing: ServerSettings,
+        mut timing: ServerOptions,
     ) -> Result<Self, Error> {
         let (mut sessions, mut max_sessions) = (false, None);
         for (name, value) in query {
@@ -85,7 +85,7 @@ fn is_session(value: &str) -> Result<bool, Error> {
     }
 }
 
-fn idle(timing: &ServerSettings) -> Duration {
+fn idle(timing: &ServerOptions) -> Duration {
     (timing.heartbeat * 3 + timing.response_timeout).max(MIN_IDLE)
 }
 
@@ -94,7 +94,7 @@ pub(super) fn idle_seconds(idle: Duration) -> u64 {
     (idle.as_secs() + 1).min(MAX_IDLE)
 }
 
-fn login(url: &Url, timing: &ServerSettings) -> Result<OptsBuilder, Error> {
+fn login(url: &Url, timing: &ServerOptions) -> Result<OptsBuilder, Error> {
     let decoded = |text: &str| {
         let text = percent_decode_str(text).decode_utf8();
         // Not quoted: the text may be the password.
@@ -129,7 +129,7 @@ fn login(url: &Url, timing: &ServerSettings) -> Result<OptsBuilder, Error> {
 }
 
 /// What each connection sets first, so that no setting of the user's server matters.
-fn session_settings(timing: &ServerSettings) -> Vec<String> {
+fn session_settings(timing: &ServerOptions) -> Vec<String> {
     // A lock wait in the server lasts no longer than the wait for its answer. The server counts
     // whole seconds. A queued session waits in one long statement, so statements have no time
     // limit; MySQL and MariaDB name that limit differently.

@@ -29,8 +29,9 @@ pub(super) struct Leases {
 
 impl Leases {
     pub(super) fn new(config: &Arc<Config>) -> Self {
-        let slots =
-            (0..config.timing.connections()).map(|_| ConnectionSlot::new(config.clone())).collect();
+        let slots = (0..config.timing.database_connections())
+            .map(|_| ConnectionSlot::new(config.clone()))
+            .collect();
         let (listener, unanswered) = (Listener::new(config.clone()), Unanswered::default());
         Self { slots, unanswered, listener, contended: Contended::new() }
     }

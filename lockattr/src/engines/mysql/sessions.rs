@@ -60,7 +60,7 @@ impl Sessions {
 
     /// How many idle connections of a runtime are kept.
     fn most_idle(&self) -> usize {
-        self.config.timing.connections()
+        self.config.timing.database_connections()
     }
 
     fn answered(&self, using: &mut Use) {

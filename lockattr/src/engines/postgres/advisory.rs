@@ -32,7 +32,7 @@ use url::Url;
 use super::config::Config;
 use super::lock_kind::LockKind;
 use crate::engines::contended::Contended;
-use crate::lock::settings::ServerSettings;
+use crate::lock::server_options::ServerOptions;
 use crate::platform::sync::Mutex;
 use crate::store::url::StoreUrl;
 use crate::store::{
@@ -145,18 +145,18 @@ impl PostgresSessionStore {
                 "`PostgresSessionStore` does not support `lock=lease`: open a `PostgresStore`";
             return Err(Error::InvalidOptions(sentence.into()));
         }
-        Self::at(&urls, &query, ServerSettings::default())
+        Self::at(&urls, &query, ServerOptions::default())
     }
 
     pub(crate) fn at(
         urls: &[Url],
         query: &[(String, String)],
-        defaults: ServerSettings,
+        defaults: ServerOptions,
     ) -> Result<Self, Error> {
         let mut query = query.to_vec();
         let max_sessions = take_max_sessions(&mut query)?;
         let config = Arc::new(Config::read(urls, &query, defaults)?);
-        let sessions = Sessions::new(config.timing.connections(), max_sessions);
+        let sessions = Sessions::new(config.timing.database_connections(), max_sessions);
         let notifications = Notifications::new(Arc::default(), false);
         let (claims, lock_table, processes) = Default::default();
         let contended = Contended::new();
@@ -193,7 +193,9 @@ impl PostgresSessionStore {
 impl Inner {
     /// The shared session for this key.
     async fn shared(self: &Arc<Self>, key: &LockKey) -> Result<Arc<Session>, StoreError> {
-        self.sessions.shared(self, connection_for(key, self.config.timing.connections())).await
+        self.sessions
+            .shared(self, connection_for(key, self.config.timing.database_connections()))
+            .await
     }
 }
 
@@ -254,7 +256,7 @@ impl Store for PostgresSessionStore {
     }
 
     fn answered_since(&self, key: &LockKey, since: Instant) -> bool {
-        let connection = connection_for(key, self.0.config.timing.connections());
+        let connection = connection_for(key, self.0.config.timing.database_connections());
         let session = self.0.sessions.live(connection);
         session.is_some_and(|session| session.last_reply.is_after(since))
     }
@@ -265,7 +267,7 @@ impl Store for PostgresSessionStore {
     }
 
     async fn ping(&self) -> Result<(), StoreError> {
-        let places = 0..self.0.config.timing.connections();
+        let places = 0..self.0.config.timing.database_connections();
         let pings = join_all(places.map(|place| async move {
             let session = self.0.sessions.shared(&self.0, place).await?;
             session.run("").await.map_err(|failure| failure.error)

@@ -9,7 +9,7 @@ use url::Url;
 
 use super::pooler::PoolerCheck;
 use crate::Error;
-use crate::lock::settings::ServerSettings;
+use crate::lock::server_options::ServerOptions;
 use crate::store::url::{shown, unknown_setting};
 
 #[derive(Clone)]
@@ -17,7 +17,7 @@ pub(super) struct Config {
     pub(super) server: tokio_postgres::Config,
     /// The URL without its password, for errors.
     pub(super) address: String,
-    pub(super) timing: ServerSettings,
+    pub(super) timing: ServerOptions,
     /// The result of the check for a pooler.
     pub(super) pooler_check: PoolerCheck,
 }
@@ -56,7 +56,7 @@ impl Config {
     pub(super) fn read(
         urls: &[Url],
         query: &[(String, String)],
-        mut timing: ServerSettings,
+        mut timing: ServerOptions,
     ) -> Result<Self, Error> {
         let address = shown(urls);
         let mut libpq = Libpq::default();
@@ -107,7 +107,7 @@ impl Config {
 fn detect_vanished_host(
     server: &mut tokio_postgres::Config,
     libpq: &Libpq,
-    timing: &ServerSettings,
+    timing: &ServerOptions,
 ) {
     const PROBES: u32 = 3;
     // The system counts in whole seconds, up to the second of these.
@@ -195,7 +195,7 @@ mod tests {
 
     fn read(url: &str) -> tokio_postgres::Config {
         let StoreUrl { urls, query } = StoreUrl::parse(url).unwrap();
-        Config::read(&urls, &query, ServerSettings::default()).unwrap().server
+        Config::read(&urls, &query, ServerOptions::default()).unwrap().server
     }
 
     /// Red without: any of the four settings, or the whole seconds.

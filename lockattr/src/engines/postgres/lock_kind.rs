@@ -6,7 +6,7 @@ use url::Url;
 
 use super::{PostgresSessionStore, PostgresStore};
 use crate::Error;
-use crate::lock::settings::ServerSettings;
+use crate::lock::server_options::ServerOptions;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LockKind {
@@ -36,7 +36,7 @@ impl LockKind {
 pub(crate) fn open(
     urls: &[Url],
     mut query: Vec<(String, String)>,
-    defaults: ServerSettings,
+    defaults: ServerOptions,
 ) -> Result<AnyStore, Error> {
     Ok(match LockKind::take(&mut query)? {
         Some(LockKind::Session) => AnyStore::new(PostgresSessionStore::at(urls, &query, defaults)?),

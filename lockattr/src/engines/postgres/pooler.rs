@@ -158,7 +158,7 @@ pub(super) fn refused(address: &str) -> StoreError {
 
 fn too_small(config: &Config) -> StoreError {
     let limit = config.timing.response_timeout;
-    let (address, most) = (&config.address, config.timing.connections() + 3);
+    let (address, most) = (&config.address, config.timing.database_connections() + 3);
     StoreError::new(format!(
         "{address} accepted another connection and did not reply on it within {limit:?}: if it is a \
          pooler in session mode, its pool is too small or full; this process needs {most} at least"

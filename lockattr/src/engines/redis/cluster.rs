@@ -25,7 +25,7 @@ use super::scripts::Scripts;
 use super::servers::RoutedReply;
 use super::tls;
 use crate::Error;
-use crate::lock::settings::ServerSettings;
+use crate::lock::server_options::ServerOptions;
 use crate::platform::sync::{Mutex, MutexGuard};
 use crate::store::{Claim, StoreError, Subscriber, Subscribers};
 pub(super) use member::Member;
@@ -46,7 +46,7 @@ pub(super) struct Cluster {
     /// The URL without host, port and query.
     url: Url,
     query: Vec<(String, String)>,
-    timing: ServerSettings,
+    timing: ServerOptions,
     scripts: Arc<Scripts>,
     subscribers: Arc<Subscribers>,
     known: Mutex<Known>,
@@ -84,7 +84,7 @@ impl Cluster {
     pub(super) fn open(
         urls: &[Url],
         query: &[(String, String)],
-        timing: ServerSettings,
+        timing: ServerOptions,
         scripts: &Arc<Scripts>,
     ) -> Result<Arc<Self>, Error> {
         let invalid = |sentence: &str| Error::InvalidOptions(sentence.into());
@@ -190,7 +190,7 @@ impl Cluster {
 
     /// Returns how many connections each node has for commands.
     pub(super) fn connections(&self) -> usize {
-        self.timing.multiplexed()
+        self.timing.redis_connections()
     }
 
     /// Returns whether the known owner of a slot has replied since then.

@@ -10,7 +10,7 @@ use super::sentinels::Sentinels;
 use super::tls::{self, Tls};
 use crate::Error;
 use crate::engines::redlock::Member;
-use crate::lock::settings::ServerSettings;
+use crate::lock::server_options::ServerOptions;
 use crate::store::StoreError;
 use crate::store::url::{shown, unknown_setting};
 
@@ -20,7 +20,7 @@ pub(super) struct Config {
     pub(super) server: Server,
     /// The URL without its password, for errors.
     pub(super) address: String,
-    pub(super) timing: ServerSettings,
+    pub(super) timing: ServerOptions,
     /// The longest lease that the server may lose by a restart, if other servers take its place
     /// then.
     pub(super) forgets: Option<Duration>,
@@ -50,7 +50,7 @@ impl Config {
     pub(super) fn read(
         urls: Vec<Url>,
         query: &[(String, String)],
-        mut timing: ServerSettings,
+        mut timing: ServerOptions,
     ) -> Result<Self, Error> {
         let names: &[_] = match urls[0].scheme() {
             // The path of a socket leaves no other place for these.

@@ -66,7 +66,7 @@ impl Node {
             ConnectionSlot::new(config.clone(), scripts.clone(), notifications)
         };
         let replicas = Replicas::new(&config.timing);
-        let spread = config.timing.multiplexed();
+        let spread = config.timing.redis_connections();
         let connection_slots = spread + usize::from(replicas.are_needed());
         Self {
             connection_slots: (0..connection_slots).map(connection_slot).collect(),

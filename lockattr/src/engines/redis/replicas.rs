@@ -6,7 +6,7 @@ use redis::aio::MultiplexedConnection;
 use redis::{ErrorKind, FromRedisValue, Pipeline, RedisResult, ServerErrorKind, Value};
 
 use super::call::Call;
-use crate::lock::settings::ServerSettings;
+use crate::lock::server_options::ServerOptions;
 use crate::store::StoreError;
 
 /// How many replicas must have a lease before it counts, and how long they may take.
@@ -35,7 +35,7 @@ impl Replicas {
     /// No replica is needed.
     pub(super) const NONE: Self = Self { needed: 0, limit: Duration::ZERO };
 
-    pub(super) fn new(timing: &ServerSettings) -> Self {
+    pub(super) fn new(timing: &ServerOptions) -> Self {
         Self { needed: timing.replicas, limit: timing.response_timeout / 2 }
     }
 

@@ -8,7 +8,7 @@ use redis::{Client, ConnectionInfo, RedisResult};
 use redis::{ConnectionAddr, TlsCertificates};
 
 use crate::Error;
-use crate::lock::settings::TlsFiles;
+use crate::lock::server_options::TlsFiles;
 
 /// How the connections of one store are secured. The files were read when it was created.
 #[derive(Clone)]

@@ -8,7 +8,8 @@ use super::RedlockStore;
 use super::members::Members;
 use crate::Error;
 use crate::engines::redis::uses_tls;
-use crate::lock::settings::{ServerSettings, duration};
+use crate::lock::server_options::ServerOptions;
+use crate::lock::settings::duration;
 use crate::store::url::StoreUrl;
 use crate::store::{AnyStore, RedisStore};
 
@@ -32,13 +33,13 @@ impl RedlockStore {
     /// [`Error::InvalidOptions`] if the URL is not valid.
     pub fn open(url: &str) -> Result<Self, Error> {
         let StoreUrl { urls, query } = StoreUrl::parse(url)?;
-        Self::at(urls, query, &ServerSettings::default())
+        Self::at(urls, query, &ServerOptions::default())
     }
 
     pub(crate) fn at(
         urls: Vec<Url>,
         query: Vec<(String, String)>,
-        defaults: &ServerSettings,
+        defaults: &ServerOptions,
     ) -> Result<Self, Error> {
         let (mut longest_ttl, mut clock_skew) = (Self::MAX_TTL, Self::CLOCK_SKEW);
         let (mut durable, mut tls, mut rest) = (false, None, Vec::new());

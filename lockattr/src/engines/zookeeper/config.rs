@@ -6,7 +6,8 @@ use percent_encoding::percent_decode_str;
 use url::Url;
 
 use crate::Error;
-use crate::lock::settings::{ServerSettings, duration};
+use crate::lock::server_options::ServerOptions;
+use crate::lock::settings::duration;
 use crate::store::url::{shown, unknown_setting};
 
 /// ZooKeeper's default port.
@@ -37,7 +38,7 @@ impl Config {
     pub(super) fn read(
         urls: &[Url],
         query: &[(String, String)],
-        defaults: &ServerSettings,
+        defaults: &ServerOptions,
     ) -> Result<Self, Error> {
         let address = shown(urls);
         let mut config = Self {

@@ -148,7 +148,7 @@ mod tests {
 
     use super::*;
     use crate::engines::mysql::config::Config;
-    use crate::lock::settings::ServerSettings;
+    use crate::lock::server_options::ServerOptions;
     use crate::store::{Claim, LockKey, Sharing, Subscriber};
 
     /// The connection serves another claim by the time these are read.
@@ -158,7 +158,7 @@ mod tests {
     async fn what_an_earlier_claim_says_late_does_not_concern_the_next() {
         let url = vec![Url::parse("mysql://u@127.0.0.1:1/db").unwrap()];
         let query = [("lock".to_owned(), "session".to_owned())];
-        let config = Config::read(url, &query, ServerSettings::default()).unwrap();
+        let config = Config::read(url, &query, ServerOptions::default()).unwrap();
         let sessions = Sessions::new(Arc::new(config));
         let subscriber = Arc::new(Subscriber::new(|_name| {}));
         let [served, earlier] = ["a", "b"].map(|key| {

@@ -13,7 +13,7 @@ use super::Sentinels;
 use crate::Error;
 use crate::engines::redis::config::{client, invalid_url};
 use crate::engines::redis::tls::Tls;
-use crate::lock::settings::ServerSettings;
+use crate::lock::server_options::ServerOptions;
 
 /// The port of a sentinel if the URL names none.
 const PORT: u16 = 26379;
@@ -25,7 +25,7 @@ impl Sentinels {
         urls: &[Url],
         own: &[(&str, &str)],
         address: &str,
-        timing: &ServerSettings,
+        timing: &ServerOptions,
         tls: Tls,
     ) -> Result<Arc<Self>, Error> {
         let setting =

@@ -11,7 +11,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 
 use crate::Error;
-use crate::lock::settings::TlsFiles;
+use crate::lock::server_options::TlsFiles;
 
 /// Reads the files that are set.
 pub(super) fn certificates(files: &TlsFiles) -> Result<TlsCertificates, Error> {
