@@ -3,6 +3,8 @@
 
 mod again;
 mod bless;
+#[cfg(test)]
+mod changelog;
 mod child;
 mod ci;
 #[cfg(test)]
