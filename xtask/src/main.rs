@@ -12,8 +12,12 @@ mod dependencies;
 mod install;
 #[cfg(test)]
 mod layers;
+#[cfg(test)]
+mod members;
 mod mutants;
 mod newest;
+#[cfg(test)]
+mod packages;
 mod recordings;
 mod servers;
 mod soak;
