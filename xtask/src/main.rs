@@ -13,6 +13,8 @@ mod install;
 #[cfg(test)]
 mod layers;
 #[cfg(test)]
+mod links;
+#[cfg(test)]
 mod members;
 mod mutants;
 mod newest;
