@@ -6,8 +6,9 @@
 
 #[cfg(feature = "tls")]
 mod handshake;
+
 #[cfg(feature = "tls")]
-mod pem;
+use std::sync::Arc;
 
 #[cfg(feature = "tls")]
 use redis::{ConnectionAddr, RedisResult};
@@ -15,6 +16,8 @@ use redis::{ConnectionAddr, RedisResult};
 use tokio_rustls::TlsConnector;
 
 use crate::Error;
+#[cfg(feature = "tls")]
+use crate::engines::tls::{Verification, client_config};
 use crate::lock::server_options::TlsFiles;
 #[cfg(feature = "tls")]
 pub(super) use handshake::{Driver, Stream};
@@ -53,7 +56,7 @@ impl Tls {
         }
         Ok(Self {
             #[cfg(feature = "tls")]
-            connector: encrypted.then(|| pem::connector(files)).transpose()?,
+            connector: encrypted.then(|| connector(files)).transpose()?,
         })
     }
 
@@ -76,4 +79,9 @@ impl Tls {
             _ => Ok(None),
         }
     }
+}
+
+#[cfg(feature = "tls")]
+fn connector(files: &TlsFiles) -> Result<TlsConnector, Error> {
+    Ok(TlsConnector::from(Arc::new(client_config(files, Verification::Full)?)))
 }
