@@ -32,4 +32,7 @@ pages! {
     from_redis_py: "migrating/redis-py.md",
     from_node_redlock: "migrating/node-redlock.md",
     from_rslock: "migrating/rslock.md",
+    from_redis_by_hand: "migrating/redis-by-hand.md",
+    from_sqlx: "migrating/sqlx.md",
+    from_distributedlock_net: "migrating/distributedlock-net.md",
 }
