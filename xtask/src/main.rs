@@ -21,6 +21,8 @@ mod newest;
 #[cfg(test)]
 mod packages;
 mod recordings;
+#[cfg(test)]
+mod rust_versions;
 mod servers;
 mod soak;
 mod steps;
