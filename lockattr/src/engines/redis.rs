@@ -23,6 +23,7 @@ mod login;
 mod native;
 mod node;
 mod notifications;
+mod other_protocol;
 mod replicas;
 mod request;
 mod restart;
@@ -47,7 +48,7 @@ use crate::store::{
     AcquireOutcome, AcquireRequest, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
     RenewRequest, Store, StoreError, Subscriber, Waiting,
 };
-use crate::{Error, FencingToken, HeldLock, Holder};
+use crate::{Error, FencingToken, HeldLock, HeldLocks, Holder};
 use call::Call;
 use cluster::Cluster;
 use config::Config;
@@ -344,11 +345,16 @@ impl Store for RedisStore {
         let routed = self.servers.invoke(route, Effect::Read, &script).await?;
         match routed.reply.value {
             Value::Nil => Ok(None),
+            Value::Int(-1) => Err(held_locks::not_a_lock(key)),
             reply => request::held_by(reply).map(Some).ok_or_else(unexpected_reply),
         }
     }
 
     async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
+        Ok(self.held_locks_of_all(prefix).await?.locks)
+    }
+
+    async fn list_held_locks(&self, prefix: &str) -> Result<HeldLocks, StoreError> {
         self.held_locks_of_all(prefix).await
     }
 

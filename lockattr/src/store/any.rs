@@ -13,7 +13,7 @@ use super::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
     RenewRequest, Store, StoreError, Subscriber,
 };
-use crate::{FencingToken, HeldLock, Holder};
+use crate::{FencingToken, HeldLock, HeldLocks, Holder};
 
 /// A store of any kind, behind one pointer. It is cheap to clone, and all clones are the same store.
 ///
@@ -94,6 +94,7 @@ erased! {
         release(requests: &'a [ReleaseRequest]) -> Vec<Result<ReleaseOutcome, StoreError>>;
         holder(key: &'a LockKey) -> Result<Option<Holder>, StoreError>;
         held_locks(prefix: &'a str) -> Result<Vec<HeldLock>, StoreError>;
+        list_held_locks(prefix: &'a str) -> Result<HeldLocks, StoreError>;
         force_release(key: &'a LockKey) -> Result<bool, StoreError>;
         next_token(key: &'a LockKey) -> Result<Option<FencingToken>, StoreError>;
         ping() -> Result<(), StoreError>;

@@ -12,7 +12,7 @@ pub use crate::lock::key::LockKey;
 pub use crate::lock::server_options::ServerOptions;
 pub use crate::lock::sharing::Sharing;
 pub use crate::lock::token::OwnerToken;
-use crate::{FencingToken, HeldLock, Holder};
+use crate::{FencingToken, HeldLock, HeldLocks, Holder};
 
 // The public names of the engines, which lie above this room.
 #[cfg(feature = "etcd")]
@@ -210,6 +210,19 @@ pub trait Store: Debug + Send + Sync + 'static {
         let sentence =
             "this store cannot list its locks: look up the holder of one lock by its key";
         std::future::ready(Err(StoreError::new(sentence).not_sent()))
+    }
+
+    /// The [held locks](Self::held_locks), and the number of names under the prefix that no key can have. The default
+    /// leaves out no name.
+    ///
+    /// # Errors
+    ///
+    /// As [`held_locks`](Self::held_locks).
+    fn list_held_locks(
+        &self,
+        prefix: &str,
+    ) -> impl Future<Output = Result<HeldLocks, StoreError>> + Send {
+        async { Ok(self.held_locks(prefix).await?.into()) }
     }
 
     /// Takes a lock from all of its holders, and hands it to the next waiter. Returns whether it was held.

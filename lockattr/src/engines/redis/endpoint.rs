@@ -61,6 +61,10 @@ impl Endpoint {
         Self { info, tls: self.tls.clone(), address: address.into() }
     }
 
+    pub(super) fn addr(&self) -> &ConnectionAddr {
+        self.info.addr()
+    }
+
     /// Returns the user whose password a provider gives, if it names no other.
     pub(super) fn user(&self) -> Option<&str> {
         self.info.redis_settings().username()
