@@ -26,6 +26,7 @@ pages! {
     performance: "15-performance.md",
     upgrading: "16-upgrading.md",
     in_a_library: "17-in-a-library.md",
+    writing_a_store: "18-writing-a-store.md",
     from_redisson: "migrating/redisson.md",
     from_lock4j: "migrating/lock4j.md",
     from_shedlock: "migrating/shedlock.md",

@@ -123,7 +123,9 @@ pub use request::{AcquireRequest, ReleaseRequest, RenewRequest, Waiting};
 
 /// Keeps the locks.
 ///
-/// One suite checks this contract for every store:
+/// One suite checks this contract for every store, and for yours: the crate
+/// [`lockattr-contract`](https://docs.rs/lockattr-contract) makes a test of each promise. The guide has a chapter on
+/// [writing a store](https://github.com/lockattr/lockattr/blob/main/docs/guide/18-writing-a-store.md).
 ///
 /// * **An answer is certain, an error is not.** `Acquired`, `Held`, `Renewed`, `NotHeld` and `Released` are facts. An `Err` means
 ///   that the command may or may not have taken effect. The caller then undoes an acquire, and tries a renewal again.

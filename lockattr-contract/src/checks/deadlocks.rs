@@ -3,23 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockattr::store::{AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseRequest};
+use lockattr::store::{AcquireOutcome, AcquireRequest, AnyStore, Claim, LockKey, ReleaseRequest};
 use lockattr::{Error, LockManager, LockOptions};
 use tokio::sync::Barrier;
 use tokio::time::timeout;
 
-use super::AnyStore;
-use super::asked::key;
+use crate::eventually::eventually;
+use crate::subject::Subject;
 
 /// Longer than a slow machine needs, and shorter than every wait budget here.
 const SOON: Duration = Duration::from_secs(30);
 const PATIENT: LockOptions = LockOptions::new().wait(Duration::from_secs(600));
 
 /// Returns a manager that acts as one process of the service `name`.
-fn process(store: &AnyStore, name: &str) -> LockManager {
-    let locks = key("x");
-    let prefix = locks.name().strip_suffix('x').expect("what is before the key");
-    let builder = LockManager::builder().store(store.clone()).prefix(prefix).service(name);
+fn process(store: &Subject, name: &str) -> LockManager {
+    let builder = LockManager::builder().store(AnyStore::clone(store));
+    let builder = builder.prefix(store.prefix()).service(name);
     builder.detect_deadlocks(true).build().expect("a manager")
 }
 
@@ -40,15 +39,15 @@ async fn acquire_nested(
     done
 }
 
-async fn no_notes_are_left(store: &AnyStore, keys: &[&str]) {
+async fn no_notes_are_left(store: &Subject, keys: &[&str]) {
     for held in keys {
-        let note = LockKey::new("lockattr:waits:", key(held).name()).expect("a good key");
+        let note = LockKey::new("lockattr:waits:", store.key(held).name()).expect("a good key");
         let gone = async || store.holder(&note).await.expect("an answer").is_none();
-        lockattr_tests::eventually(SOON, "its note is gone", gone).await;
+        eventually(SOON, "its note is gone", gone).await;
     }
 }
 
-pub(super) async fn a_deadlock_of_two_processes_is_broken_and_named(store: AnyStore) {
+pub(crate) async fn a_deadlock_of_two_processes_is_broken_and_named(store: Subject) {
     let (here, there) = (process(&store, "here"), process(&store, "there"));
     let all = Arc::new(Barrier::new(2));
     let both = async {
@@ -72,11 +71,11 @@ pub(super) async fn a_deadlock_of_two_processes_is_broken_and_named(store: AnySt
 }
 
 /// The process that left the note is gone, and another process holds its lock.
-pub(super) async fn a_note_of_a_dead_process_is_ignored(store: AnyStore) {
+pub(crate) async fn a_note_of_a_dead_process_is_ignored(store: Subject) {
     let (here, there) = (process(&store, "here"), process(&store, "there"));
     let works = there.acquire("b", PATIENT).await.expect("free");
-    let note = LockKey::new("lockattr:waits:", key("b").name()).expect("a good key");
-    let waits_for = key("a").name().replace('%', "%25").replace(' ', "%20");
+    let note = LockKey::new("lockattr:waits:", store.key("b").name()).expect("a good key");
+    let waits_for = store.key("a").name().replace('%', "%25").replace(' ', "%20");
     let pid = std::process::id();
     let label = format!("since=1 service=gone pid={pid} waits=17/1/{waits_for}");
     let left = Arc::new(Claim::new(note, &label));
@@ -95,7 +94,7 @@ pub(super) async fn a_note_of_a_dead_process_is_ignored(store: AnyStore) {
     drop(store.release(&[ReleaseRequest::new(left)]).await);
 }
 
-pub(super) async fn a_deadlock_of_three_processes_is_broken_by_one(store: AnyStore) {
+pub(crate) async fn a_deadlock_of_three_processes_is_broken_by_one(store: Subject) {
     let [one, two, three] = ["one", "two", "three"].map(|name| process(&store, name));
     let all = Arc::new(Barrier::new(3));
     let three = async {

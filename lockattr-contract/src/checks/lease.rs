@@ -1,25 +1,28 @@
 //! One claim and one lock: acquire, renew, release, and a lease that expires.
 
+use std::future::poll_fn;
+use std::task::Poll;
+
+use crate::eventually::eventually;
 use lockattr::store::{
     AcquireOutcome, AcquireRequest, ReleaseOutcome, ReleaseRequest, RenewOutcome, RenewRequest,
 };
-use lockattr_tests::eventually;
 
-use super::asked::{acquired, claim, release, renew};
-use super::{AnyStore, LONGER, SHORT, TTL};
+use super::{LONGER, SHORT, TTL};
+use crate::subject::{Subject, acquired, release, renew};
 
-pub(super) async fn a_free_lock_is_acquired(store: AnyStore) {
-    let claim = claim("free");
+pub(crate) async fn a_free_lock_is_acquired(store: Subject) {
+    let claim = store.claim("free");
     assert_eq!(store.holder(claim.key()).await.unwrap(), None);
     acquired(&store, &claim, TTL).await;
     let holder = store.holder(claim.key()).await.unwrap().expect("held");
     assert!(holder.remaining.is_some_and(|left| left <= TTL && left > TTL / 2));
 }
 
-pub(super) async fn a_held_lock_names_its_holder(store: AnyStore) {
-    acquired(&store, &claim("held"), TTL).await;
+pub(crate) async fn a_held_lock_names_its_holder(store: Subject) {
+    acquired(&store, &store.claim("held"), TTL).await;
     let AcquireOutcome::Held { holder: Some(holder), .. } =
-        store.acquire(&AcquireRequest::new(claim("held"), TTL)).await.unwrap()
+        store.acquire(&AcquireRequest::new(store.claim("held"), TTL)).await.unwrap()
     else {
         panic!("granted twice, or a holder without a name");
     };
@@ -30,8 +33,8 @@ pub(super) async fn a_held_lock_names_its_holder(store: AnyStore) {
     assert!(holder.since.is_some() && holder.remaining.is_some());
 }
 
-pub(super) async fn the_same_claim_is_granted_again(store: AnyStore) {
-    let claim = claim("again");
+pub(crate) async fn the_same_claim_is_granted_again(store: Subject) {
+    let claim = store.claim("again");
     let first = acquired(&store, &claim, SHORT).await;
     let second = acquired(&store, &claim, TTL).await;
     assert!(second >= first);
@@ -40,8 +43,8 @@ pub(super) async fn the_same_claim_is_granted_again(store: AnyStore) {
 }
 
 /// The same for stores whose leases have no deadline.
-pub(super) async fn the_same_claim_is_granted_again_without_end(store: AnyStore) {
-    let claim = claim("again");
+pub(crate) async fn the_same_claim_is_granted_again_without_end(store: Subject) {
+    let claim = store.claim("again");
     let first = acquired(&store, &claim, TTL).await;
     let second = acquired(&store, &claim, TTL).await;
     assert!(second >= first);
@@ -51,16 +54,16 @@ pub(super) async fn the_same_claim_is_granted_again_without_end(store: AnyStore)
     assert_eq!(store.holder(claim.key()).await.unwrap(), None);
 }
 
-pub(super) async fn a_released_lock_is_free(store: AnyStore) {
-    let first = claim("released");
+pub(crate) async fn a_released_lock_is_free(store: Subject) {
+    let first = store.claim("released");
     acquired(&store, &first, TTL).await;
     assert_eq!(release(&store, &first).await, ReleaseOutcome::Released);
     assert_eq!(store.holder(first.key()).await.unwrap(), None);
-    acquired(&store, &claim("released"), TTL).await;
+    acquired(&store, &store.claim("released"), TTL).await;
 }
 
-pub(super) async fn a_stale_release_frees_no_lock(store: AnyStore) {
-    let (first, second) = (claim("stale"), claim("stale"));
+pub(crate) async fn a_stale_release_frees_no_lock(store: Subject) {
+    let (first, second) = (store.claim("stale"), store.claim("stale"));
     acquired(&store, &first, TTL).await;
     release(&store, &first).await;
     acquired(&store, &second, TTL).await;
@@ -68,15 +71,15 @@ pub(super) async fn a_stale_release_frees_no_lock(store: AnyStore) {
     assert_eq!(renew(&store, &second, TTL).await, RenewOutcome::Renewed, "the successor was freed");
 }
 
-pub(super) async fn a_second_release_is_not_held(store: AnyStore) {
-    let claim = claim("twice");
+pub(crate) async fn a_second_release_is_not_held(store: Subject) {
+    let claim = store.claim("twice");
     acquired(&store, &claim, TTL).await;
     assert_eq!(release(&store, &claim).await, ReleaseOutcome::Released);
     assert_eq!(release(&store, &claim).await, ReleaseOutcome::NotHeld);
 }
 
-pub(super) async fn a_lease_ends_by_itself(store: AnyStore) {
-    let (first, second) = (claim("ends"), claim("ends"));
+pub(crate) async fn a_lease_ends_by_itself(store: Subject) {
+    let (first, second) = (store.claim("ends"), store.claim("ends"));
     acquired(&store, &first, SHORT).await;
     eventually(TTL, "the lease ends", async || {
         matches!(
@@ -88,24 +91,24 @@ pub(super) async fn a_lease_ends_by_itself(store: AnyStore) {
     assert_eq!(release(&store, &first).await, ReleaseOutcome::NotHeld);
 }
 
-pub(super) async fn a_renewed_lease_runs_on(store: AnyStore) {
-    let claim = claim("renewed");
+pub(crate) async fn a_renewed_lease_runs_on(store: Subject) {
+    let claim = store.claim("renewed");
     acquired(&store, &claim, TTL).await;
     assert_eq!(renew(&store, &claim, LONGER).await, RenewOutcome::Renewed);
     let holder = store.holder(claim.key()).await.unwrap().expect("held");
     assert!(holder.remaining.is_some_and(|left| left > TTL));
 }
 
-pub(super) async fn a_renewal_never_shortens(store: AnyStore) {
-    let claim = claim("shorter");
+pub(crate) async fn a_renewal_never_shortens(store: Subject) {
+    let claim = store.claim("shorter");
     acquired(&store, &claim, LONGER).await;
     assert_eq!(renew(&store, &claim, SHORT).await, RenewOutcome::Renewed);
     let holder = store.holder(claim.key()).await.unwrap().expect("held");
     assert!(holder.remaining.is_some_and(|left| left > TTL));
 }
 
-pub(super) async fn a_renewal_resurrects_nothing(store: AnyStore) {
-    let (first, second) = (claim("dead"), claim("dead"));
+pub(crate) async fn a_renewal_resurrects_nothing(store: Subject) {
+    let (first, second) = (store.claim("dead"), store.claim("dead"));
     assert_eq!(renew(&store, &first, TTL).await, RenewOutcome::NotHeld, "never acquired");
     acquired(&store, &first, TTL).await;
     release(&store, &first).await;
@@ -115,9 +118,36 @@ pub(super) async fn a_renewal_resurrects_nothing(store: AnyStore) {
     assert_eq!(renew(&store, &first, TTL).await, RenewOutcome::NotHeld, "another's");
 }
 
-pub(super) async fn batches_answer_one_by_one_in_order(store: AnyStore) {
+pub(crate) async fn a_renewal_does_not_resurrect_a_lease_that_ended(store: Subject) {
+    let claim = store.claim("ended");
+    acquired(&store, &claim, SHORT).await;
+    let is_over = async || store.holder(claim.key()).await.unwrap().is_none();
+    eventually(TTL, "the lease ends", is_over).await;
+    assert_eq!(renew(&store, &claim, TTL).await, RenewOutcome::NotHeld, "it had ended");
+    assert_eq!(store.holder(claim.key()).await.unwrap(), None, "it was resurrected");
+    acquired(&store, &store.claim("ended"), TTL).await;
+}
+
+pub(crate) async fn a_dropped_request_takes_effect_before_a_later_one(store: Subject) {
+    store.ping().await.expect("an answer");
+    for n in 0..20 {
+        let (dropped, next) = (store.claim(&format!("{n}")), store.claim(&format!("{n}")));
+        let request = AcquireRequest::new(dropped.clone(), LONGER);
+        let mut sent = store.acquire(&request);
+        // One poll sends the command.
+        poll_fn(|context| Poll::Ready(drop(sent.as_mut().poll(context)))).await;
+        drop(sent);
+        release(&store, &dropped).await;
+        acquired(&store, &next, TTL).await;
+        let late = renew(&store, &dropped, TTL).await;
+        assert_eq!(late, RenewOutcome::NotHeld, "it took effect after its release");
+        assert_eq!(renew(&store, &next, TTL).await, RenewOutcome::Renewed);
+    }
+}
+
+pub(crate) async fn batches_answer_one_by_one_in_order(store: Subject) {
     // More claims than a store puts into one command. Every third one does not hold its lock.
-    let claims: Vec<_> = (0..350).map(|n| claim(&format!("batch:{n}"))).collect();
+    let claims: Vec<_> = (0..350).map(|n| store.claim(&format!("batch:{n}"))).collect();
     for (n, claim) in claims.iter().enumerate() {
         if n % 3 != 0 {
             acquired(&store, claim, TTL).await;
@@ -135,7 +165,7 @@ pub(super) async fn batches_answer_one_by_one_in_order(store: AnyStore) {
     }
 }
 
-pub(super) async fn an_empty_batch_has_no_answers(store: AnyStore) {
+pub(crate) async fn an_empty_batch_has_no_answers(store: Subject) {
     assert!(store.renew(&[]).await.is_empty());
     assert!(store.release(&[]).await.is_empty());
 }

@@ -4,27 +4,27 @@ use std::time::Duration;
 
 use lockattr::store::Sharing::{Exclusive, Shared};
 use lockattr::store::{LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome, RenewRequest};
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
-use super::asked::key;
-use super::fleet::{Manager, Waiter};
-use super::{AnyStore, LONGER, TTL};
+use super::{LONGER, TTL};
+use crate::subject::Subject;
+use crate::waiter::{Manager, Waiter};
 
 /// How long other claims may overtake a claim for several keys.
-const OVERTAKEN: Duration = Duration::from_secs(1);
+pub(super) const OVERTAKEN: Duration = Duration::from_secs(1);
 
-fn together(manager: &Manager, keys: &[&str]) -> Waiter {
+pub(super) fn together(manager: &Manager, keys: &[&str]) -> Waiter {
     manager.claim_shared(keys, Exclusive)
 }
 
-pub(super) async fn several_keys_are_acquired_together_or_not_at_all(store: AnyStore) {
+pub(crate) async fn several_keys_are_acquired_together_or_not_at_all(store: Subject) {
     let manager = Manager::on(&store);
     let all = together(&manager, &["a", "b", "c"]);
     let [a, b, c] = ["a", "b", "c"].map(|key| manager.claim_for(key));
     b.acquire().await;
     assert!(!all.try_acquire().await);
     for free in ["a", "c"] {
-        assert_eq!(store.holder(&key(free)).await.unwrap(), None, "{free} was locked");
+        assert_eq!(store.holder(&store.key(free)).await.unwrap(), None, "{free} was locked");
     }
     b.release().await;
     assert!(all.try_acquire().await);
@@ -37,7 +37,7 @@ pub(super) async fn several_keys_are_acquired_together_or_not_at_all(store: AnyS
     }
 }
 
-pub(super) async fn several_keys_are_renewed_and_released_as_one(store: AnyStore) {
+pub(crate) async fn several_keys_are_renewed_and_released_as_one(store: Subject) {
     let manager = Manager::on(&store);
     // The order of the keys does not matter, and duplicates count once.
     let all = together(&manager, &["b", "a", "b"]);
@@ -46,22 +46,22 @@ pub(super) async fn several_keys_are_renewed_and_released_as_one(store: AnyStore
     let longer = [RenewRequest::new(all.claim.clone(), LONGER)];
     assert_eq!(store.renew(&longer).await.remove(0).unwrap(), RenewOutcome::Renewed);
     for held in ["a", "b"] {
-        let holder = store.holder(&key(held)).await.unwrap().expect("held");
+        let holder = store.holder(&store.key(held)).await.unwrap().expect("held");
         assert!(holder.remaining.is_some_and(|left| left > TTL), "{held} was not renewed");
     }
     assert!(all.release_after(TTL / 2).await);
     for held in ["a", "b"] {
-        let holder = store.holder(&key(held)).await.unwrap().expect("still locked");
+        let holder = store.holder(&store.key(held)).await.unwrap().expect("still locked");
         assert!(holder.remaining.is_some_and(|left| left <= TTL / 2), "{held}");
     }
     all.release().await;
     assert!(!all.is_holder().await && !all.release().await);
     for held in ["a", "b"] {
-        assert_eq!(store.holder(&key(held)).await.unwrap(), None);
+        assert_eq!(store.holder(&store.key(held)).await.unwrap(), None);
     }
 }
 
-pub(super) async fn the_same_keys_in_another_order_take_turns(store: AnyStore) {
+pub(crate) async fn the_same_keys_in_another_order_take_turns(store: Subject) {
     let manager = Manager::on(&store);
     let one = together(&manager, &["a", "b"]);
     let other = together(&manager, &["b", "a"]);
@@ -78,39 +78,7 @@ pub(super) async fn the_same_keys_in_another_order_take_turns(store: AnyStore) {
     }
 }
 
-pub(super) async fn a_claim_for_several_keys_is_overtaken_while_another_key_is_held(
-    store: AnyStore,
-) {
-    let manager = Manager::on(&store);
-    // Retry if this machine took longer than a claim may be overtaken.
-    for n in 0..20 {
-        let (a, b) = (format!("{n}:a"), format!("{n}:b"));
-        let (holder_a, holder_b) = (manager.claim_for(&a), manager.claim_for(&b));
-        let (both, single, hasty) =
-            (together(&manager, &[&a, &b]), manager.claim_for(&a), manager.claim_for(&a));
-        holder_a.acquire().await;
-        holder_b.acquire().await;
-        let began = Instant::now();
-        both.enqueue().await;
-        single.enqueue().await;
-        holder_a.release().await;
-        if began.elapsed() >= OVERTAKEN {
-            continue;
-        }
-        single.wait_for_grant().await;
-        assert!(!both.is_holder().await);
-        // But it gets both as soon as both are free.
-        holder_b.release().await;
-        assert!(!both.is_holder().await);
-        single.release().await;
-        both.wait_for_grant().await;
-        assert!(!hasty.try_acquire().await);
-        return;
-    }
-    panic!("this machine is too slow to tell");
-}
-
-pub(super) async fn a_claim_for_several_keys_is_not_overtaken_forever(store: AnyStore) {
+pub(crate) async fn a_claim_for_several_keys_is_not_overtaken_forever(store: Subject) {
     let manager = Manager::on(&store);
     let (holder_a, holder_b) = (manager.claim_for("a"), manager.claim_for("b"));
     let (both, single, hasty) =
@@ -123,7 +91,7 @@ pub(super) async fn a_claim_for_several_keys_is_not_overtaken_forever(store: Any
     holder_a.release().await;
     assert!(!single.is_holder().await && !both.is_holder().await);
     assert!(!hasty.try_acquire().await);
-    assert_eq!(store.holder(&key("a")).await.unwrap(), None, "it stays reserved");
+    assert_eq!(store.holder(&store.key("a")).await.unwrap(), None, "it stays reserved");
     holder_b.release().await;
     both.wait_for_grant().await;
     assert!(!single.is_holder().await);
@@ -131,7 +99,7 @@ pub(super) async fn a_claim_for_several_keys_is_not_overtaken_forever(store: Any
     single.wait_for_grant().await;
 }
 
-pub(super) async fn several_keys_are_shared(store: AnyStore) {
+pub(crate) async fn several_keys_are_shared(store: Subject) {
     let manager = Manager::on(&store);
     let one = manager.claim_shared(&["a", "b"], Shared);
     let other = manager.claim_shared(&["b", "c"], Shared);
@@ -147,7 +115,7 @@ pub(super) async fn several_keys_are_shared(store: AnyStore) {
     assert!(!alone.try_acquire().await);
 }
 
-pub(super) async fn batches_with_several_keys_answer_one_by_one(store: AnyStore) {
+pub(crate) async fn batches_with_several_keys_answer_one_by_one(store: Subject) {
     let manager = Manager::on(&store);
     // One, two or three keys per claim. Every fourth claim does not hold its keys.
     let claims: Vec<_> = (0..240)

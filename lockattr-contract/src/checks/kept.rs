@@ -2,15 +2,31 @@
 
 use std::time::Duration;
 
-use lockattr_tests::eventually;
+use lockattr::store::{ReleaseOutcome, ReleaseRequest};
 use tokio::time::Instant;
 
-use super::fleet::Manager;
-use super::{AnyStore, LONGER, TTL};
+use super::{LONGER, TTL};
+use crate::eventually::eventually;
+use crate::subject::{Subject, acquired, is_acquired};
+use crate::waiter::Manager;
 
 const AFTER: Duration = Duration::from_millis(500);
 
-pub(super) async fn a_lock_that_stays_locked_expires(store: AnyStore) {
+pub(crate) async fn a_lock_stays_locked_for_the_rest_of_its_time(store: Subject) {
+    let (first, second) = (store.claim("rest"), store.claim("rest"));
+    acquired(&store, &first, TTL).await;
+    let started = Instant::now();
+    let kept = [ReleaseRequest::new(first.clone()).after(AFTER)];
+    let outcome = store.release(&kept).await.remove(0).expect("an answer");
+    assert_eq!(outcome, ReleaseOutcome::Released);
+    let next = async || is_acquired(&store, &second, TTL).await;
+    eventually(TTL, "the lock is free", next).await;
+    // Stores may round to whole milliseconds.
+    let waited = started.elapsed();
+    assert!(waited + Duration::from_millis(2) >= AFTER, "it was free after {waited:?} already");
+}
+
+pub(crate) async fn a_lock_that_stays_locked_expires(store: Subject) {
     let manager = Manager::on(&store);
     let [first, second, hasty] = [(); 3].map(|()| manager.claim_for("stays"));
     first.acquire().await;
@@ -30,7 +46,7 @@ pub(super) async fn a_lock_that_stays_locked_expires(store: AnyStore) {
     assert!(second.is_holder().await);
 }
 
-pub(super) async fn a_lock_may_stay_locked_for_longer_than_its_lease(store: AnyStore) {
+pub(crate) async fn a_lock_may_stay_locked_for_longer_than_its_lease(store: Subject) {
     let manager = Manager::on(&store);
     let first = manager.claim_for("longer");
     first.acquire().await;
@@ -39,7 +55,7 @@ pub(super) async fn a_lock_may_stay_locked_for_longer_than_its_lease(store: AnyS
     assert!(holder.remaining.is_some_and(|left| left > TTL && left <= LONGER));
 }
 
-pub(super) async fn a_lock_that_is_not_held_does_not_stay_locked(store: AnyStore) {
+pub(crate) async fn a_lock_that_is_not_held_does_not_stay_locked(store: Subject) {
     let manager = Manager::on(&store);
     let [first, second] = [(); 2].map(|()| manager.claim_for("unheld"));
     assert!(!first.release_after(LONGER).await);

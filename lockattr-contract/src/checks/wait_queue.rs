@@ -1,13 +1,13 @@
 //! The wait queue: the order of grants, the notifications, and the entries that leave it.
 
-use lockattr_tests::eventually;
+use crate::eventually::eventually;
 use tokio::time::Instant;
 
-use super::asked::key;
-use super::fleet::{ANY, Fleet, Manager};
-use super::{AnyStore, MEANWHILE, TTL};
+use super::{MEANWHILE, TTL};
+use crate::subject::Subject;
+use crate::waiter::{ANY, Manager};
 
-pub(super) async fn queued_claims_are_granted_in_the_order_of_their_arrival(store: AnyStore) {
+pub(crate) async fn queued_claims_are_granted_in_the_order_of_their_arrival(store: Subject) {
     let first = Manager::on(&store);
     let first = first.claim_for("order");
     assert!(!first.acquire().await.1, "no claim waits");
@@ -32,7 +32,7 @@ pub(super) async fn queued_claims_are_granted_in_the_order_of_their_arrival(stor
     assert_eq!(store.holder(first.claim.key()).await.unwrap(), None);
 }
 
-pub(super) async fn a_queued_claim_that_asks_again_keeps_its_place(store: AnyStore) {
+pub(crate) async fn a_queued_claim_that_asks_again_keeps_its_place(store: Subject) {
     let manager = Manager::on(&store);
     let [first, second, third] = [(); 3].map(|()| manager.claim_for("place"));
     first.acquire().await;
@@ -52,7 +52,7 @@ pub(super) async fn a_queued_claim_that_asks_again_keeps_its_place(store: AnySto
 }
 
 /// A claim whose notification came late asks again: its lease begins anew.
-pub(super) async fn a_granted_claim_that_asks_again_still_has_the_lock(store: AnyStore) {
+pub(crate) async fn a_granted_claim_that_asks_again_still_has_the_lock(store: Subject) {
     let manager = Manager::on(&store);
     let [first, second, third] = [(); 3].map(|()| manager.claim_for("again"));
     first.acquire().await;
@@ -65,7 +65,7 @@ pub(super) async fn a_granted_claim_that_asks_again_still_has_the_lock(store: An
     assert!(!third.is_holder().await);
 }
 
-pub(super) async fn a_claim_that_is_released_leaves_the_queue(store: AnyStore) {
+pub(crate) async fn a_claim_that_is_released_leaves_the_queue(store: Subject) {
     let manager = Manager::on(&store);
     let [first, second, third, last] = [(); 4].map(|()| manager.claim_for("leaves"));
     first.acquire().await;
@@ -84,7 +84,7 @@ pub(super) async fn a_claim_that_is_released_leaves_the_queue(store: AnyStore) {
 }
 
 /// The lock is free because its lease has expired, and no process has noticed yet.
-pub(super) async fn a_caller_that_asks_only_once_does_not_overtake_the_queue(store: AnyStore) {
+pub(crate) async fn a_caller_that_asks_only_once_does_not_overtake_the_queue(store: Subject) {
     let manager = Manager::on(&store);
     let [first, second, hasty] = [(); 3].map(|()| manager.claim_for("hasty"));
     let first = first.with_ttl(MEANWHILE);
@@ -103,14 +103,14 @@ pub(super) async fn a_caller_that_asks_only_once_does_not_overtake_the_queue(sto
 }
 
 /// As a manager asks for that hands its locks to its own callers.
-pub(super) async fn a_holder_learns_that_others_wait(store: AnyStore) {
+pub(crate) async fn a_holder_learns_that_others_wait(store: Subject) {
     let (holder, other) = (Manager::on(&store), Manager::on(&store));
     let learns = async |named: &str, reports: &[&str]| {
         let first = holder.claim_for(named);
         first.acquire().await;
         store.watch_for_waiters(&first.claim, Instant::now() + TTL);
         other.claim_for(named).enqueue().await;
-        let name = key(named).name().to_owned();
+        let name = store.key(named).name().to_owned();
         let notified = async || {
             let contended = holder.contended();
             contended.contains(&name) || reports.iter().any(|&any| contended.contains(&any.into()))
@@ -123,7 +123,7 @@ pub(super) async fn a_holder_learns_that_others_wait(store: AnyStore) {
     learns("wanted, too", &[]).await;
 }
 
-pub(super) async fn fencing_tokens_grow_over_grants_too(store: AnyStore) {
+pub(crate) async fn fencing_tokens_grow_over_grants_too(store: Subject) {
     let (here, there) = (Manager::on(&store), Manager::on(&store));
     let mut holder = here.claim_for("numbers");
     let mut last = holder.acquire().await.0;
@@ -139,8 +139,8 @@ pub(super) async fn fencing_tokens_grow_over_grants_too(store: AnyStore) {
     assert!(here.claim_for("numbers").acquire().await.0 > last);
 }
 
-pub(super) async fn claims_of_a_manager_that_is_gone_are_passed_over(fleet: impl Fleet) {
-    let (here, there) = (fleet.node(), fleet.node());
+pub(crate) async fn claims_of_a_manager_that_is_gone_are_passed_over(here: Subject) {
+    let there = here.another_node();
     let (manager, dead) = (Manager::on(&here), Manager::on(&there));
     let [first, last] = [(); 2].map(|()| manager.claim_for("gone"));
     first.acquire().await;
@@ -150,7 +150,7 @@ pub(super) async fn claims_of_a_manager_that_is_gone_are_passed_over(fleet: impl
     }
     last.enqueue().await;
     drop((dead, there));
-    fleet.wait_until_gone(subscriber).await;
+    here.wait_until_gone(subscriber).await;
     first.release().await;
     last.wait_for_grant().await;
 }

@@ -6,19 +6,19 @@ use lockattr::FencingToken;
 use lockattr::store::{AcquireOutcome, AcquireRequest, ReleaseRequest, RenewOutcome, RenewRequest};
 use tokio::time::{Instant, timeout};
 
-use super::asked::{acquired, claim, key, release};
-use super::fleet::Manager;
-use super::{AnyStore, MEANWHILE, SHORT, TTL};
+use super::{MEANWHILE, SHORT, TTL};
+use crate::subject::{Subject, acquired, release};
+use crate::waiter::Manager;
 
 /// A counter in the year 2100, ahead of any clock.
 const LATER: u64 = 2_400_000_000_000_000;
 
-pub(super) async fn a_notified_claim_acquires_the_lock(store: AnyStore) {
+pub(crate) async fn a_notified_claim_acquires_the_lock(store: Subject) {
     let (here, there) = (Manager::on(&store), Manager::on(&store));
     let (holder, waiter) = (here.claim_for("told"), there.claim_for("told").notified_only());
     holder.acquire().await;
     waiter.enqueue().await;
-    assert_eq!(here.contended(), [key("told").name()]);
+    assert_eq!(here.contended(), [store.key("told").name()]);
     assert!(holder.release().await);
     assert!(waiter.next_ask_again().await <= Instant::now());
     assert_eq!(store.holder(waiter.claim.key()).await.unwrap(), None, "it was not granted");
@@ -26,7 +26,7 @@ pub(super) async fn a_notified_claim_acquires_the_lock(store: AnyStore) {
     assert!(waiter.release().await);
 }
 
-pub(super) async fn a_notified_claim_acquires_the_free_lock_past_other_waiters(store: AnyStore) {
+pub(crate) async fn a_notified_claim_acquires_the_free_lock_past_other_waiters(store: Subject) {
     let manager = Manager::on(&store);
     let holder = manager.claim_for("barge");
     let (first, second) = (manager.claim_for("barge").notified_only(), manager.claim_for("barge"));
@@ -42,7 +42,7 @@ pub(super) async fn a_notified_claim_acquires_the_free_lock_past_other_waiters(s
     second.release().await;
 }
 
-pub(super) async fn a_later_claim_does_not_overtake_a_notified_one(store: AnyStore) {
+pub(crate) async fn a_later_claim_does_not_overtake_a_notified_one(store: Subject) {
     let manager = Manager::on(&store);
     let [holder, first, second, later] =
         [(); 4].map(|()| manager.claim_for("later").notified_only());
@@ -61,7 +61,7 @@ pub(super) async fn a_later_claim_does_not_overtake_a_notified_one(store: AnySto
     later.release().await;
 }
 
-pub(super) async fn a_queued_claim_is_granted_the_lock_without_a_request(store: AnyStore) {
+pub(crate) async fn a_queued_claim_is_granted_the_lock_without_a_request(store: Subject) {
     let manager = Manager::on(&store);
     let (holder, waiter) = (manager.claim_for("unasked"), manager.claim_for("unasked"));
     let (first, _) = holder.acquire().await;
@@ -72,8 +72,8 @@ pub(super) async fn a_queued_claim_is_granted_the_lock_without_a_request(store: 
 }
 
 /// A claim that acquired the lock must not leave its queue entry behind.
-pub(super) async fn a_claim_that_acquires_before_its_notification_has_left_the_queue(
-    store: AnyStore,
+pub(crate) async fn a_claim_that_acquires_before_its_notification_has_left_the_queue(
+    store: Subject,
 ) {
     let manager = Manager::on(&store);
     let (holder, waiter) =
@@ -87,7 +87,7 @@ pub(super) async fn a_claim_that_acquires_before_its_notification_has_left_the_q
     assert!(!manager.claim_for("early").acquire().await.1, "its queue entry was left behind");
 }
 
-pub(super) async fn one_claim_at_a_time_is_notified(store: AnyStore) {
+pub(crate) async fn one_claim_at_a_time_is_notified(store: Subject) {
     let manager = Manager::on(&store);
     let (holder, first, second) = (
         manager.claim_for("one"),
@@ -108,7 +108,7 @@ pub(super) async fn one_claim_at_a_time_is_notified(store: AnyStore) {
     second.release().await;
 }
 
-pub(super) async fn a_quiet_release_notifies_no_claim_and_keeps_the_place(store: AnyStore) {
+pub(crate) async fn a_quiet_release_notifies_no_claim_and_keeps_the_place(store: Subject) {
     let manager = Manager::on(&store);
     let (holder, waiter) = (manager.claim_for("quiet"), manager.claim_for("quiet").notified_only());
     holder.acquire().await;
@@ -137,8 +137,8 @@ pub(super) async fn a_quiet_release_notifies_no_claim_and_keeps_the_place(store:
     waiter.release().await;
 }
 
-pub(super) async fn a_hint_counts_instead_of_the_clock(store: AnyStore) {
-    let (first, second) = (claim("hint"), claim("hint"));
+pub(crate) async fn a_hint_counts_instead_of_the_clock(store: Subject) {
+    let (first, second) = (store.claim("hint"), store.claim("hint"));
     let early = acquired(&store, &first, TTL).await;
     release(&store, &first).await;
     let number = async |claim, hint| {
@@ -159,8 +159,8 @@ pub(super) async fn a_hint_counts_instead_of_the_clock(store: AnyStore) {
     assert!(last > FencingToken::from_counter(soon + 2) && last > early);
 }
 
-pub(super) async fn a_renewal_writes_a_token_back_where_the_lock_is_held(store: AnyStore) {
-    let (held, gone) = (claim("back"), claim("gone"));
+pub(crate) async fn a_renewal_writes_a_token_back_where_the_lock_is_held(store: Subject) {
+    let (held, gone) = (store.claim("back"), store.claim("gone"));
     acquired(&store, &held, TTL).await;
     acquired(&store, &gone, TTL).await;
     release(&store, &gone).await;
@@ -172,7 +172,7 @@ pub(super) async fn a_renewal_writes_a_token_back_where_the_lock_is_held(store: 
     let outcomes: Vec<_> = store.renew(&renewals).await.into_iter().map(Result::unwrap).collect();
     assert_eq!(outcomes, [RenewOutcome::Renewed, RenewOutcome::NotHeld]);
     release(&store, &held).await;
-    let next = acquired(&store, &claim("back"), TTL).await;
+    let next = acquired(&store, &store.claim("back"), TTL).await;
     assert!(next > much, "the token was not written back");
     assert!(next < more, "a claim that does not hold the lock wrote a token back");
 }
