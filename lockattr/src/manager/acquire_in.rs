@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
-use tokio_postgres::error::SqlState;
 
 use super::LockManager;
-use crate::engines::postgres::{InTransactions, TAKEN, TOO_STRICT, in_transactions};
+use crate::engines::postgres::{InTransactions, TAKEN, TOO_STRICT, in_transactions, wait_ended};
 use crate::hold::chain;
 use crate::lock::key::LockKey;
 use crate::platform::entropy::random_fraction;
@@ -179,14 +178,6 @@ impl LockManager {
 /// In whole milliseconds, the server's unit.
 fn whole(wait: Duration) -> Duration {
     Duration::from_millis(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX))
-}
-
-/// Whether this is the server's error after a wait for a lock, if it is an error of the client that
-/// the store uses too.
-fn wait_ended(error: &(dyn std::error::Error + 'static)) -> Option<bool> {
-    let mut causes = std::iter::successors(Some(error), |error| error.source());
-    let error = causes.find_map(|cause| cause.downcast_ref::<tokio_postgres::Error>())?;
-    Some(error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE))
 }
 
 /// The server does not answer on the transaction's connection.
