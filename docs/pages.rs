@@ -1,5 +1,4 @@
-//! What the pages say that can be checked: links lead somewhere, chapters are listed and run, and what the
-//! comparison names is there.
+//! Checks the pages: chapters are listed, and their examples are run. `xtask/src/links.rs` checks the links.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,53 +28,6 @@ fn pages_in(directory: &str) -> Vec<String> {
     pages
 }
 
-/// `a/b/../c` without the detour.
-fn tidied(path: &str) -> String {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "." | "" => {}
-            ".." => drop(parts.pop()),
-            part => parts.push(part),
-        }
-    }
-    parts.join("/")
-}
-
-/// The targets of the links and pictures of a page that are in the repository: file and heading.
-fn links(page: &str, text: &str) -> Vec<(String, String)> {
-    let directory = page.rsplit_once('/').map_or("", |(directory, _)| directory);
-    let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
-    let inside = targets.filter_map(|target| {
-        let (file, heading) = target.split_once('#').unwrap_or((target, ""));
-        let hosted = [
-            "https://github.com/lockattr/lockattr/blob/main/",
-            "https://github.com/lockattr/lockattr/tree/main/",
-            "https://raw.githubusercontent.com/lockattr/lockattr/main/",
-        ];
-        let file = match hosted.iter().find_map(|hosted| file.strip_prefix(hosted)) {
-            Some(file) => tidied(file),
-            None if file.contains("://") || file.starts_with("mailto:") => return None,
-            None if file.is_empty() => page.to_owned(),
-            None => tidied(&format!("{directory}/{file}")),
-        };
-        Some((file, heading.to_owned()))
-    });
-    inside.collect()
-}
-
-/// A heading as GitHub makes a link of it.
-fn slug(heading: &str) -> String {
-    let heading = heading.trim_start_matches('#').trim().to_lowercase();
-    let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
-    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
-}
-
-fn has_heading(page: &str, heading: &str) -> bool {
-    let text = read(page).unwrap_or_default();
-    heading.is_empty() || text.lines().any(|line| line.starts_with('#') && slug(line) == heading)
-}
-
 /// The code blocks of Rust: what stands behind the three ticks, and the code.
 fn rust_blocks(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let blocks = text.split("\n```").skip(1).step_by(2);
@@ -85,27 +37,6 @@ fn rust_blocks(text: &str) -> impl Iterator<Item = (&str, &str)> {
 #[track_caller]
 fn assert_none(faults: &[String]) {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
-}
-
-/// Red without: any of the files or headings that a page names.
-#[test]
-fn links_lead_somewhere() {
-    let mut pages = pages_in("docs");
-    pages.push("README.md".into());
-    let mut faults = Vec::new();
-    for page in &pages {
-        let text = read(page).expect(page);
-        for (file, heading) in links(page, &text) {
-            let is_there = root().join(&file).exists();
-            if !is_there {
-                faults.push(format!("{page}: {file} is not there"));
-            }
-            if is_there && file.ends_with(".md") && !has_heading(&file, &heading) {
-                faults.push(format!("{page}: {file} has no heading #{heading}"));
-            }
-        }
-    }
-    assert_none(&faults);
 }
 
 /// Red without: its line in `guide/README.md`, or in `examples.rs`.

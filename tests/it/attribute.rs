@@ -222,9 +222,9 @@ impl Shop {
 #[tokio::test]
 async fn the_manager_is_the_default_a_named_one_or_an_expression() {
     assert!(matches!(plain().await, Err(Error::NoManager)));
-    let events = capture_events();
-    assert!(matches!(named().await, Err(Error::NoManager)));
-    assert!(events.contains("attribute-test"), "{:?}", events.all());
+    let error = named().await.unwrap_err();
+    assert!(matches!(&error, Error::NoManagerNamed { name } if name == "attribute-test"));
+    assert!(error.to_string().contains("install_as(\"attribute-test\")"), "{error}");
 
     let manager = manager();
     manager.install_as("attribute-test").unwrap();

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lockattr::store::{Credentials, MemoryStore};
 use lockattr::{Error, LockManager, LockOptions, Mode, distributed_lock};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -122,4 +123,37 @@ async fn the_attribute_refuses_at_run_time_what_it_could_not_check_before() {
         any_least(SECOND, false).await.unwrap();
     };
     manager().scope(calls).await;
+}
+
+/// Red without: the check of `server_setting` in `LockManagerBuilder::build`.
+#[test]
+fn a_server_setting_beside_a_store_of_the_programs_own_is_refused() {
+    let builder = || LockManager::builder().store(MemoryStore::new());
+    let provide = || async { Ok::<_, Error>(Credentials::password_only("hunter2")) };
+    for (name, builder) in [
+        ("connections", builder().connections(4)),
+        ("heartbeat", builder().heartbeat(Duration::from_secs(1))),
+        ("client_cert", builder().client_cert("/client.pem").ca("/ca.pem")),
+        ("credentials", builder().credentials(provide)),
+    ] {
+        let error = builder.build().map(drop).unwrap_err().to_string();
+        assert!(
+            error.contains(&format!("`{name}`")) && error.contains("`ServerOptions`"),
+            "{error}"
+        );
+    }
+    assert!(builder().ttl(Duration::from_secs(1)).build().is_ok());
+}
+
+#[tokio::test]
+async fn a_library_finds_the_programs_manager() {
+    assert!(matches!(LockManager::installed(), Err(Error::NoManager)));
+    let manager = manager();
+    let found = manager.scope(async { LockManager::installed() }).await.unwrap();
+    let _held = manager.acquire("here", LockOptions::new()).await.unwrap();
+    assert_eq!(
+        found.held_locks().await.unwrap().len(),
+        1,
+        "another manager than that of the scope"
+    );
 }

@@ -58,3 +58,13 @@ fn sqlx_brings_a_driver_only_for_a_store_and_never_a_runtime() {
         assert!(chosen.is_empty(), "{features}: {chosen:?}");
     }
 }
+
+/// Secures the connections of the engines that are chosen, and chooses none.
+#[test]
+fn tls_brings_no_engine() {
+    check(&["--no-default-features", "--features", "tls"], &[]);
+    for (feature, client) in CLIENTS {
+        let features = format!("{feature},tls");
+        check(&["--no-default-features", "--features", &features], &[client]);
+    }
+}

@@ -3,6 +3,8 @@
 
 mod again;
 mod bless;
+#[cfg(test)]
+mod changelog;
 mod child;
 mod ci;
 #[cfg(test)]
@@ -10,8 +12,14 @@ mod dependencies;
 mod install;
 #[cfg(test)]
 mod layers;
+#[cfg(test)]
+mod links;
+#[cfg(test)]
+mod members;
 mod mutants;
 mod newest;
+#[cfg(test)]
+mod packages;
 mod recordings;
 mod servers;
 mod soak;

@@ -67,7 +67,7 @@ fn check_tree() -> Result<Report, String> {
 }
 
 /// Returns the files that git tracks.
-fn tracked() -> Result<Vec<String>, String> {
+pub(crate) fn tracked() -> Result<Vec<String>, String> {
     let output = Command::new("git").args(["ls-files", "-z"]).current_dir(child::root()).output();
     let output = output.map_err(|error| format!("`git ls-files` could not be started: {error}"))?;
     if !output.status.success() {

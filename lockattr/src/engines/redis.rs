@@ -5,18 +5,21 @@
 
 mod batch;
 mod call;
+mod clients;
 mod cluster;
 mod combiner;
 mod config;
 mod connect;
 mod connection_slot;
 mod counters;
+mod endpoint;
 mod free;
 #[cfg(fuzzing)]
 pub mod fuzzed;
 mod heartbeat;
 mod held_locks;
 mod listener;
+mod login;
 mod native;
 mod node;
 mod notifications;
@@ -33,7 +36,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::Value;
+use redis::{Client, Value};
 use tokio::time::Instant;
 use url::Url;
 
@@ -48,6 +51,7 @@ use crate::{Error, FencingToken, HeldLock, Holder};
 use call::Call;
 use cluster::Cluster;
 use config::Config;
+use endpoint::Endpoint;
 use free::FreeOutcome;
 use node::Effect;
 use request::AcquireReply;
@@ -216,6 +220,18 @@ impl RedisStore {
         member: Member,
     ) -> Result<Self, Error> {
         let config = Config::read(vec![url], query, defaults)?;
+        Ok(Self::of(&Config { forgets, member: Some(member), ..config }))
+    }
+
+    /// The same with a client of the program's.
+    pub(in crate::engines) fn client_of_many(
+        client: &Client,
+        options: ServerOptions,
+        forgets: Option<Duration>,
+        member: Member,
+    ) -> Result<Self, Error> {
+        let endpoint = Endpoint::of_client(client.get_connection_info().clone());
+        let config = Config::at(endpoint, options)?;
         Ok(Self::of(&Config { forgets, member: Some(member), ..config }))
     }
 

@@ -3,6 +3,8 @@
 mod acquire;
 mod acquire_replies;
 mod agree_on_token;
+#[cfg(feature = "redis")]
+mod clients;
 mod held_locks;
 mod holder;
 mod majority;
@@ -25,6 +27,8 @@ use crate::store::{
     RenewOutcome, RenewRequest, Store, StoreError, Subscriber,
 };
 use crate::{Error, HeldLock, Holder};
+#[cfg(feature = "redis")]
+pub use clients::RedlockOptions;
 use held_locks::HeldLockLists;
 use holder::HolderReplies;
 #[cfg(feature = "redis")]
@@ -39,7 +43,7 @@ const REPLY_GRACE: Duration = Duration::from_millis(250);
 
 /// The error for two host names that lead to the same server.
 pub(super) const DUPLICATE_SERVER: &str =
-    "the URL names a server twice, by two names, which would give it two votes: leave one out";
+    "the store names a server twice, by two names, which would give it two votes: leave one out";
 
 /// Locks that a majority of independent stores grants: Redlock (Sanfilippo, *Distributed locks with
 /// Redis*), with fencing tokens.
@@ -113,6 +117,11 @@ impl RedlockStore {
     pub const CLOCK_SKEW: Duration = Duration::from_secs(1);
 
     /// Makes a store from these nodes. Each must be on a machine of its own.
+    ///
+    /// A [`RedisStore`](crate::store::RedisStore) that the program has made does not know that it
+    /// is a node: it grants at once after a restart, and may have forgotten what it granted. So its
+    /// server must write each change to disk before it replies (`appendonly yes`, `appendfsync
+    /// always`). Nodes that [`open`](Self::open) and `from_clients` make wait after a restart.
     ///
     /// # Errors
     ///

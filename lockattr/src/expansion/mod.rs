@@ -189,7 +189,7 @@ impl Entry {
 
 /// Whether `on_busy` applies: another holder has the lock.
 pub fn is_busy(error: &Error) -> bool {
-    matches!(error, Error::Contended { .. })
+    error.is_contended()
 }
 
 /// The return value of a call that was refused.

@@ -19,7 +19,7 @@ use crate::lock::holder::rounded;
 /// | [`Lost`](Self::Lost) | stop, and check what the work has done so far |
 /// | [`Store`](Self::Store) | check the store |
 /// | [`ShutDown`](Self::ShutDown) | nothing: the process is on its way out |
-/// | [`Reentered`](Self::Reentered), [`NoManager`](Self::NoManager), [`InvalidKey`](Self::InvalidKey), [`InvalidOptions`](Self::InvalidOptions) | fix the program |
+/// | [`Reentered`](Self::Reentered), [`NoManager`](Self::NoManager), [`NoManagerNamed`](Self::NoManagerNamed), [`InvalidKey`](Self::InvalidKey), [`InvalidOptions`](Self::InvalidOptions) | fix the program |
 ///
 /// An outage is never reported as contention, nor contention as an outage. No variant carries a
 /// password.
@@ -103,15 +103,23 @@ pub enum Error {
         /// The key or keys of the call.
         key: String,
     },
-    /// No manager is installed, or none under the name in `manager = "…"`; an error event then
-    /// contains the name. Call [`LockManager::install`](crate::LockManager::install) or
-    /// [`install_as`](crate::LockManager::install_as) at start-up, or run inside
-    /// [`LockManager::scope`](crate::LockManager::scope).
+    /// No default manager is installed. Call [`LockManager::install`](crate::LockManager::install) at
+    /// start-up, or run inside [`LockManager::scope`](crate::LockManager::scope).
     #[error(
-        "no lock manager is installed: call `LockManager::install` at start-up, or `install_as` \
-         under the name in `manager = \"…\"`"
+        "no default lock manager is installed: call `LockManager::install` at start-up, or run \
+         inside `LockManager::scope`"
     )]
     NoManager,
+    /// No manager is installed under the name in `manager = "…"`. Call
+    /// [`LockManager::install_as`](crate::LockManager::install_as) at start-up.
+    #[error(
+        "no lock manager is installed under the name `{name}`: call \
+         `LockManager::install_as(\"{name}\")` at start-up"
+    )]
+    NoManagerNamed {
+        /// The name.
+        name: String,
+    },
     /// The key cannot be locked; the text says why.
     #[error("{0}")]
     InvalidKey(String),
@@ -156,6 +164,69 @@ pub enum LostReason {
 }
 
 impl Error {
+    /// The key of the call or of the lock, without the manager's prefix; several keys are separated by
+    /// `, `. `None` if the error is about no key.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lockattr::Error> {
+    /// use lockattr::{LockManager, LockOptions};
+    ///
+    /// let manager = LockManager::connect("memory://").await?;
+    /// let _held = manager.acquire("product:42", LockOptions::new()).await?;
+    /// let error = manager.acquire("product:42", LockOptions::new().retry(0)).await.unwrap_err();
+    /// assert_eq!(error.key(), Some("product:42"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn key(&self) -> Option<&str> {
+        match self {
+            Self::Contended { key, .. }
+            | Self::Deadlock { key, .. }
+            | Self::Lost { key, .. }
+            | Self::Store { key, .. }
+            | Self::Reentered { key }
+            | Self::ShutDown { key } => Some(key.as_str()).filter(|key| !key.is_empty()),
+            Self::NoManager
+            | Self::NoManagerNamed { .. }
+            | Self::InvalidKey(_)
+            | Self::InvalidOptions(_) => None,
+        }
+    }
+
+    /// Whether another holder had the lock: a later call may succeed.
+    ///
+    /// A [`Deadlock`](Self::Deadlock) is not counted: a later call succeeds only if the caller releases
+    /// what it holds.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lockattr::Error> {
+    /// use lockattr::{LockManager, LockOptions};
+    ///
+    /// let manager = LockManager::connect("memory://").await?;
+    /// let _held = manager.acquire("product:42", LockOptions::new()).await?;
+    /// let error = manager.acquire("product:42", LockOptions::new().retry(0)).await.unwrap_err();
+    /// assert!(error.is_contended() && !error.is_lost());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn is_contended(&self) -> bool {
+        matches!(self, Self::Contended { .. })
+    }
+
+    /// Whether the lease ended while the work went on: check what the work has done.
+    ///
+    /// ```
+    /// use lockattr::{Error, LostReason};
+    ///
+    /// let error = Error::Lost { key: "product:42".into(), reason: LostReason::Expired };
+    /// assert!(error.is_lost() && !error.is_contended());
+    /// ```
+    pub fn is_lost(&self) -> bool {
+        matches!(self, Self::Lost { .. })
+    }
+
     /// Adds the waiting time of a call that began at `began`, and may have waited before.
     pub(crate) fn waited_since(self, began: Instant) -> Self {
         match self {

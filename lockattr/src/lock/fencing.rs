@@ -4,6 +4,7 @@
 mod sql;
 
 use std::fmt;
+use std::num::TryFromIntError;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -45,7 +46,11 @@ const EPOCH: Duration = Duration::from_secs(1_704_067_200);
 /// # Ok(())
 /// # }
 /// ```
+///
+/// With the feature `serde` it is a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(into = "u64", try_from = "u64"))]
 pub struct FencingToken(u64);
 
 impl FencingToken {
@@ -122,6 +127,42 @@ impl From<FencingToken> for i64 {
     fn from(token: FencingToken) -> Self {
         // Never negative: `from_counter` keeps the sign bit clear.
         token.0.cast_signed()
+    }
+}
+
+/// Reads a token that a resource has stored, or that a message carries.
+///
+/// ```
+/// use lockattr::FencingToken;
+///
+/// let last = FencingToken::try_from(1_i64)?;
+/// let mine = FencingToken::try_from(2_i64)?;
+/// assert!(mine > last);
+/// assert!(FencingToken::try_from(-1_i64).is_err());
+/// # Ok::<(), std::num::TryFromIntError>(())
+/// ```
+///
+/// # Errors
+///
+/// [`TryFromIntError`] if the number is negative.
+impl TryFrom<i64> for FencingToken {
+    type Error = TryFromIntError;
+
+    fn try_from(number: i64) -> Result<Self, TryFromIntError> {
+        u64::try_from(number).map(Self)
+    }
+}
+
+/// As `TryFrom<i64>`.
+///
+/// # Errors
+///
+/// [`TryFromIntError`] if the number does not fit a signed 64-bit column.
+impl TryFrom<u64> for FencingToken {
+    type Error = TryFromIntError;
+
+    fn try_from(number: u64) -> Result<Self, TryFromIntError> {
+        i64::try_from(number).map(|_| Self(number))
     }
 }
 

@@ -25,6 +25,7 @@ use crate::{FencingToken, Holder};
 ///
 /// [`LockManager::held_locks`]: crate::LockManager::held_locks
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct HeldLock {
     /// The key, without the manager's prefix.
@@ -40,6 +41,7 @@ pub struct HeldLock {
     pub waiting: u64,
     /// The fencing token of that holder's acquisition, if the store keeps it with the lock. Holds
     /// that were handed off inside the holder's process have greater tokens.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub fencing_token: Option<FencingToken>,
 }
 
@@ -55,5 +57,42 @@ impl HeldLock {
     /// ```
     pub fn new(key: impl Into<String>, holder: Holder) -> Self {
         Self { key: key.into(), holder, holders: 1, shared: false, waiting: 0, fencing_token: None }
+    }
+}
+
+#[cfg(all(test, feature = "serde"))]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+
+    /// Red without: `skip_serializing_if`, and `try_from` for the token.
+    #[test]
+    fn json_carries_a_held_lock_there_and_back() {
+        let mut held = HeldLock::new(
+            "product:42",
+            Holder::from_value("service=orders pid=17", Some(Duration::from_millis(1_500))),
+        );
+        let json = serde_json::to_value(&held).unwrap();
+        assert_eq!(
+            json,
+            serde_json::json!({
+                "key": "product:42",
+                "holder": {
+                    "service": "orders",
+                    "process": 17,
+                    "remaining": { "secs": 1, "nanos": 500_000_000 },
+                },
+                "holders": 1,
+                "shared": false,
+                "waiting": 0,
+            })
+        );
+        held.holder.since = Some(SystemTime::UNIX_EPOCH + Duration::from_secs(1));
+        held.fencing_token = Some(FencingToken::from_counter(5));
+        let json = serde_json::to_string(&held).unwrap();
+        assert!(json.contains(r#""fencing_token":5120"#), "{json}");
+        assert_eq!(serde_json::from_str::<HeldLock>(&json).unwrap(), held);
+        assert!(serde_json::from_str::<FencingToken>("18446744073709551615").is_err());
     }
 }

@@ -32,24 +32,35 @@ const RESERVED: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b'=');
 /// # Ok(())
 /// # }
 /// ```
+///
+/// With the feature `serde`, `since` and `remaining` have serde's own forms for `SystemTime` and
+/// `Duration`. A field that is `None` is left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
 #[non_exhaustive]
 pub struct Holder {
     /// The service's name, as set on its manager; the program's name by default.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub service: Option<String>,
     /// The host on which it runs.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub host: Option<String>,
     /// Its process id.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub process: Option<u32>,
     /// The calling function: the annotated one, or the one that [`LockOptions::function`] named.
     ///
     /// [`LockOptions::function`]: crate::LockOptions::function
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub function: Option<String>,
     /// When it requested the lock, by its own clock.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub since: Option<SystemTime>,
     /// How long the lease still runs without a renewal; `None` if it never ends.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub remaining: Option<Duration>,
     /// What it waits for, if this was read from a deadlock-detection note.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) waits: Option<Box<Waits>>,
 }
 

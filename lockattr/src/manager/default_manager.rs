@@ -2,16 +2,15 @@
 
 use std::collections::HashMap;
 use std::ops::Deref;
-
-use once_cell::sync::{Lazy, OnceCell};
+use std::sync::{LazyLock, OnceLock};
 
 use tokio::task::futures::TaskLocalFuture;
 
 use crate::platform::sync::RwLock;
 use crate::{Error, LockManager};
 
-static DEFAULT: OnceCell<Installed> = OnceCell::new();
-static NAMED: Lazy<RwLock<HashMap<String, LockManager>>> = Lazy::new(RwLock::default);
+static DEFAULT: OnceLock<Installed> = OnceLock::new();
+static NAMED: LazyLock<RwLock<HashMap<String, LockManager>>> = LazyLock::new(RwLock::default);
 
 tokio::task_local! {
     static SCOPED: Option<Scoping>;
@@ -20,12 +19,12 @@ tokio::task_local! {
 /// A default manager, and the one that a fork of its process has installed instead.
 struct Installed {
     manager: LockManager,
-    forked: OnceCell<Box<Installed>>,
+    forked: OnceLock<Box<Installed>>,
 }
 
 impl Installed {
     fn of(manager: LockManager) -> Self {
-        Self { manager, forked: OnceCell::new() }
+        Self { manager, forked: OnceLock::new() }
     }
 
     /// The manager that was installed last.
@@ -61,8 +60,8 @@ pub(crate) fn install(manager: LockManager) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::InvalidOptions(
-        "a default manager is already installed: install once, at start-up; in tests, run each in \
-         `LockManager::scope`"
+        "a default manager is already installed: install once, at start-up of the program; in tests, \
+         run each in `LockManager::scope`; a library uses `LockManager::installed`"
             .into(),
     ))
 }
@@ -108,11 +107,7 @@ pub(crate) fn named_manager(name: &str) -> Result<LockManager, Error> {
         return Ok(scope.manager);
     }
     let named = NAMED.read().get(name).cloned();
-    // After the lock on `NAMED` is released: a subscriber of this event may install a manager.
-    named.ok_or_else(|| {
-        tracing::error!(name, "no lock manager is installed under this name");
-        Error::NoManager
-    })
+    named.ok_or_else(|| Error::NoManagerNamed { name: name.into() })
 }
 
 fn scoped() -> Option<Scoping> {

@@ -219,6 +219,52 @@ impl LockManager {
         default_manager::install(self.clone())
     }
 
+    /// The default manager: that of the current [`scope`](Self::scope), or else the installed one.
+    ///
+    /// For a library or a module that wants to use the program's manager if it has one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoManager`] if there is none.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lockattr::Error> {
+    /// use lockattr::{LockManager, LockOptions};
+    ///
+    /// assert!(LockManager::installed().is_err());
+    /// LockManager::connect("memory://").await?.install()?;
+    /// let guard = LockManager::installed()?.acquire("product:42", LockOptions::new()).await?;
+    /// guard.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn installed() -> Result<Self, Error> {
+        default_manager::default_manager().map(|chosen| chosen.clone())
+    }
+
+    /// The manager that is installed under `name`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoManagerNamed`] if there is none.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lockattr::Error> {
+    /// use lockattr::LockManager;
+    ///
+    /// let error = LockManager::installed_as("billing").unwrap_err();
+    /// assert!(error.to_string().contains("`billing`"));
+    /// LockManager::connect("memory://").await?.install_as("billing")?;
+    /// assert!(LockManager::installed_as("billing").is_ok());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn installed_as(name: impl AsRef<str>) -> Result<Self, Error> {
+        default_manager::named_manager(name.as_ref())
+    }
+
     /// Makes this the manager for `manager = "name"`.
     ///
     /// # Errors

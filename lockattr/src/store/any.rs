@@ -17,7 +17,7 @@ use crate::{FencingToken, HeldLock, Holder};
 
 /// A store of any kind, behind one pointer. It is cheap to clone, and all clones are the same store.
 ///
-/// An `Arc` of any [`Store`] converts into it, so code seldom has to name it:
+/// Any [`Store`], and an `Arc` of one, converts into it, so code seldom has to name it:
 ///
 /// ```
 /// use lockattr::store::{AnyStore, MemoryStore, RedlockStore};
@@ -34,6 +34,12 @@ impl AnyStore {
     /// Wraps a store.
     pub fn new(store: impl Store) -> Self {
         Self(Arc::new(store))
+    }
+}
+
+impl<S: Store> From<S> for AnyStore {
+    fn from(store: S) -> Self {
+        Self::new(store)
     }
 }
 

@@ -27,9 +27,19 @@ pub use crate::engines::mysql::MysqlStore;
 pub use crate::engines::postgres::{PostgresSessionStore, PostgresStore, PostgresTransaction};
 #[cfg(feature = "redis")]
 pub use crate::engines::redis::RedisStore;
+#[cfg(feature = "redis")]
+pub use crate::engines::redlock::RedlockOptions;
 pub use crate::engines::redlock::RedlockStore;
 #[cfg(feature = "zookeeper")]
 pub use crate::engines::zookeeper::ZookeeperStore;
+
+/// The Redis client that [`RedisStore::from_client`] takes, in the version that this crate uses.
+///
+/// A program that depends on `redis` 1.x itself uses the same crate. A new major version of `redis`
+/// here is a new major version of this crate.
+#[cfg(feature = "redis")]
+#[doc(no_inline)]
+pub use redis;
 
 mod any;
 mod attempts;

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use lockattr::{Error, Lease, LockManager, LockOptions, distributed_lock};
+use lockattr::{Lease, LockManager, LockOptions};
 use tokio::time::sleep;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -59,11 +59,6 @@ impl Subscriber for LockingSubscriber {
     fn enter(&self, _: &Id) {}
 
     fn exit(&self, _: &Id) {}
-}
-
-#[distributed_lock(key = "job", manager = "a name without a manager")]
-async fn unmanaged() -> Result<(), Error> {
-    Ok(())
 }
 
 /// Ends holds in every way: by a release without a reply, by loss, kept, handed off, found gone at
@@ -123,12 +118,4 @@ fn a_subscriber_may_acquire_a_lock_while_it_handles_an_event() {
     ] {
         assert!(heard.heard(event), "the test misses {event:?}");
     }
-}
-
-#[test]
-fn a_subscriber_may_install_the_missing_manager() {
-    let heard = heard_during(|_store, _manager| async {
-        assert!(matches!(unmanaged().await, Err(Error::NoManager)));
-    });
-    assert!(heard.heard("no lock manager is installed under this name"));
 }

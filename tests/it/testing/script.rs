@@ -245,7 +245,7 @@ async fn a_scope_replaces_managers_that_are_requested_by_name() {
     assert!(matches!(locks.scope(invoice(7)).await, Err(Error::Contended { .. })));
     // As always in a manager's own scope.
     let named = locks.manager().scope(invoice(7)).await;
-    assert!(matches!(named, Err(Error::NoManager)), "{named:?}");
+    assert!(matches!(named, Err(Error::NoManagerNamed { .. })), "{named:?}");
 }
 
 /// Red without: `settings` given to the managers.

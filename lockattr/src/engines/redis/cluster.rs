@@ -16,10 +16,11 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use redis::FromRedisValue;
 use tokio::time::{Instant, sleep};
-use url::Url;
+use url::{Host, Url};
 
 use super::call::Call;
-use super::config::Config;
+use super::config::{Config, Server};
+use super::endpoint::Endpoint;
 use super::node::Effect;
 use super::scripts::Scripts;
 use super::servers::RoutedReply;
@@ -41,11 +42,10 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// The nodes of one cluster.
 pub(super) struct Cluster {
-    /// Some of its nodes, as the URL names them.
+    /// Some of its nodes, as the program names them.
     seeds: Vec<String>,
-    /// The URL without host, port and query.
-    url: Url,
-    query: Vec<(String, String)>,
+    /// How to reach a node, wherever it is. Its host is not used.
+    template: Endpoint,
     timing: ServerOptions,
     scripts: Arc<Scripts>,
     subscribers: Arc<Subscribers>,
@@ -104,12 +104,25 @@ impl Cluster {
         if url.set_scheme(scheme).is_err() {
             return Err(invalid("the cluster's URL cannot be read"));
         }
-        let config = Config::read(vec![url.clone()], &query, timing)?;
-        Ok(Arc::new_cyclic(|me| Self {
+        let config = Config::read(vec![url], &query, timing)?;
+        // A URL with one host, which is no sentinel, names its server.
+        let Server::Fixed(template) = config.server else {
+            return Err(invalid("the cluster's URL cannot be read"));
+        };
+        Ok(Self::new(seeds, Endpoint::clone(&template), config.timing, scripts))
+    }
+
+    /// `seeds` are addresses of some nodes; `template` says how each node is reached.
+    pub(super) fn new(
+        seeds: Vec<String>,
+        template: Endpoint,
+        timing: ServerOptions,
+        scripts: &Arc<Scripts>,
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|me| Self {
             seeds,
-            url,
-            query,
-            timing: config.timing,
+            template,
+            timing,
             scripts: scripts.clone(),
             subscribers: Arc::default(),
             known: Mutex::default(),
@@ -117,7 +130,7 @@ impl Cluster {
             version: AtomicU64::new(0),
             refreshing: AtomicBool::new(false),
             me: me.clone(),
-        }))
+        })
     }
 
     /// Delivers notifications to this subscriber too.
@@ -299,10 +312,10 @@ impl Cluster {
             true => format!("[{host}]"),
             false => host.to_owned(),
         };
-        let mut url = self.url.clone();
-        url.set_host(Some(&bracketed)).map_err(|_| invalid())?;
-        url.set_port(Some(port.parse().map_err(|_| invalid())?)).map_err(|()| invalid())?;
-        let config = Config::read(vec![url], &self.query, self.timing.clone());
+        // Also refuses what no URL could name.
+        Host::parse(&bracketed).map_err(|_| invalid())?;
+        let endpoint = self.template.at(host, port.parse().map_err(|_| invalid())?, address);
+        let config = Config::at(endpoint, self.timing.clone());
         let config = config.map_err(|error| StoreError::new(error.to_string()).not_sent())?;
         Ok(Arc::new(Member::new(address.to_owned(), &config, &self.scripts, &self.subscribers)))
     }

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::{Client, IntoConnectionInfo, ProtocolVersion, RedisConnectionInfo, RedisResult};
+use redis::IntoConnectionInfo;
 use url::Url;
 
+use super::endpoint::Endpoint;
 use super::sentinels::Sentinels;
 use super::tls::{self, Tls};
 use crate::Error;
 use crate::engines::redlock::Member;
 use crate::lock::server_options::ServerOptions;
-use crate::store::StoreError;
 use crate::store::url::{shown, unknown_setting};
+use crate::store::{Credentials, StoreError};
 
 /// The settings of one Redis store.
 #[derive(Clone)]
@@ -31,19 +32,10 @@ pub(super) struct Config {
 /// Where the server is.
 #[derive(Clone)]
 pub(super) enum Server {
-    /// At the address in the URL.
-    Fixed(Arc<Clients>),
+    /// At the address in the URL, or in the client.
+    Fixed(Arc<Endpoint>),
     /// At the address that the sentinels report.
     Found(Arc<Sentinels>),
-}
-
-/// The clients for one server.
-pub(super) struct Clients {
-    pub(super) client: Client,
-    /// For servers without RESP3.
-    pub(super) plain: Client,
-    /// The server's address without its password, for errors.
-    pub(super) address: Arc<str>,
 }
 
 impl Config {
@@ -71,19 +63,39 @@ impl Config {
         let tls_option = own.iter().find(|(name, _)| *name == "tls").map(|(_, value)| *value);
         let tls = Tls::read(&timing.tls, tls::uses_tls(urls[0].scheme(), tls_option)?)?;
         let server = if urls[0].scheme() == "redis+sentinel" {
-            Server::Found(Sentinels::read(&urls, &own, &address, &timing, tls)?)
+            Server::Found(Sentinels::read(&urls, &own, &address, &timing, &tls)?)
         } else {
-            Server::Fixed(one(urls, &own, &address, &tls)?.into())
+            Server::Fixed(one(urls, &own, &address, tls)?.into())
         };
         Ok(Self { server, address, timing, forgets: None, member: None })
+    }
+
+    /// Returns the settings of a store whose server the program has named without a URL.
+    pub(super) fn new(server: Server, address: &str, timing: ServerOptions) -> Result<Self, Error> {
+        timing.check()?;
+        Ok(Self { server, address: address.into(), timing, forgets: None, member: None })
+    }
+
+    /// Returns the settings for the server at `endpoint`.
+    pub(super) fn at(endpoint: Endpoint, timing: ServerOptions) -> Result<Self, Error> {
+        let address = endpoint.address.clone();
+        Self::new(Server::Fixed(endpoint.into()), &address, timing)
+    }
+
+    /// Returns what a provider says the credentials are now; `None` if there is no provider.
+    pub(super) async fn credentials(&self) -> Result<Option<Credentials>, StoreError> {
+        match &self.timing.credentials {
+            Some(provider) => provider.current().await.map(Some),
+            None => Ok(None),
+        }
     }
 }
 
 impl Server {
     /// Returns how to reach the server now.
-    pub(super) async fn find(&self) -> Result<Arc<Clients>, StoreError> {
+    pub(super) async fn find(&self) -> Result<Arc<Endpoint>, StoreError> {
         match self {
-            Self::Fixed(clients) => Ok(clients.clone()),
+            Self::Fixed(endpoint) => Ok(endpoint.clone()),
             Self::Found(sentinels) => sentinels.master().await.map(Arc::new),
         }
     }
@@ -97,26 +109,24 @@ impl Server {
     }
 }
 
-impl Clients {
-    pub(super) fn new(url: Url, address: &str, tls: &Tls) -> RedisResult<Self> {
-        let plain = client(url.clone(), ProtocolVersion::RESP2, tls)?;
-        let client = client(url, ProtocolVersion::RESP3, tls)?;
-        Ok(Self { client, plain, address: address.into() })
-    }
-}
-
-/// Returns the clients for a URL with one host.
-fn one(urls: Vec<Url>, own: &[(&str, &str)], address: &str, tls: &Tls) -> Result<Clients, Error> {
+/// Returns how to reach the server of a URL with one host.
+fn one(urls: Vec<Url>, own: &[(&str, &str)], address: &str, tls: Tls) -> Result<Endpoint, Error> {
     let Ok([mut url]) = <[Url; 1]>::try_from(urls) else {
         return Err(Error::InvalidOptions("this URL takes one host".into()));
     };
     for (name, value) in own {
         url.query_pairs_mut().append_pair(name, value);
     }
-    Clients::new(url, address, tls).map_err(|error| invalid_url(address, &error))
+    endpoint(url, address, tls)
 }
 
-pub(super) fn invalid_url(address: &str, error: &redis::RedisError) -> Error {
+/// Returns how to reach the server of a URL that the Redis client can read.
+pub(super) fn endpoint(url: Url, address: &str, tls: Tls) -> Result<Endpoint, Error> {
+    let info = url.into_connection_info().map_err(|error| invalid_url(address, &error))?;
+    Ok(Endpoint::new(info, tls, address))
+}
+
+fn invalid_url(address: &str, error: &redis::RedisError) -> Error {
     Error::InvalidOptions(format!("the Redis URL for {address} is invalid: {error}"))
 }
 
@@ -124,18 +134,3 @@ const REDIS_NAMES: &str = ", and for Redis `connections`, `connect_timeout`, `re
                            `heartbeat`, `replicas`, with TLS also `ca`, `client_cert`, `client_key`, with \
                            `redis+unix://` also `user`, `pass`, `db`, and with \
                            `redis+sentinel://` also `db`, `sentinel_user`, `sentinel_pass`, `tls`";
-
-pub(super) fn client(url: Url, protocol: ProtocolVersion, tls: &Tls) -> RedisResult<Client> {
-    let info = url.into_connection_info()?;
-    let settings: RedisConnectionInfo = info.redis_settings().clone();
-    let tcp = info.tcp_settings().clone();
-    let info = info
-        // With RESP3 the server can push messages to the connection that sends commands.
-        // `CLIENT LIST` shows the library's name.
-        .set_redis_settings(
-            settings.set_protocol(protocol).set_lib_name("lockattr", env!("CARGO_PKG_VERSION")),
-        )
-        // Off by default in this client: small requests would wait for the peer's delayed ACK.
-        .set_tcp_settings(tcp.set_nodelay(true));
-    tls.client(info)
-}

@@ -4,81 +4,73 @@ use std::sync::Arc;
 
 use futures_util::future::try_join;
 use redis::aio::SendError;
-use redis::{AsyncConnectionConfig, ErrorKind, PushInfo, PushKind, RedisError};
+use redis::{AsyncConnectionConfig, ErrorKind, ProtocolVersion, PushInfo, PushKind, RedisError};
 use tokio::time::timeout;
 
-use super::config::Clients;
 use super::connection_slot::{ConnectionSlot, LiveConnection, Outcome, error_from};
+use super::endpoint::{Connected, Endpoint};
 use super::heartbeat::Demotion;
 use super::listener::Listener;
+use super::login::{Login, is_refused};
 use super::native::Native;
 use super::notifications::channel;
 use super::restart::{self, GrantsFrom};
 use super::sentinels::is_master;
 use crate::engines::redlock::DUPLICATE_SERVER;
-use crate::store::StoreError;
 use crate::store::heartbeat::Heartbeat;
+use crate::store::{Credentials, StoreError};
 
 /// How many commands may queue between their callers and the task that writes them. The client's
 /// default, 50, makes callers wait for each other and splits the writes of combined commands.
 const AT_ONCE: usize = 1024;
 
+/// A connection that the server has let in.
+struct LoggedIn {
+    connected: Connected,
+    credentials: Option<Credentials>,
+    /// Whether the server can push messages between replies.
+    pushes: bool,
+}
+
 impl ConnectionSlot {
     /// Establishes the connection with this id.
     pub(super) async fn establish(self: &Arc<Self>, id: u64) -> Outcome {
-        let timing = &self.config.timing;
-        let (connection_slot, notifications) = (Arc::downgrade(self), self.notifications.clone());
-        let plain = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(timing.connect_timeout))
-            .set_response_timeout(Some(timing.response_timeout))
-            .set_pipeline_buffer_size(AT_ONCE);
-        let (weak, heartbeat) = (connection_slot.clone(), Arc::<Heartbeat>::default());
-        let demotion = Arc::<Demotion>::default();
-        let (suspected, demoted) = (heartbeat.clone(), demotion.clone());
-        let config = plain
-            .clone()
-            // Notified at once when the server hangs up, so that no command is spent on finding
-            // out.
-            .set_push_sender(move |push: PushInfo| -> Result<(), SendError> {
-                // A slot that moves takes its channels along. The client takes the server's push
-                // about that for the reply to a command, and each later reply for that of the next
-                // command. Such a connection carries no other commands, so it is replaced.
-                let is_lost_subscription = || {
-                    notifications
-                        .as_ref()
-                        .is_some_and(|notifications| notifications.is_lost_subscription(&push))
-                };
-                if push.kind == PushKind::Disconnection || is_lost_subscription() {
-                    // Its task checks too: a connection that is not in use yet cannot be forgotten.
-                    suspected.suspect();
-                    if let Some(connection_slot) = connection_slot.upgrade() {
-                        connection_slot.forget(id);
-                    }
-                } else if let Some(notifications) =
-                    notifications.as_ref().filter(|_| !demoted.is_known())
-                {
-                    notifications.deliver_push(&push);
+        let limit = self.config.timing.connect_timeout;
+        let connecting = async {
+            let endpoint = self.config.server.find().await?;
+            let (live, run) = self.connect_to(&endpoint, id).await?;
+            match &self.config.member {
+                Some(member) if !member.leads_to(run.as_deref()) => {
+                    let sentence = format!("{}: {DUPLICATE_SERVER}", endpoint.address);
+                    Err(StoreError::new(sentence).not_sent().invalid())
                 }
-                Ok(())
-            });
-        let subscribers = self
-            .notifications
-            .as_ref()
-            .map(|notifications| notifications.ids())
-            .unwrap_or_default();
-        let server = &self.config.server;
-        let connect = async |clients: &Clients| {
-            let Clients { client, plain: old_client, address } = clients;
-            let address = address.clone();
-            let connected = client.get_multiplexed_async_connection_with_config(&config).await;
-            let pushes = !matches!(&connected, Err(error) if cannot_push(error));
-            let mut connection = match connected {
-                Err(_) if !pushes => {
-                    old_client.get_multiplexed_async_connection_with_config(&plain).await?
-                }
-                connected => connected?,
-            };
-            if server.sentinels().is_some() && !is_master(&mut connection).await? {
+                _ => Ok(live),
+            }
+        };
+        // One limit for all of it: the client's own limits cover only parts.
+        match timeout(limit, connecting).await {
+            Ok(outcome) => outcome,
+            Err(_) => {
+                let address = &self.config.address;
+                Err(StoreError::new(format!("no connection to {address} within {limit:?}"))
+                    .not_sent())
+            }
+        }
+    }
+
+    /// Makes a connection ready for use. Also returns the server's `run_id`, if that is needed.
+    async fn connect_to(
+        self: &Arc<Self>,
+        endpoint: &Endpoint,
+        id: u64,
+    ) -> Result<(Arc<LiveConnection>, Option<String>), StoreError> {
+        let (heartbeat, demotion) = (Arc::<Heartbeat>::default(), Arc::<Demotion>::default());
+        let subscribers = self.notifications.as_ref().map(|notifications| notifications.ids());
+        let config = self.connection_config(id, &heartbeat, &demotion);
+        let LoggedIn { connected, credentials, pushes } = self.log_in(endpoint, &config).await?;
+        let prepared = async {
+            let mut connection = connected.connection.clone();
+            if self.config.server.sentinels().is_some() && !is_master(&mut connection).await? {
                 return Err((ErrorKind::Client, "named as the master, but it is a replica").into());
             }
             // Both in one round trip.
@@ -98,14 +90,17 @@ impl ConnectionSlot {
             }
             let listener = match &self.notifications {
                 Some(notifications) if !pushes => {
-                    Some(Listener::connect(old_client, notifications.clone(), weak, id).await?)
+                    let login = (endpoint, credentials.as_ref());
+                    let (notifications, slot) = (notifications.clone(), Arc::downgrade(self));
+                    Some(Listener::connect(login, notifications, slot, id).await?)
                 }
                 _ => None,
             };
-            let mut live = LiveConnection::new(connection, id, address);
+            let mut live = LiveConnection::new(connected, id, endpoint.address.clone());
             (live.heartbeat, live.demotion) = (heartbeat, demotion);
             (live.listener, live.grants, live.native) = (listener, grants, native);
-            for &subscriber in &subscribers {
+            live.login = Login::new(endpoint.user(), credentials);
+            for &subscriber in subscribers.iter().flatten() {
                 let outcome = match &live.listener {
                     Some(listener) => listener.subscribe(subscriber).await,
                     None => live.connection().subscribe(channel(subscriber)).await,
@@ -118,29 +113,84 @@ impl ConnectionSlot {
             }
             Ok((Arc::new(live), run))
         };
-        let connecting = async {
-            let clients = server.find().await?;
-            let connected = connect(&clients).await;
-            let connected =
-                connected.map_err(|error| error_from(&clients.address, error).not_sent());
-            let (live, run) = connected?;
-            match &self.config.member {
-                Some(member) if !member.leads_to(run.as_deref()) => {
-                    let sentence = format!("{}: {DUPLICATE_SERVER}", clients.address);
-                    Err(StoreError::new(sentence).not_sent().invalid())
+        prepared.await.map_err(|error| error_from(&endpoint.address, error).not_sent())
+    }
+
+    /// Connects and logs in, without RESP3 if the server does not know it. If the provider's answer
+    /// is refused, the password may have changed since: the provider is asked again, until it has
+    /// nothing new to say.
+    async fn log_in(
+        &self,
+        endpoint: &Endpoint,
+        config: &AsyncConnectionConfig,
+    ) -> Result<LoggedIn, StoreError> {
+        let mut credentials = self.config.credentials().await?;
+        loop {
+            let login = credentials.as_ref();
+            let connected = endpoint.connect(ProtocolVersion::RESP3, login, config).await;
+            let pushes = !matches!(&connected, Err(error) if cannot_push(error));
+            let connected = match connected {
+                Err(_) if !pushes => {
+                    let config = &self.plain_config();
+                    endpoint.connect(ProtocolVersion::RESP2, login, config).await
                 }
-                _ => Ok(live),
+                connected => connected,
+            };
+            let error = match connected {
+                Ok(connected) => return Ok(LoggedIn { connected, credentials, pushes }),
+                Err(error) => error,
+            };
+            if credentials.is_some() && is_refused(&error) {
+                let again = self.config.credentials().await?;
+                if again != credentials {
+                    credentials = again;
+                    continue;
+                }
             }
-        };
-        // One limit for all of it: the client's own limits cover only parts.
-        match timeout(timing.connect_timeout, connecting).await {
-            Ok(outcome) => outcome,
-            Err(_) => {
-                let (address, limit) = (&self.config.address, timing.connect_timeout);
-                Err(StoreError::new(format!("no connection to {address} within {limit:?}"))
-                    .not_sent())
-            }
+            return Err(error_from(&endpoint.address, error).not_sent());
         }
+    }
+
+    /// The limits of a connection, without messages.
+    fn plain_config(&self) -> AsyncConnectionConfig {
+        AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(self.config.timing.connect_timeout))
+            .set_response_timeout(Some(self.config.timing.response_timeout))
+            .set_pipeline_buffer_size(AT_ONCE)
+    }
+
+    /// The same for a connection that the server can push messages to.
+    fn connection_config(
+        self: &Arc<Self>,
+        id: u64,
+        heartbeat: &Arc<Heartbeat>,
+        demotion: &Arc<Demotion>,
+    ) -> AsyncConnectionConfig {
+        let (connection_slot, notifications) = (Arc::downgrade(self), self.notifications.clone());
+        let (suspected, demoted) = (heartbeat.clone(), demotion.clone());
+        // Notified at once when the server hangs up, so that no command is spent on finding out.
+        self.plain_config().set_push_sender(move |push: PushInfo| -> Result<(), SendError> {
+            // A slot that moves takes its channels along. The client takes the server's push about
+            // that for the reply to a command, and each later reply for that of the next command.
+            // Such a connection carries no other commands, so it is replaced.
+            let is_lost_subscription = || {
+                notifications
+                    .as_ref()
+                    .is_some_and(|notifications| notifications.is_lost_subscription(&push))
+            };
+            if push.kind == PushKind::Disconnection || is_lost_subscription() {
+                // Its task checks too: a connection that is not in use yet cannot be forgotten.
+                suspected.suspect();
+                if let Some(connection_slot) = connection_slot.upgrade() {
+                    connection_slot.forget(id);
+                }
+            } else if let Some(notifications) =
+                notifications.as_ref().filter(|_| !demoted.is_known())
+            {
+                notifications.deliver_push(&push);
+            }
+            Ok(())
+        })
     }
 }
 

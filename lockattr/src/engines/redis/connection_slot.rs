@@ -12,8 +12,10 @@ use tokio::time::Instant;
 use super::combiner::Combiner;
 use super::config::Config;
 use super::counters::Raised;
+use super::endpoint::Connected;
 use super::heartbeat::{Demotion, run_connection};
 use super::listener::Listener;
+use super::login::{self, Login};
 use super::native::Native;
 use super::notifications::{RedisNotifications, channel};
 use super::restart::GrantsFrom;
@@ -40,7 +42,9 @@ pub(super) type Outcome = Result<Arc<LiveConnection>, StoreError>;
 
 /// A connection that is assumed to work.
 pub(super) struct LiveConnection {
-    connection: MultiplexedConnection,
+    connected: Connected,
+    /// What it has logged in with.
+    pub(super) login: Login,
     pub(super) heartbeat: Arc<Heartbeat>,
     pub(super) demotion: Arc<Demotion>,
     pub(super) id: u64,
@@ -143,7 +147,8 @@ impl ConnectionSlot {
         // After a failover the server at the old address may be a replica, and remain one.
         let demoted = [ServerErrorKind::ReadOnly, ServerErrorKind::MasterDown];
         let demoted = demoted.map(ErrorKind::Server).contains(&error.kind());
-        if error.is_unrecoverable_error() || demoted {
+        // The server has ended the login: the next connection has a new one.
+        if error.is_unrecoverable_error() || demoted || login::is_refused(&error) {
             self.forget(live.id);
         }
         Err(error_from(&live.address, error))
@@ -191,9 +196,10 @@ pub(super) fn error_from(address: &str, error: RedisError) -> StoreError {
 
 impl LiveConnection {
     /// Creates a connection with empty state.
-    pub(super) fn new(connection: MultiplexedConnection, id: u64, address: Arc<str>) -> Self {
+    pub(super) fn new(connected: Connected, id: u64, address: Arc<str>) -> Self {
         Self {
-            connection,
+            connected,
+            login: Login::default(),
             heartbeat: Arc::default(),
             demotion: Arc::default(),
             id,
@@ -209,7 +215,7 @@ impl LiveConnection {
 
     /// Returns a handle that sends over this connection.
     pub(super) fn connection(&self) -> MultiplexedConnection {
-        self.connection.clone()
+        self.connected.connection.clone()
     }
 
     fn is_subscribed(&self, subscriber: u64) -> bool {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::runtime;
 use tokio::sync::Notify;
+use tokio::time::timeout;
 
 use super::connection_slot::{ConnectionSlot, LiveConnection};
 use super::sentinels::is_master;
@@ -90,6 +91,9 @@ impl HeartbeatTask {
             if must_ping && !self.is_responsive().await {
                 return;
             }
+            if !self.renew_login().await {
+                return;
+            }
             // The server may have refused some subscriptions.
             if let Some(connection_slot) = self.connection_slot.upgrade() {
                 connection_slot.subscribe_all(self.id).await;
@@ -113,6 +117,52 @@ impl HeartbeatTask {
         match serves {
             Ok(serves) => serves,
             Err(error) => !error.is_timeout() && !error.is_unrecoverable_error(),
+        }
+    }
+}
+
+impl HeartbeatTask {
+    /// Logs in again if the provider's answer has changed. Returns whether the connection remains in
+    /// use.
+    ///
+    /// A server that refuses the new login keeps the old one, and the store keeps the connection:
+    /// the provider may know a password before its server does.
+    async fn renew_login(&self) -> bool {
+        let provider_of = |connection_slot: Arc<ConnectionSlot>| {
+            let timing = &connection_slot.config.timing;
+            Some((timing.credentials.clone()?, timing.connect_timeout))
+        };
+        let Some((provider, limit)) = self.connection_slot.upgrade().and_then(provider_of) else {
+            return true;
+        };
+        let credentials = match timeout(limit, provider.current()).await {
+            Ok(Ok(credentials)) => credentials,
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "the login of a connection is not renewed");
+                return true;
+            }
+            Err(_) => {
+                tracing::warn!("the credentials provider did not answer within {limit:?}");
+                return true;
+            }
+        };
+        let Some(connection_slot) = self.connection_slot.upgrade() else { return false };
+        let Some(live) = connection_slot.live_with(self.id) else { return false };
+        let Some(auth) = live.login.change(&credentials) else { return true };
+        match auth.query_async::<()>(&mut live.connection()).await {
+            // The connection for messages accepts no login while it is subscribed.
+            Ok(()) if live.listener.is_some() => false,
+            Ok(()) => {
+                live.login.changed(credentials);
+                true
+            }
+            Err(error) if error.is_timeout() || error.is_unrecoverable_error() => false,
+            // Without the server's words, which may repeat the password.
+            Err(error) => {
+                let (server, code) = (&live.address, error.code().unwrap_or_default());
+                tracing::warn!(%server, code, "the server refused the new login of a connection");
+                true
+            }
         }
     }
 }

@@ -3,12 +3,14 @@
 use std::sync::{Arc, Weak};
 
 use futures_util::StreamExt;
+use redis::RedisResult;
 use redis::aio::PubSubSink;
-use redis::{Client, RedisResult};
 use tokio::task::AbortHandle;
 
 use super::connection_slot::ConnectionSlot;
+use super::endpoint::Endpoint;
 use super::notifications::{RedisNotifications, channel};
+use crate::store::Credentials;
 
 /// A connection for messages. It ends with the connection that it serves.
 pub(super) struct Listener {
@@ -19,12 +21,12 @@ pub(super) struct Listener {
 impl Listener {
     /// Connects. If this connection ends, `connection_slot` also forgets the one with this id.
     pub(super) async fn connect(
-        client: &Client,
+        (endpoint, credentials): (&Endpoint, Option<&Credentials>),
         notifications: Arc<RedisNotifications>,
         connection_slot: Weak<ConnectionSlot>,
         id: u64,
     ) -> RedisResult<Self> {
-        let (sink, mut messages) = client.get_async_pubsub().await?.split();
+        let (sink, mut messages) = endpoint.listen(credentials).await?.split();
         let listening = async move {
             while let Some(message) = messages.next().await {
                 if let Ok(text) = message.get_payload::<String>() {

@@ -13,18 +13,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use ::url::Url;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, RedisError, RedisResult, Value};
+use redis::{AsyncConnectionConfig, ProtocolVersion, RedisError, RedisResult, Value};
 use tokio::runtime;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 
 use self::master_report::MasterReport;
-use super::config::Clients;
-use super::tls::Tls;
+use super::endpoint::Endpoint;
+use crate::lock::server_options::ServerOptions;
 use crate::platform::sync::Mutex;
 use crate::store::StoreError;
 
@@ -34,12 +33,11 @@ const GRACE: Duration = Duration::from_millis(50);
 
 /// The sentinels of one master.
 pub(super) struct Sentinels {
-    clients: Vec<Client>,
+    endpoints: Vec<Endpoint>,
     /// The sentinels' name for the master.
     name: String,
-    /// How to reach the master, without its host: login, database, TLS or not.
-    template: Url,
-    tls: Tls,
+    /// How to reach the master, wherever it is: login, database, TLS or not. Its host is not used.
+    template: Endpoint,
     /// The URL without its password, for errors.
     address: String,
     /// How long all of their replies together may take.
@@ -52,19 +50,32 @@ pub(super) struct Sentinels {
 }
 
 impl Sentinels {
+    pub(super) fn new(
+        endpoints: Vec<Endpoint>,
+        name: String,
+        template: Endpoint,
+        address: &str,
+        timing: &ServerOptions,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            endpoints,
+            name,
+            template,
+            address: address.into(),
+            // The other half is for the connection to the master.
+            limit: timing.connect_timeout / 2,
+            heartbeat: timing.heartbeat,
+            queries: AtomicU64::new(0),
+            master_report: watch::Sender::new(None),
+            followers: HashMap::new().into(),
+        })
+    }
+
     /// Returns how to reach the current master. Subscribes this runtime to the sentinels.
-    pub(super) async fn master(self: &Arc<Self>) -> Result<Clients, StoreError> {
+    pub(super) async fn master(self: &Arc<Self>) -> Result<Endpoint, StoreError> {
         self.follow();
-        let address = self.query().await?.address();
-        let invalid_report = |error: &dyn std::fmt::Display| {
-            StoreError::new(format!("the sentinels named `{address}`: {error}")).not_sent()
-        };
-        let (host, port) = address.rsplit_once(':').unwrap_or((&address, ""));
-        let mut url = self.template.clone();
-        url.set_host(Some(host)).map_err(|error| invalid_report(&error))?;
-        url.set_port(port.parse().ok())
-            .map_err(|()| invalid_report(&"the port is not a number"))?;
-        Clients::new(url, &address, &self.tls).map_err(|error| invalid_report(&error))
+        let report = self.query().await?;
+        Ok(self.template.at(&report.host, report.port, &report.address()))
     }
 
     /// Returns when the server at `address` is known not to be the master any more.
@@ -84,9 +95,9 @@ impl Sentinels {
     /// Queries all sentinels at once.
     async fn query(&self) -> Result<MasterReport, StoreError> {
         let query = self.queries.fetch_add(1, Ordering::Relaxed) + 1;
-        let majority = self.clients.len() / 2 + 1;
+        let majority = self.endpoints.len() / 2 + 1;
         let mut queries: FuturesUnordered<_> =
-            self.clients.iter().map(|client| self.query_one(client, query)).collect();
+            self.endpoints.iter().map(|endpoint| self.query_one(endpoint, query)).collect();
         let (mut reports, mut failure) = (Vec::new(), None);
         let mut ends = Instant::now() + self.limit;
         while let Ok(Some(reply)) = timeout_at(ends, queries.next()).await {
@@ -139,11 +150,17 @@ impl Sentinels {
     }
 
     /// Returns the master that one sentinel reports, or `None` if it knows none of that name.
-    async fn query_one(&self, client: &Client, query: u64) -> RedisResult<Option<MasterReport>> {
+    async fn query_one(
+        &self,
+        endpoint: &Endpoint,
+        query: u64,
+    ) -> RedisResult<Option<MasterReport>> {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.limit))
             .set_response_timeout(Some(self.limit));
-        let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
+        // Kept until the end, because it ends with this.
+        let mut connected = endpoint.connect(ProtocolVersion::RESP2, None, &config).await?;
+        let connection = &mut connected.connection;
         // The epoch is queried first: if a failover ends between the two requests, the epoch is too
         // low for the address rather than too high. The first reply lacks the new address while a
         // failover that can no longer fail is still reconfiguring the other replicas.
@@ -152,13 +169,13 @@ impl Sentinels {
             command.arg(what).arg(&self.name);
             command
         };
-        let state = about("MASTER").query_async::<HashMap<String, String>>(&mut connection).await;
+        let state = about("MASTER").query_async::<HashMap<String, String>>(connection).await;
         let state = match state {
             Err(error) if is_unknown(&error) => return Ok(None),
             state => state?,
         };
         let address = about("GET-MASTER-ADDR-BY-NAME");
-        let address: Option<(String, u16)> = address.query_async(&mut connection).await?;
+        let address: Option<(String, u16)> = address.query_async(connection).await?;
         let epoch = state.get("config-epoch").and_then(|epoch| epoch.parse().ok()).unwrap_or(0);
         Ok(address.map(|(host, port)| MasterReport { epoch, host, port, query }))
     }

@@ -1,21 +1,33 @@
 //! TLS connections: which authorities are trusted, and which certificate is presented.
+//!
+//! The Redis client would do this with a cryptography provider for the whole process, which it
+//! installs if the program has not. So the store encrypts its connections itself, with a provider of
+//! its own. Only a client that the program made with TLS is left as it is.
 
 #[cfg(feature = "tls")]
-mod pem;
+mod handshake;
 
-use redis::{Client, ConnectionInfo, RedisResult};
 #[cfg(feature = "tls")]
-use redis::{ConnectionAddr, TlsCertificates};
+use std::sync::Arc;
+
+#[cfg(feature = "tls")]
+use redis::{ConnectionAddr, RedisResult};
+#[cfg(feature = "tls")]
+use tokio_rustls::TlsConnector;
 
 use crate::Error;
+#[cfg(feature = "tls")]
+use crate::engines::tls::{Verification, client_config};
 use crate::lock::server_options::TlsFiles;
+#[cfg(feature = "tls")]
+pub(super) use handshake::{Driver, Stream};
 
 /// How the connections of one store are secured. The files were read when it was created.
 #[derive(Clone)]
 pub(super) struct Tls {
-    /// `None` without TLS. Without files in it: the system's authorities, and no certificate.
+    /// `None` without TLS, and for a client that has its own.
     #[cfg(feature = "tls")]
-    certificates: Option<TlsCertificates>,
+    connector: Option<TlsConnector>,
 }
 
 /// Returns whether a URL asks for TLS: by its scheme, or by `tls=true` if it names several hosts.
@@ -44,47 +56,32 @@ impl Tls {
         }
         Ok(Self {
             #[cfg(feature = "tls")]
-            certificates: encrypted.then(|| pem::certificates(files)).transpose()?,
+            connector: encrypted.then(|| connector(files)).transpose()?,
         })
     }
 
-    /// Returns a client for `info`: with TLS if it was requested, whatever `info` says.
-    pub(super) fn client(&self, info: ConnectionInfo) -> RedisResult<Client> {
-        #[cfg(feature = "tls")]
-        if let Some(certificates) = &self.certificates {
-            let info = match info.addr().clone() {
-                ConnectionAddr::Tcp(host, port) => info.set_addr(ConnectionAddr::TcpTls {
-                    host,
-                    port,
-                    insecure: false,
-                    tls_params: None,
-                }),
-                _ => info,
-            };
-            return Client::build_with_tls(info, certificates.clone());
+    /// No TLS but what a client of the program's does itself.
+    pub(super) fn none() -> Self {
+        Self {
+            #[cfg(feature = "tls")]
+            connector: None,
         }
-        Client::open(info)
+    }
+
+    /// Connects with TLS, whatever the address says of it; `None` if no TLS was requested.
+    #[cfg(feature = "tls")]
+    pub(super) async fn connect(&self, addr: &ConnectionAddr) -> RedisResult<Option<Stream>> {
+        let Some(connector) = &self.connector else { return Ok(None) };
+        match addr {
+            ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+                handshake::connect(connector, host, *port).await.map(Some)
+            }
+            _ => Ok(None),
+        }
     }
 }
 
-#[cfg(all(test, feature = "tls"))]
-mod tests {
-    use redis::IntoConnectionInfo;
-
-    use super::*;
-
-    /// As hosts come from a sentinel or a cluster: without a scheme.
-    #[test]
-    fn a_host_without_a_scheme_is_asked_with_tls_too() {
-        let info = || ("db.example", 6379).into_connection_info().unwrap();
-        let address = |encrypted| {
-            let tls = Tls::read(&TlsFiles::default(), encrypted).unwrap();
-            tls.client(info()).unwrap().get_connection_info().addr().clone()
-        };
-        assert!(matches!(
-            address(true),
-            ConnectionAddr::TcpTls { port: 6379, insecure: false, .. }
-        ));
-        assert!(matches!(address(false), ConnectionAddr::Tcp(_, 6379)));
-    }
+#[cfg(feature = "tls")]
+fn connector(files: &TlsFiles) -> Result<TlsConnector, Error> {
+    Ok(TlsConnector::from(Arc::new(client_config(files, Verification::Full)?)))
 }

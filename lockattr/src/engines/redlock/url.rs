@@ -1,10 +1,12 @@
 //! Reads a `redlock://` URL.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use url::Url;
 
 use super::RedlockStore;
+use super::clients::RedlockOptions;
 use super::members::Members;
 use crate::Error;
 use crate::engines::redis::uses_tls;
@@ -41,14 +43,13 @@ impl RedlockStore {
         query: Vec<(String, String)>,
         defaults: &ServerOptions,
     ) -> Result<Self, Error> {
-        let (mut longest_ttl, mut clock_skew) = (Self::MAX_TTL, Self::CLOCK_SKEW);
-        let (mut durable, mut tls, mut rest) = (false, None, Vec::new());
+        let (mut options, mut tls, mut rest) = (RedlockOptions::new(), None, Vec::new());
         for (name, value) in query {
             match name.as_str() {
-                "max_ttl" => longest_ttl = duration(&name, &value)?,
-                "clock_skew" => clock_skew = duration(&name, &value)?,
+                "max_ttl" => options.max_ttl = duration(&name, &value)?,
+                "clock_skew" => options.clock_skew = duration(&name, &value)?,
                 "tls" => tls = Some(value),
-                "durable" => durable = yes_or_no(&name, &value)?,
+                "durable" => options.durable = yes_or_no(&name, &value)?,
                 _ => rest.push((name, value)),
             }
         }
@@ -62,8 +63,7 @@ impl RedlockStore {
                 "the URL names a server twice, which would give it two votes: leave one out";
             return Err(Error::InvalidOptions(sentence.into()));
         }
-        // A server's clock drifts by at most 1 %, as for every lease.
-        let forgets = (!durable).then(|| longest_ttl + longest_ttl / 100 + clock_skew);
+        let forgets = options.forgets();
         let members = Members::new(urls.len());
         let node = |(nth, mut url): (usize, Url)| -> Result<AnyStore, Error> {
             if url.set_scheme(scheme).is_err() {
@@ -74,10 +74,19 @@ impl RedlockStore {
             Ok(AnyStore::new(node))
         };
         let nodes: Result<Vec<_>, _> = urls.into_iter().enumerate().map(node).collect();
-        let mut store = Self::new(nodes?)?;
+        Self::of_members(nodes?, members, &options)
+    }
+
+    /// Makes a store from nodes that know that they are.
+    pub(super) fn of_members(
+        nodes: Vec<AnyStore>,
+        members: Arc<Members>,
+        options: &RedlockOptions,
+    ) -> Result<Self, Error> {
+        let mut store = Self::new(nodes)?;
         store.members = Some(members);
-        if !durable {
-            store.longest_ttl = store.longest_ttl.min(longest_ttl);
+        if !options.durable {
+            store.longest_ttl = store.longest_ttl.min(options.max_ttl);
         }
         Ok(store)
     }

@@ -14,6 +14,7 @@ use crate::Error;
 /// # drop((report, change));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Mode {
     /// Excludes all other holders.
     #[default]
@@ -46,6 +47,7 @@ pub enum Mode {
 /// # }
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum OnLost {
     /// Drop it at its next await point and return [`Error::Lost`].
     #[default]
@@ -66,6 +68,7 @@ pub enum OnLost {
 /// # drop(quick);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Release {
     /// Return when the store has answered.
     #[default]

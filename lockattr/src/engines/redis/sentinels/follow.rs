@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::future::join_all;
-use redis::Client;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
 use super::Sentinels;
+use crate::engines::redis::endpoint::Endpoint;
 
 /// The channel on which sentinels announce a new master.
 const SWITCHED: &str = "+switch-master";
@@ -32,7 +32,7 @@ impl Sentinels {
                 heartbeat: self.heartbeat,
                 changed: Notify::new(),
             };
-            runtime.spawn(follower.run(self.clients.clone())).abort_handle()
+            runtime.spawn(follower.run(self.endpoints.clone())).abort_handle()
         });
     }
 }
@@ -54,8 +54,8 @@ struct Follower {
 }
 
 impl Follower {
-    async fn run(self, clients: Vec<Client>) {
-        let listeners = join_all(clients.iter().map(|client| self.listen(client)));
+    async fn run(self, endpoints: Vec<Endpoint>) {
+        let listeners = join_all(endpoints.iter().map(|endpoint| self.listen(endpoint)));
         tokio::select! {
             _ = listeners => {}
             () = self.poll() => {}
@@ -63,10 +63,10 @@ impl Follower {
     }
 
     /// Stays subscribed to one sentinel.
-    async fn listen(&self, client: &Client) {
+    async fn listen(&self, endpoint: &Endpoint) {
         loop {
             let connecting = async {
-                let mut listener = client.get_async_pubsub().await?;
+                let mut listener = endpoint.listen(None).await?;
                 listener.subscribe(SWITCHED).await?;
                 redis::RedisResult::Ok(listener)
             };

@@ -1,17 +1,13 @@
 //! The settings in a `redis+sentinel://` URL.
 
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use percent_encoding::percent_decode_str;
-use redis::ProtocolVersion;
-use tokio::sync::watch;
 use url::Url;
 
 use super::Sentinels;
 use crate::Error;
-use crate::engines::redis::config::{client, invalid_url};
+use crate::engines::redis::config::endpoint;
 use crate::engines::redis::tls::Tls;
 use crate::lock::server_options::ServerOptions;
 
@@ -26,7 +22,7 @@ impl Sentinels {
         own: &[(&str, &str)],
         address: &str,
         timing: &ServerOptions,
-        tls: Tls,
+        tls: &Tls,
     ) -> Result<Arc<Self>, Error> {
         let setting =
             |option| own.iter().find(|(name, _)| *name == option).map(|(_, value)| *value);
@@ -36,11 +32,12 @@ impl Sentinels {
         })?;
         // The sentinels report the host, so any host will do here.
         let template = other(&urls[0], &format!("/{database}"))?;
+        let template = endpoint(template, address, tls.clone())?;
         let (user, pass) = (setting("sentinel_user"), setting("sentinel_pass"));
         if user.is_some() && pass.is_none() {
             return Err(refused("`sentinel_user` needs `sentinel_pass`"));
         }
-        let mut clients = Vec::new();
+        let mut endpoints = Vec::new();
         for url in urls {
             if url.host_str().is_none_or(str::is_empty) {
                 return Err(refused(
@@ -54,22 +51,9 @@ impl Sentinels {
                 .and_then(|()| sentinel.set_password(pass))
                 .and_then(|()| sentinel.set_port(Some(url.port().unwrap_or(PORT))));
             set.map_err(|()| refused("a host of the URL cannot be read"))?;
-            let client = client(sentinel, ProtocolVersion::RESP2, &tls);
-            clients.push(client.map_err(|error| invalid_url(address, &error))?);
+            endpoints.push(endpoint(sentinel, address, tls.clone())?);
         }
-        Ok(Arc::new(Self {
-            clients,
-            name,
-            template,
-            tls,
-            address: address.into(),
-            // The other half is for the connection to the master.
-            limit: timing.connect_timeout / 2,
-            heartbeat: timing.heartbeat,
-            queries: AtomicU64::new(0),
-            master_report: watch::Sender::new(None),
-            followers: HashMap::new().into(),
-        }))
+        Ok(Self::new(endpoints, name, template, address, timing))
     }
 }
 

@@ -1,0 +1,118 @@
+//! Opens a connection with TLS. A refusal says which host the certificate is wrong for, and why.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::io;
+
+use futures_util::future::select_ok;
+use redis::{ErrorKind, RedisResult};
+use rustls::CertificateError;
+use rustls::pki_types::ServerName;
+use tokio::net::{TcpStream, lookup_host};
+use tokio::task::AbortHandle;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// An encrypted connection.
+pub(in crate::engines::redis) type Stream = TlsStream<TcpStream>;
+
+/// The task that reads and writes a connection. It ends with this.
+pub(in crate::engines::redis) struct Driver(AbortHandle);
+
+impl Driver {
+    pub(in crate::engines::redis) fn spawn(
+        driver: impl Future<Output = ()> + Send + 'static,
+    ) -> Self {
+        Self(tokio::spawn(driver).abort_handle())
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Connects to a host, whose certificate must be for its name.
+pub(super) async fn connect(
+    connector: &TlsConnector,
+    host: &str,
+    port: u16,
+) -> RedisResult<Stream> {
+    let name = ServerName::try_from(host.to_owned()).map_err(|_| {
+        let sentence = "TLS needs a host name or an IP address";
+        redis::RedisError::from((ErrorKind::InvalidClientConfig, sentence, host.to_owned()))
+    })?;
+    let attempts: Vec<_> =
+        lookup_host((host, port)).await?.map(|addr| Box::pin(TcpStream::connect(addr))).collect();
+    if attempts.is_empty() {
+        let sentence = format!("the name `{host}` has no address");
+        return Err(io::Error::new(io::ErrorKind::NotFound, sentence).into());
+    }
+    let (stream, _others) = select_ok(attempts).await?;
+    // Small requests would wait for the peer's delayed ACK.
+    stream.set_nodelay(true)?;
+    Ok(connector.connect(name, stream).await.map_err(|error| explained(error, host))?)
+}
+
+/// Adds the host to the error of a handshake, and says of a refused certificate what is wrong.
+fn explained(error: io::Error, host: &str) -> io::Error {
+    let kind = error.kind();
+    let cause = error.into_inner().map(<dyn StdError + Send + Sync>::downcast::<rustls::Error>);
+    let Some(Ok(cause)) = cause else {
+        return io::Error::new(kind, format!("the TLS handshake with `{host}` was cut off"));
+    };
+    let reason = match &*cause {
+        rustls::Error::InvalidCertificate(why) => reason(why, host),
+        _ => None,
+    };
+    let reason = reason.unwrap_or_else(|| cause.to_string());
+    let sentence = format!("TLS with `{host}` failed: {reason}");
+    io::Error::new(kind, Refused { sentence, cause: *cause })
+}
+
+fn reason(why: &CertificateError, host: &str) -> Option<String> {
+    let sentence = match why {
+        CertificateError::NotValidForNameContext { presented, .. } if !presented.is_empty() => {
+            let presented = presented.join(", ");
+            return Some(format!(
+                "the server's certificate is not for this name, but for {presented}; write a name \
+                 that is in it"
+            ));
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            return Some(format!("the server's certificate is not for the name `{host}`"));
+        }
+        CertificateError::UnknownIssuer => {
+            "no trusted authority has signed the server's certificate; name its authority's file \
+             with `ca`"
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "the server's certificate has expired"
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "the server's certificate is not valid yet; is this machine's clock right?"
+        }
+        _ => return None,
+    };
+    Some(sentence.into())
+}
+
+/// A handshake that failed, in a sentence.
+#[derive(Debug)]
+struct Refused {
+    sentence: String,
+    cause: rustls::Error,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sentence)
+    }
+}
+
+impl StdError for Refused {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        Some(&self.cause)
+    }
+}
