@@ -25,6 +25,7 @@ pages! {
     operations: "14-operations.md",
     performance: "15-performance.md",
     upgrading: "16-upgrading.md",
+    axum_sqlx: "axum-sqlx.md",
     from_redisson: "migrating/redisson.md",
     from_lock4j: "migrating/lock4j.md",
     from_shedlock: "migrating/shedlock.md",

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use lockattr::store::PostgresTransaction;
 use lockattr::{Error, FencingToken, LockManager, distributed_lock};
 use sqlx::postgres::{PgListener, PgPool, PgPoolOptions};
-use sqlx::{Acquire, query, query_scalar};
+use sqlx::{Acquire, AssertSqlSafe, Connection, PgConnection, query, query_scalar};
 use tokio::time::{Instant, timeout};
 
 use super::{Database, PATIENT, SOON, acquire, eventually, is_free, manager};
@@ -153,6 +154,30 @@ async fn a_transaction_in_another_database_is_refused() {
         let refused = manager.acquire_in(&mut transaction, "a").await;
         let Err(Error::InvalidOptions(sentence)) = refused else { panic!("{refused:?}") };
         assert!(sentence.contains("database"), "{sentence}");
+        assert!(is_free(&manager, "a").await, "and nothing stays locked");
+    }
+}
+
+/// A client whose type does not say whether a transaction is open, as that of diesel-async.
+struct Outside(PgConnection);
+
+impl PostgresTransaction for Outside {
+    type Error = sqlx::Error;
+
+    async fn ask(&mut self, statement: &str, number: i64) -> Result<i32, sqlx::Error> {
+        query_scalar(AssertSqlSafe(statement)).bind(number).fetch_one(&mut self.0).await
+    }
+}
+
+/// Red without: the look at `pg_locks` after the statement.
+#[tokio::test]
+async fn a_connection_without_a_transaction_is_refused() {
+    let database = Database::new().await;
+    for manager in both(&database, "").await {
+        let mut outside = Outside(PgConnection::connect(&database.url).await.unwrap());
+        let refused = manager.acquire_in(&mut outside, "a").await;
+        let Err(Error::InvalidOptions(sentence)) = refused else { panic!("{refused:?}") };
+        assert!(sentence.contains("no transaction is open"), "{sentence}");
         assert!(is_free(&manager, "a").await, "and nothing stays locked");
     }
 }
