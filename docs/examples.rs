@@ -27,6 +27,7 @@ pages! {
     upgrading: "16-upgrading.md",
     in_a_library: "17-in-a-library.md",
     writing_a_store: "18-writing-a-store.md",
+    axum_sqlx: "axum-sqlx.md",
     from_redisson: "migrating/redisson.md",
     from_lock4j: "migrating/lock4j.md",
     from_shedlock: "migrating/shedlock.md",

@@ -11,6 +11,7 @@ mod runtimes;
 mod server_timeouts;
 mod silent_transactions;
 mod sockets;
+mod sqlx_transactions;
 mod storms;
 mod transactions;
 mod wait_queue;

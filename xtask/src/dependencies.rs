@@ -7,12 +7,13 @@ use crate::child;
 use crate::members;
 
 /// Each feature and its client crate.
-const CLIENTS: [(&str, &str); 5] = [
+const CLIENTS: [(&str, &str); 6] = [
     ("redis", "redis"),
     ("postgres", "tokio-postgres"),
     ("mysql", "mysql_async"),
     ("zookeeper", "zookeeper-client"),
     ("etcd", "tonic"),
+    ("sqlx", "sqlx"),
 ];
 
 /// How many crates a build compiles besides lockattr's own, on Linux: without any feature, with the
@@ -67,6 +68,21 @@ fn default_features_bring_none_of_the_other_engines() {
 fn each_feature_brings_its_own_client_and_no_other() {
     for (feature, client) in CLIENTS {
         check(&["--no-default-features", "--features", feature], &[client]);
+    }
+}
+
+/// Fencing tokens need no driver of sqlx; locks in its transactions need that of PostgreSQL. The
+/// runtime, TLS and macros are the program's choice.
+#[test]
+fn sqlx_brings_a_driver_only_for_a_store_and_never_a_runtime() {
+    const CHOICES: [&str; 6] =
+        ["rustls", "native-tls", "async-io", "sqlx-macros", "sqlx-mysql", "sqlx-sqlite"];
+    for (features, driver) in [("sqlx", false), ("postgres,sqlx", true), ("mysql,sqlx", false)] {
+        let crates = crates_with(&["--no-default-features", "--features", features]);
+        let has = |name: &str| crates.iter().any(|it| it == name);
+        assert_eq!(has("sqlx-postgres"), driver, "{features}");
+        let chosen: Vec<_> = CHOICES.into_iter().filter(|name| has(name)).collect();
+        assert!(chosen.is_empty(), "{features}: {chosen:?}");
     }
 }
 

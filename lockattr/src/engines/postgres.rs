@@ -56,7 +56,7 @@ pub(crate) use lock_kind::open;
 use queries::{HolderQuery, Queries};
 use requests::{DatabaseReply, DatabaseRequest};
 pub use transaction::PostgresTransaction;
-pub(crate) use transaction::{InTransactions, TAKEN, TOO_STRICT, in_transactions};
+pub(crate) use transaction::{InTransactions, TAKEN, TOO_STRICT, in_transactions, wait_ended};
 use unanswered::Unanswered;
 
 /// Longest name, in bytes. A longer one does not fit an index.

@@ -1,5 +1,8 @@
 //! Fencing tokens: numbers that only grow, so that a resource can reject a holder that was paused.
 
+#[cfg(any(feature = "sqlx", feature = "postgres"))]
+mod sql;
+
 use std::fmt;
 use std::num::TryFromIntError;
 use std::sync::atomic::{AtomicU64, Ordering};

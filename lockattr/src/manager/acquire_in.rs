@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
-use tokio_postgres::error::SqlState;
 
 use super::LockManager;
-use crate::engines::postgres::{InTransactions, TAKEN, TOO_STRICT, in_transactions};
+use crate::engines::postgres::{InTransactions, TAKEN, TOO_STRICT, in_transactions, wait_ended};
 use crate::hold::chain;
 use crate::lock::key::LockKey;
 use crate::platform::entropy::random_fraction;
@@ -19,7 +18,8 @@ impl LockManager {
     /// or rolled back.
     ///
     /// For callers that already have a transaction in the database that stores this manager's locks
-    /// (`postgres://…`, in either form). The lock excludes, and is excluded by, every other holder
+    /// (`postgres://…`, in either form): of tokio-postgres, of sqlx with the feature `sqlx`, or of a
+    /// client for which you implement [`PostgresTransaction`]. The lock excludes, and is excluded by, every other holder
     /// of the key: through the attribute, through [`acquire`](Self::acquire), or in another
     /// transaction. It has no guard, no TTL and no renewal: if the connection ends, the server
     /// rolls the transaction back. The call waits as the manager's `wait` and `retry` say.
@@ -48,7 +48,7 @@ impl LockManager {
     /// As [`acquire`](Self::acquire). [`Error::Store`] also if the transaction fails or its connection
     /// does not answer: roll it back then. And
     /// [`Error::InvalidOptions`] if the manager's store is not PostgreSQL, the transaction is in
-    /// another database, it is stricter than `READ COMMITTED` with `lock=session`, or this call
+    /// another database or not open, it is stricter than `READ COMMITTED` with `lock=session`, or this call
     /// chain already holds the key.
     ///
     /// # Cancel safety
@@ -181,14 +181,6 @@ fn whole(wait: Duration) -> Duration {
     Duration::from_millis(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// Whether this is the server's error after a wait for a lock, if it is an error of the client that
-/// the store uses too.
-fn wait_ended(error: &(dyn std::error::Error + 'static)) -> Option<bool> {
-    let mut causes = std::iter::successors(Some(error), |error| error.source());
-    let error = causes.find_map(|cause| cause.downcast_ref::<tokio_postgres::Error>())?;
-    Some(error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE))
-}
-
 /// The server does not answer on the transaction's connection.
 fn silent(key: &LockKey) -> Error {
     StoreError::new("the caller's transaction: the server does not answer").about(key.as_str())
@@ -211,7 +203,8 @@ fn too_strict(key: &LockKey) -> Error {
 
 fn elsewhere(key: &LockKey) -> Error {
     Error::InvalidOptions(format!(
-        "the transaction for `{key}` is not in the database that stores this manager's locks, so \
-         it would exclude no other holder: connect the manager to the transaction's database"
+        "the transaction for `{key}` is not in the database that stores this manager's locks, or \
+         no transaction is open on its connection, so it would exclude no other holder: connect \
+         the manager to the transaction's database, and begin the transaction first"
     ))
 }

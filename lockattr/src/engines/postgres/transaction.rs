@@ -1,9 +1,13 @@
 //! Locks inside a transaction of the caller.
 
+#[cfg(feature = "sqlx")]
+mod sqlx_client;
+
 use std::any::Any;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error};
 
@@ -25,22 +29,38 @@ pub(crate) const TOO_STRICT: i32 = -1;
 /// An open transaction of a PostgreSQL client, for
 /// [`LockManager::acquire_in`](crate::LockManager::acquire_in).
 ///
-/// The transaction of `tokio-postgres` implements it. For another client, wrap its transaction;
-/// with sqlx:
+/// The transactions of `tokio-postgres` and, with the feature `sqlx`, of sqlx 0.9 implement it. For
+/// another client, or another version of these, wrap its transaction:
 ///
-/// ```ignore
-/// struct InSqlx<'a, 'c>(&'a mut sqlx::Transaction<'c, sqlx::Postgres>);
+/// ```
+/// use lockattr::store::PostgresTransaction;
 ///
-/// impl lockattr::store::PostgresTransaction for InSqlx<'_, '_> {
-///     type Error = sqlx::Error;
+/// # struct Connection;
+/// # impl Connection {
+/// #     async fn value(&mut self, _: &str, _: i64) -> std::io::Result<i32> { Ok(0) }
+/// # }
+/// struct InMyClient<'a>(&'a mut Connection);
 ///
-///     async fn ask(&mut self, statement: &str, number: i64) -> Result<i32, sqlx::Error> {
-///         sqlx::query_scalar(statement).bind(number).fetch_one(&mut **self.0).await
+/// impl PostgresTransaction for InMyClient<'_> {
+///     type Error = std::io::Error;
+///
+///     async fn ask(&mut self, statement: &str, number: i64) -> Result<i32, std::io::Error> {
+///         self.0.value(statement, number).await
 ///     }
 /// }
-///
-/// manager.acquire_in(&mut InSqlx(&mut transaction), "product:42").await?;
 /// ```
+///
+/// Do not keep the statement prepared: its text differs from key to key.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a PostgreSQL transaction that `acquire_in` can lock in",
+    note = "pass a transaction of `tokio-postgres`, or of sqlx 0.9 with lockattr's feature `sqlx`; for \
+            another client, implement `lockattr::store::PostgresTransaction` for a wrapper of its \
+            transaction",
+    note = "a connection outside of a transaction cannot hold the lock: begin a transaction",
+    note = "MySQL has no lock that ends with a transaction: put `#[distributed_lock]` around the \
+            transaction and compare the fencing token in the row, or lock the row with \
+            `SELECT … FOR UPDATE`"
+)]
 pub trait PostgresTransaction {
     /// The error of a statement.
     type Error: std::error::Error + Send + Sync + 'static;
@@ -60,6 +80,25 @@ impl PostgresTransaction for tokio_postgres::Transaction<'_> {
     async fn ask(&mut self, statement: &str, number: i64) -> Result<i32, Error> {
         self.query_typed_one(statement, &[(&number, Type::INT8)]).await?.try_get(0)
     }
+}
+
+/// Whether this is the server's error after a wait for a lock; `None` if it comes from a client that
+/// is not known here, and so has no code.
+pub(crate) fn wait_ended(error: &(dyn std::error::Error + 'static)) -> Option<bool> {
+    let mut causes = std::iter::successors(Some(error), |error| error.source());
+    let code = causes.find_map(code)?;
+    Some(code.is_some_and(|code| code == SqlState::LOCK_NOT_AVAILABLE.code()))
+}
+
+/// The server's code for the error, if it comes from a known client: `Some(None)` if the server sent
+/// none.
+fn code(error: &(dyn std::error::Error + 'static)) -> Option<Option<String>> {
+    #[cfg(feature = "sqlx")]
+    if let Some(code) = sqlx_client::code(error) {
+        return Some(code);
+    }
+    let error = error.downcast_ref::<Error>()?;
+    Some(error.code().map(|code| code.code().to_owned()))
 }
 
 /// A store whose locks a transaction of the caller can hold.
