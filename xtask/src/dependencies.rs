@@ -42,3 +42,13 @@ fn each_feature_brings_its_own_client_and_no_other() {
         check(&["--no-default-features", "--features", feature], &[client]);
     }
 }
+
+/// Secures the connections of the engines that are chosen, and chooses none.
+#[test]
+fn tls_brings_no_engine() {
+    check(&["--no-default-features", "--features", "tls"], &[]);
+    for (feature, client) in CLIENTS {
+        let features = format!("{feature},tls");
+        check(&["--no-default-features", "--features", &features], &[client]);
+    }
+}

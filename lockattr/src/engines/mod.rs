@@ -10,6 +10,9 @@ pub mod fuzzing;
 pub(crate) mod memory;
 #[cfg(feature = "mysql")]
 pub(crate) mod mysql;
+#[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
+#[allow(dead_code, reason = "no engine warns yet")]
+mod plaintext;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
 #[cfg(feature = "redis")]
@@ -19,5 +22,8 @@ pub(crate) mod redlock;
 mod sequenced;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 mod sql;
+#[cfg(all(feature = "tls", any(feature = "redis", feature = "postgres", feature = "mysql")))]
+#[allow(dead_code, unused_imports, reason = "no engine uses all of it yet")]
+mod tls;
 #[cfg(feature = "zookeeper")]
 pub(crate) mod zookeeper;

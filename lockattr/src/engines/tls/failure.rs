@@ -1,0 +1,93 @@
+//! What rustls' errors mean, in sentences that name the host and what to do.
+
+use std::error::Error as StdError;
+
+use rustls::{AlertDescription, CertificateError, Error};
+
+/// Returns why TLS to `host` failed, if rustls is the cause of `error`.
+pub(in crate::engines) fn explained(
+    host: &str,
+    error: &(dyn StdError + 'static),
+) -> Option<String> {
+    let cause = cause_in(error)?;
+    Some(match cause {
+        Error::InvalidCertificate(reason) => {
+            format!("the certificate of {host} {}", invalid(reason))
+        }
+        Error::AlertReceived(alert) => format!("{host} {}", rejected(*alert)),
+        Error::InvalidMessage(_) => format!(
+            "{host} did not answer in TLS ({cause}): check the port, and that the server has TLS \
+             there"
+        ),
+        Error::PeerIncompatible(_) => format!(
+            "{host} and this program have no version or cipher of TLS in common ({cause}): the \
+             server must offer TLS 1.2 or 1.3"
+        ),
+        _ => format!("TLS to {host} failed: {cause}"),
+    })
+}
+
+/// Finds rustls' error. An `io::Error` is passed over in the chain of sources: it returns the
+/// source of the error that it contains.
+fn cause_in<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a Error> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(cause) = error.downcast_ref() {
+            return Some(cause);
+        }
+        let inner = error.downcast_ref::<std::io::Error>().and_then(|error| error.get_ref());
+        next = match inner {
+            Some(inner) => Some(inner as &(dyn StdError + 'static)),
+            None => error.source(),
+        };
+    }
+    None
+}
+
+fn invalid(reason: &CertificateError) -> String {
+    match reason {
+        CertificateError::NotValidForNameContext { presented, .. } if presented.is_empty() => {
+            "names no host (it has no `subjectAltName`; its `CN` does not count): issue it with \
+             the name that the URL has"
+                .to_owned()
+        }
+        CertificateError::NotValidForNameContext { presented, .. } => format!(
+            "is for another host ({}): connect by a name that it has, or issue it with this one",
+            presented.join(", ")
+        ),
+        CertificateError::NotValidForName => {
+            "is for another host: connect by a name that it has, or issue it with this one"
+                .to_owned()
+        }
+        CertificateError::UnknownIssuer => {
+            "is signed by an unknown authority: name the authority's file with `ca`".to_owned()
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            format!("has expired ({reason}): renew it on the server")
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            format!("is not valid yet ({reason}): check the clocks of both machines")
+        }
+        CertificateError::Revoked => "has been revoked: replace it on the server".to_owned(),
+        _ => format!("is not valid: {reason:?}"),
+    }
+}
+
+fn rejected(alert: AlertDescription) -> String {
+    match alert {
+        AlertDescription::CertificateRequired => {
+            "requires a client certificate (alert: CertificateRequired): name one with \
+             `client_cert` and `client_key`"
+                .to_owned()
+        }
+        AlertDescription::UnknownCA
+        | AlertDescription::BadCertificate
+        | AlertDescription::CertificateUnknown
+        | AlertDescription::CertificateExpired
+        | AlertDescription::CertificateRevoked
+        | AlertDescription::UnsupportedCertificate => {
+            format!("does not accept the client's certificate (alert: {alert:?})")
+        }
+        _ => format!("ended the handshake (alert: {alert:?})"),
+    }
+}

@@ -1,0 +1,56 @@
+//! Files with certificates and keys, checked when they are read: a mistake in them is one in the
+//! program's settings, and must not look like an unavailable server.
+
+use std::path::Path;
+
+use rustls::RootCertStore;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+
+use crate::Error;
+
+/// Reads the trusted authorities of the file that the setting `ca` names.
+pub(in crate::engines) fn authorities(path: &Path, pem: &[u8]) -> Result<RootCertStore, Error> {
+    let mut roots = RootCertStore::empty();
+    for certificate in chain("ca", path, pem)? {
+        let added = roots.add(certificate);
+        added.map_err(|_| wrong("ca", path, "has a certificate that cannot be read"))?;
+    }
+    Ok(roots)
+}
+
+/// Reads the client's certificate and its key. Each is a path and what the file holds.
+pub(in crate::engines) fn identity(
+    (cert, cert_pem): (&Path, &[u8]),
+    (key, key_pem): (&Path, &[u8]),
+    provider: &CryptoProvider,
+) -> Result<CertifiedKey, Error> {
+    let chain = chain("client_cert", cert, cert_pem)?;
+    let private = PrivateKeyDer::from_pem_slice(key_pem).map_err(|_| {
+        wrong("client_key", key, "has no private key in PEM (one with a passphrase cannot be used)")
+    })?;
+    CertifiedKey::from_der(chain, private, provider).map_err(|_| {
+        wrong("client_key", key, "is not the key to the certificate that `client_cert` names")
+    })
+}
+
+fn chain(name: &str, path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    // The parser's errors quote the text that they reject, which may be a key.
+    let chain = chain.unwrap_or_default();
+    if chain.is_empty() {
+        return Err(wrong(name, path, "has no certificate in PEM"));
+    }
+    Ok(chain)
+}
+
+/// Reads the file that a setting names.
+pub(in crate::engines) fn read(name: &str, path: &Path) -> Result<Vec<u8>, Error> {
+    std::fs::read(path).map_err(|error| wrong(name, path, &format!("cannot be read: {error}")))
+}
+
+fn wrong(name: &str, path: &Path, what: &str) -> Error {
+    Error::InvalidOptions(format!("`{name}={}` {what}", path.display()))
+}
