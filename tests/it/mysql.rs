@@ -4,10 +4,12 @@
 mod away;
 mod batch;
 mod counts;
+mod credentials;
 mod dialect;
 mod found_rows;
 mod left;
 mod overload;
+mod own_client;
 mod purge;
 mod reach;
 mod real;

@@ -18,6 +18,7 @@ pub mod fuzzed;
 mod held_locks;
 mod leases;
 mod listener;
+mod login;
 mod request;
 mod requests;
 mod schema;
@@ -192,17 +193,74 @@ impl MysqlStore {
         Self::at(urls, &query, ServerOptions::default())
     }
 
+    /// Makes a store with the configuration of the program's own client: its host or socket, login,
+    /// TLS settings, compression and hooks.
+    ///
+    /// The store opens its own connections, each of which it must have to itself, so it takes the
+    /// configuration and not a `Pool`. A pool does not return its configuration, but each of its
+    /// connections does: `pool.get_conn().await?.opts().clone()`. The store replaces these settings:
+    /// `tcp_keepalive`, `max_allowed_packet`, `wait_timeout` and `client_found_rows`. It appends
+    /// statements to `init`. Does not contact the server.
+    ///
+    /// ```
+    /// use lockattr::store::{MysqlStore, ServerOptions};
+    /// use mysql_async::OptsBuilder;
+    ///
+    /// let opts = OptsBuilder::default()
+    ///     .ip_or_hostname("db.example")
+    ///     .user(Some("locker"))
+    ///     .pass(Some("secret"))
+    ///     .db_name(Some("shop"));
+    /// let store = MysqlStore::from_opts(opts, ServerOptions::new())?;
+    /// assert!(!format!("{store:?}").contains("secret"));
+    /// # Ok::<(), lockattr::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] if `opts` names no database, or an option is out of range.
+    pub fn from_opts(
+        opts: impl Into<mysql_async::Opts>,
+        options: ServerOptions,
+    ) -> Result<Self, Error> {
+        Ok(Self::with(Config::of_opts(opts.into(), options)?))
+    }
+
+    /// The same store with locks that [belong to
+    /// connections](#locks-that-belong-to-connections), as `lock=session` makes them. It opens at
+    /// most `max_sessions` connections for them (1 to 10,000).
+    ///
+    /// ```
+    /// use lockattr::store::{MysqlStore, ServerOptions};
+    ///
+    /// let opts = mysql_async::Opts::from_url("mysql://locker:secret@db.example/shop").unwrap();
+    /// let store = MysqlStore::from_opts(opts, ServerOptions::new())?.with_session_locks(64)?;
+    /// # let _ = store;
+    /// # Ok::<(), lockattr::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] if `max_sessions` is out of range.
+    pub fn with_session_locks(self, max_sessions: usize) -> Result<Self, Error> {
+        Ok(Self::with(self.config.with_sessions(max_sessions)?))
+    }
+
     pub(crate) fn at(
         urls: Vec<Url>,
         query: &[(String, String)],
         defaults: ServerOptions,
     ) -> Result<Self, Error> {
-        let config = Arc::new(Config::read(urls, query, defaults)?);
+        Ok(Self::with(Config::read(urls, query, defaults)?))
+    }
+
+    fn with(config: Config) -> Self {
+        let config = Arc::new(config);
         let locks = match config.sessions {
             false => Locks::Leases(Leases::new(&config)),
             true => Locks::Sessions(Sessions::new(config.clone())),
         };
-        Ok(Self { config, locks })
+        Self { config, locks }
     }
 }
 
