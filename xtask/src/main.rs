@@ -29,6 +29,8 @@ mod steps;
 mod table;
 mod test;
 mod words;
+#[cfg(test)]
+mod workflows;
 
 use std::process::ExitCode;
 
