@@ -1,6 +1,7 @@
 //! TLS with the test's own certificate authority, and clients that must show one of its
 //! certificates.
 
+mod certificates;
 mod files;
 mod topologies;
 

@@ -1,0 +1,30 @@
+//! Certificates that must be refused: the error names the host and says what is wrong.
+
+use lockattr::{Error, LockManager, LockOptions};
+use lockattr_tests::RedisServer;
+
+use crate::redis::describe;
+
+/// Red without: `reason` in `tls/handshake.rs`.
+#[tokio::test]
+async fn a_refused_certificate_is_explained_with_the_host() {
+    let other = RedisServer::builder().tls().start().await;
+    let cases = [
+        (RedisServer::builder().tls_of_another_name(), None, "not for this name, but for"),
+        (RedisServer::builder().tls_expired(), None, "the server's certificate has expired"),
+        (RedisServer::builder().tls(), Some(&other), "no trusted authority has signed"),
+    ];
+    for (server, authority, expected) in cases {
+        let server = server.password("s3cret").start().await;
+        let ca = authority.unwrap_or(&server).ca_path();
+        let url = server.tls_url();
+        let manager = LockManager::builder().url(&url).ca(ca).build().unwrap();
+        let refused = manager.acquire("a", LockOptions::new().retry(0)).await.unwrap_err();
+        let Error::Store { source, .. } = &refused else { panic!("{refused:?}") };
+        let sentence = source.to_string();
+        assert!(sentence.contains("TLS with `localhost` failed"), "{sentence}");
+        assert!(sentence.contains(expected), "{sentence}");
+        assert!(!describe(&refused).contains("s3cret"), "{refused:?}");
+        assert_eq!(server.cli().await.value("lock:a").await, None);
+    }
+}
