@@ -41,7 +41,7 @@ pub use leftovers::{assert_nobody_listens, assert_nothing_left, assert_nothing_l
 pub use mariadb::MariaDb;
 pub use node::Node;
 pub use pgbouncer::PgBouncer;
-pub use postgres_server::PostgresServer;
+pub use postgres_server::{PostgresServer, ServerCertificate};
 pub use proxy::{Fault, Proxy};
 pub use redis_server::{RedisServer, RedisServerBuilder};
 pub use replicated::Replicated;

@@ -2,12 +2,14 @@
 
 mod fencing;
 mod first_start;
+mod from_config;
 mod isolation;
 mod runtimes;
 mod sessions;
 mod slow_commits;
 mod standby;
 mod tables;
+mod tls;
 mod url;
 mod wait_queue;
 

@@ -7,7 +7,9 @@
 mod acquire;
 mod acquire_reply;
 mod advisory;
+mod client_settings;
 mod config;
+mod connect;
 mod connection_slot;
 mod driver;
 mod execute;
@@ -16,6 +18,7 @@ mod failure;
 pub mod fuzzed;
 mod heartbeat;
 mod held_locks;
+mod libpq;
 mod listener;
 mod lock_kind;
 mod parameters;
@@ -26,6 +29,7 @@ mod requests;
 mod send;
 mod session;
 mod statements;
+mod tls;
 mod transaction;
 mod transaction_waiters;
 mod unanswered;
@@ -36,6 +40,8 @@ use std::sync::atomic::AtomicU64;
 
 use futures_util::future::join_all;
 use tokio::time::Instant;
+use tokio_postgres::Socket;
+use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use url::Url;
 
 use super::contended::Contended;
@@ -48,6 +54,7 @@ use crate::store::{
 use crate::{Error, HeldLock, Holder};
 pub use advisory::PostgresSessionStore;
 use config::Config;
+use connect::By;
 use connection_slot::ConnectionSlot;
 use held_locks::{ForceRelease, HeldLocksQuery, force_released};
 use listener::Listener;
@@ -215,15 +222,59 @@ impl PostgresStore {
         Self::at(&urls, &query, ServerOptions::default())
     }
 
+    /// Makes a store from the settings and the TLS of the program's own client, for what a URL
+    /// cannot say. Does not contact the server.
+    ///
+    /// `tls` is what the program gives `tokio_postgres` itself, such as `NoTls`, or a connector of
+    /// `tokio-postgres-rustls` or `postgres-native-tls`. The client's `sslmode` counts. The store
+    /// opens its own connections with both: see [Pools](#pools).
+    ///
+    /// The timeouts are those of `options`, also for connecting. What `config` leaves out is as in a
+    /// URL: the application name `lockattr`, keepalives that find a vanished server, and of several
+    /// hosts the one that accepts writes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] if a value in `options` is out of range.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use lockattr::LockManager;
+    /// use lockattr::store::{PostgresStore, ServerOptions};
+    ///
+    /// let config: tokio_postgres::Config = "host=db.example dbname=shop user=app".parse()?;
+    /// let options = ServerOptions::new().connections(1);
+    /// let store = PostgresStore::from_config(config, tokio_postgres::NoTls, options)?;
+    /// let manager = LockManager::builder().store(Arc::new(store)).build()?;
+    /// # let _ = manager;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn from_config<T>(
+        config: tokio_postgres::Config,
+        tls: T,
+        options: ServerOptions,
+    ) -> Result<Self, Error>
+    where
+        T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
+        T::Stream: Send,
+        T::TlsConnect: Send,
+        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+    {
+        Ok(Self::over(Config::of(config, Arc::new(By(tls)), options)?))
+    }
+
     pub(crate) fn at(
         urls: &[Url],
         query: &[(String, String)],
         defaults: ServerOptions,
     ) -> Result<Self, Error> {
-        let config = Config::read(urls, query, defaults)?;
+        Ok(Self::over(Config::read(urls, query, defaults)?))
+    }
+
+    fn over(config: Config) -> Self {
         let queries = Arc::new(Queries);
         let connections = 0..config.timing.database_connections();
-        Ok(Self {
+        Self {
             slots: connections
                 .map(|_| ConnectionSlot::new(config.clone(), queries.clone()))
                 .collect(),
@@ -232,7 +283,7 @@ impl PostgresStore {
             released: AtomicU64::new(0),
             address: config.address.clone(),
             listener: ConnectionSlot::new(config, Arc::default()),
-        })
+        }
     }
 }
 

@@ -185,7 +185,7 @@ impl TlsFiles {
     }
 
     /// The files that are set, by the names of their settings.
-    #[cfg(feature = "redis")]
+    #[cfg(any(feature = "redis", feature = "postgres"))]
     pub(crate) fn named(&self) -> impl Iterator<Item = (&'static str, &PathBuf)> {
         let all = [("ca", &self.ca), ("client_cert", &self.cert), ("client_key", &self.key)];
         all.into_iter().filter_map(|(name, path)| Some((name, path.as_ref()?)))
