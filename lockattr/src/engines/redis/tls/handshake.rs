@@ -87,6 +87,10 @@ fn reason(why: &CertificateError, host: &str) -> Option<String> {
             "no trusted authority has signed the server's certificate; name its authority's file \
              with `ca`"
         }
+        CertificateError::BadSignature => {
+            "the trusted authority of this name has not signed the server's certificate; name the \
+             authority's current file with `ca`"
+        }
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
             "the server's certificate has expired"
         }
