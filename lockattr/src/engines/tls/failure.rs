@@ -62,6 +62,11 @@ fn invalid(reason: &CertificateError) -> String {
         CertificateError::UnknownIssuer => {
             "is signed by an unknown authority: name the authority's file with `ca`".to_owned()
         }
+        CertificateError::BadSignature => {
+            "is signed by another authority with this name: name the authority's current file with \
+             `ca`"
+                .to_owned()
+        }
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
             format!("has expired ({reason}): renew it on the server")
         }
