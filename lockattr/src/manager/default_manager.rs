@@ -110,7 +110,7 @@ pub(crate) fn named_manager(name: &str) -> Result<LockManager, Error> {
     let named = NAMED.read().get(name).cloned();
     // After the lock on `NAMED` is released: a subscriber of this event may install a manager.
     named.ok_or_else(|| {
-        tracing::error!(name, "no lock manager is installed under this name");
+        tracing::error!(lockattr.manager = name, "no lock manager is installed under this name");
         Error::NoManager
     })
 }
