@@ -167,7 +167,10 @@ fn entered(outcome: Result<Start, Error>, key: &str, run_unlocked: bool) -> Resu
     match outcome {
         Ok(start) => Ok(Entry { start }),
         Err(error @ Error::Store { .. }) if run_unlocked => {
-            tracing::warn!(key, %error, "running without the lock, as `on_unavailable` says");
+            tracing::warn!(
+                lockattr.key = key, error.message = %error,
+                "running without the lock, as `on_unavailable` says"
+            );
             Ok(Entry { start: Start::Unlocked })
         }
         Err(error) => Err(error),
@@ -287,6 +290,6 @@ impl<T, E: From<Error>> Skipped for Result<Option<T>, E> {
 
 fn report(error: &Error) {
     if !is_busy(error) {
-        tracing::error!(%error, "skipped, because the lock was refused");
+        tracing::error!(error.message = %error, "skipped, because the lock was refused");
     }
 }

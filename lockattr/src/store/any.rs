@@ -1,6 +1,7 @@
 //! The adapter between [`Store`], whose methods are `async fn`, and a manager, which holds any kind of store.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::fmt::{self, Debug};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -108,6 +109,7 @@ erased! {
         supports_companions() -> bool;
         supports_downgrade() -> bool;
         longest_ttl() -> Duration;
+        kind() -> Cow<'static, str>;
         refuses(key: &LockKey) -> Option<String>;
         refuses_claim(claim: &Claim) -> Option<String>;
     }

@@ -22,6 +22,7 @@ mod statements;
 mod wait;
 mod waiter;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -291,6 +292,11 @@ impl Drop for PostgresSessionStore {
 impl Store for PostgresSessionStore {
     async fn acquire(&self, request: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
         self.0.acquire(request).await
+    }
+
+    fn kind(&self) -> Cow<'static, str> {
+        // The scheme of its URL; `lock=session` is a setting.
+        "postgres".into()
     }
 
     fn subscribe(&self, subscriber: &Arc<Subscriber>) {
