@@ -45,7 +45,7 @@
 //! store_contract!(OnMyServer);
 //! ```
 //!
-//! `cargo test` then runs more than fifty tests. Each has a runtime of its own with one thread. They
+//! `cargo test` then runs more than sixty tests. Each has a runtime of its own with one thread. They
 //! need no dependency but this one. [`Fleet`] has four more items, all with defaults: a prefix for
 //! tests that share one server, a paused clock for stores inside the process, what to wait for when
 //! a process is gone, and a last look into the store.

@@ -84,3 +84,31 @@ define! {
     __absent: companions as NO_COMPANIONS;
     __absent: downgrade as NO_DOWNGRADE;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::all;
+
+    /// Red without: any of the groups' rows in the crate's docs, or of the abilities'.
+    #[test]
+    fn the_docs_of_the_crate_have_all_groups_and_abilities() {
+        let docs = include_str!("lib.rs");
+        let groups = all().into_iter().map(|promise| promise.group()).filter(|it| *it != "absent");
+        for group in groups {
+            assert!(docs.contains(&format!("//! | `{group}` |")), "{group}");
+        }
+        for need in all().iter().flat_map(|promise| promise.needs()) {
+            assert!(docs.contains(&format!(" | `{need}` |\n")), "{need}");
+        }
+    }
+
+    /// Red without: the full stop of any sentence.
+    #[test]
+    fn each_promise_is_a_sentence() {
+        for promise in all() {
+            let sentence = promise.sentence();
+            let begins = sentence.starts_with(|first: char| first.is_uppercase() || first == '`');
+            assert!(begins && sentence.ends_with('.'), "{}: {sentence}", promise.name());
+        }
+    }
+}

@@ -1,6 +1,8 @@
 //! Locks between the processes of one machine, in a SQLite file.
 //!
 //! ```
+//! use std::sync::Arc;
+//!
 //! use lockattr::{LockManager, LockOptions};
 //! use lockattr_sqlite_store::SqliteStore;
 //!
@@ -8,7 +10,7 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let directory = tempfile::tempdir()?;
 //! # let path = directory.path().join("locks.db");
-//! let manager = LockManager::builder().store(SqliteStore::open(&path)?).build()?;
+//! let manager = LockManager::builder().store(Arc::new(SqliteStore::open(&path)?)).build()?;
 //! let guard = manager.acquire("product:42", LockOptions::new()).await?;
 //! guard.release().await?;
 //! # Ok(())
