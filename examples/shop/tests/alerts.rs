@@ -20,6 +20,9 @@ use crate::running::{Servers, Shop, line};
 /// Long enough for any of the shortened rules, also on a slow machine.
 const FIRES_WITHIN: Duration = Duration::from_secs(90);
 
+/// Between two questions to Prometheus, each of which starts a program.
+const PAUSE: Duration = Duration::from_millis(500);
+
 fn rules_path() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/grafana/alerts.yml")
 }
@@ -96,6 +99,7 @@ impl Watched {
     async fn fire(&self, names: &[&str]) {
         let mut missing: Vec<_> = names.to_vec();
         let all = async || {
+            sleep(PAUSE).await;
             let firing = self.prometheus.firing();
             missing.retain(|name| !firing.iter().any(|fires| fires == name));
             missing.is_empty()
@@ -171,7 +175,7 @@ fn prometheus_accepts_the_rules() {
 /// The fault: a person deletes the key of a lock that is held.
 ///
 /// Red without: `LockLost` in alerts.yml, or `Watchdog::lose`.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_lock_fires_lock_lost_and_the_log_names_the_key() {
     let watched = Watched::healthy(200).await;
     let mut orders = customers(&watched.address, 1, 7);
@@ -196,13 +200,13 @@ async fn a_deleted_lock_fires_lock_lost_and_the_log_names_the_key() {
 /// The fault: the Redis of the locks hangs (SIGSTOP) for longer than a lease.
 ///
 /// Red without: any of these rules.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_hangs_fires_its_alerts_and_lock_lost() {
     let watched = Watched::healthy(12_000).await;
     let address = watched.address.clone();
     // One order after another is packed, so that some end during the outage: releases, renewals.
     let mut orders = JoinSet::new();
-    for product in 3..=9 {
+    for product in 3..=9_i64 {
         let address = address.clone();
         orders.spawn(async move {
             sleep(Duration::from_millis(1_600 * (product.unsigned_abs() - 3))).await;
@@ -211,7 +215,10 @@ async fn a_store_that_hangs_fires_its_alerts_and_lock_lost() {
             }
         });
     }
-    let held = async || watched.value("sum(lockattr_held)").is_some_and(|held| held >= 5.0);
+    let held = async || {
+        sleep(PAUSE).await;
+        watched.value("sum(lockattr_held)").is_some_and(|held| held >= 5.0)
+    };
     eventually(FIRES_WITHIN, "orders are packed", held).await;
     watched.servers.redis.stop_signal();
     watched
@@ -235,7 +242,10 @@ async fn a_store_that_hangs_fires_its_alerts_and_lock_lost() {
     let lost = watched.log_line("lock lost: its lease expired before its holder released it").await;
     assert_eq!((&lost["level"], &lost["error.type"]), (&"WARN".into(), &"lost.expired".into()));
     // It is over.
-    let ends = async || !watched.prometheus.firing().contains(&"LockStoreUnavailable".to_owned());
+    let ends = async || {
+        sleep(PAUSE).await;
+        !watched.prometheus.firing().contains(&"LockStoreUnavailable".to_owned())
+    };
     eventually(FIRES_WITHIN, "the alert ends with the outage", ends).await;
     assert_eq!(watched.lockattr(&["ls"]).0, Some(0));
 }
@@ -243,7 +253,7 @@ async fn a_store_that_hangs_fires_its_alerts_and_lock_lost() {
 /// The fault: two hundred customers want one product, which takes four seconds to pack.
 ///
 /// Red without: any of these rules.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_crowd_at_one_product_fires_the_alerts_of_contention_and_of_long_holds() {
     let watched = Watched::healthy(4_000).await;
     let mut orders = customers(&watched.address, 200, 7);
@@ -269,7 +279,7 @@ async fn a_crowd_at_one_product_fires_the_alerts_of_contention_and_of_long_holds
 /// The fault: a person has set the key by hand, without an end.
 ///
 /// Red without: `LockStuck` in alerts.yml.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_lock_without_an_end_fires_lock_stuck_and_who_names_another_program() {
     let watched = Watched::healthy(50).await;
     let cli = watched.servers.redis.cli().await;
@@ -280,7 +290,10 @@ async fn a_lock_without_an_end_fires_lock_stuck_and_who_names_another_program() 
     assert!(code == Some(0) && said.contains("is held by another program"), "{said}");
     let (code, said) = watched.lockattr(&["release", "--force", "product:7"]);
     assert_eq!(code, Some(0), "{said}");
-    let ends = async || watched.prometheus.firing().is_empty();
+    let ends = async || {
+        sleep(PAUSE).await;
+        watched.prometheus.firing().is_empty()
+    };
     eventually(FIRES_WITHIN, "the alert ends with the release", ends).await;
     orders.abort_all();
 }

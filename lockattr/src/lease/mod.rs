@@ -150,8 +150,8 @@ impl LeaseState {
         self.template.get().copied()
     }
 
-    /// Whether the loss of its lease has not been reported before. Several readers may find the same
-    /// loss.
+    /// Whether the loss of its lease has not been reported before: several readers may find the
+    /// same loss.
     pub(crate) fn is_first_report(&self) -> bool {
         !self.lease().is_reported.swap(true, Ordering::AcqRel)
     }

@@ -41,7 +41,7 @@ struct Window {
 pub(super) enum Admission {
     /// Emit an event; before it, one about so many that were counted in the last window.
     Log { left_out: u64 },
-    /// It is counted. `first`: nobody has to sum up this window yet.
+    /// It is counted. `first`: no summary of this window is planned yet.
     Count { first: bool },
 }
 

@@ -79,7 +79,7 @@ impl Telemetry {
         Reporter { labels: &self.labels, log: &self.losses }.sum_up(now);
     }
 
-    /// The same now, because nobody will do it later.
+    /// The same now, because no task will do it later.
     pub(crate) fn sum_up_now(&self) {
         self.sum_up(Instant::now() + WINDOW);
     }

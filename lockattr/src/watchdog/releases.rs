@@ -25,8 +25,8 @@ pub(super) struct PendingRelease {
     pub(super) until: Instant,
     /// When to stop retrying: later than `until` if the claim may be in a queue.
     pub(super) give_up_at: Instant,
-    /// The hold, if the process believed that it held the lock. Then it is lost if the store answers
-    /// otherwise.
+    /// The hold, if the process believed that it held the lock. If the store answers otherwise, the
+    /// lock was lost.
     pub(super) held: Option<Arc<LeaseState>>,
 }
 

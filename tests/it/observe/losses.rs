@@ -46,7 +46,7 @@ async fn a_lease_that_expires_is_a_warning_with_its_key_and_template() {
     assert!(event.text.contains("lockattr.fencing_token="), "{event:?}");
 }
 
-/// Whoever notices first, the holder or the watchdog: there is one event.
+/// There is one event, also if the holder notices the loss before the watchdog does.
 ///
 /// Red without: `report_loss` in any of the ends of a guard, or `is_first_report`.
 #[tokio::test(start_paused = true)]
