@@ -84,6 +84,7 @@ impl Shop for WebShop {
                                         }
                                         let __self = self;
                                         let id = id;
+                                        let _ = &id;
                                         let __ret: Result<String, Error> = {
                                             Ok(format!("{__self:?} {id} {name}"))
                                         };

@@ -102,7 +102,8 @@ impl<'a> Expansion<'a> {
             Body::TokioEntry(entry) => entry.with_block(&under_lock(&entry.block)),
             Body::Stream { shape, block } => self.stream(shape, block),
             Body::Future { shape, block } => {
-                let building = returning(&erase_impl_trait(shape.future.clone()), block);
+                let block = self.mentioning(block);
+                let building = returning(&erase_impl_trait(shape.future.clone()), &block);
                 let building = async_move(&quote! { #lets #building }, *braces);
                 let body = quote_spanned! {site=>
                     #[allow(clippy::async_yields_async)]

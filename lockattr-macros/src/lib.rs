@@ -3,6 +3,7 @@
 mod args;
 #[cfg(not(fuzzing))]
 mod assert_held;
+mod async_trait;
 mod duration;
 mod expand;
 mod future_shape;

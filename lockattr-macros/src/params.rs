@@ -6,6 +6,8 @@ use syn::ext::IdentExt;
 use syn::visit_mut::{self, VisitMut};
 use syn::{FnArg, Pat, PatIdent, Signature};
 
+use crate::async_trait;
+
 /// The names of the parameters, in order, `self` among them.
 #[derive(Default)]
 pub(crate) struct Params {
@@ -17,13 +19,13 @@ pub(crate) struct Params {
 impl Params {
     pub(crate) fn of(signature: &Signature) -> Self {
         let mut params = Self::default();
-        let is_async_trait = is_made_by_async_trait(signature);
+        let is_async_trait = async_trait::has_rewritten(signature);
         for (index, input) in signature.inputs.iter().enumerate() {
             match input {
                 FnArg::Receiver(_) => params.names.push("self".to_owned()),
                 FnArg::Typed(param) => {
                     params.visit_pat_mut(&mut param.pat.clone());
-                    let replacement = format!("__arg{index}");
+                    let replacement = async_trait::positional(index);
                     if is_async_trait
                         && matches!(&*param.pat, Pat::Ident(name) if name.ident == replacement)
                     {
@@ -46,12 +48,6 @@ impl Params {
     pub(crate) fn lost_a_pattern(&self) -> bool {
         !self.replaced.is_empty()
     }
-}
-
-/// Whether `#[async_trait]` rewrote this function: it adds a lifetime of its own name. Users may have
-/// parameters like `__arg0` too.
-fn is_made_by_async_trait(signature: &Signature) -> bool {
-    signature.generics.lifetimes().any(|param| param.lifetime.ident == "async_trait")
 }
 
 impl VisitMut for Params {

@@ -195,7 +195,7 @@ fn patterns_that_async_trait_replaced() {
     );
 }
 
-/// Red without: `is_made_by_async_trait`.
+/// Red without: `has_rewritten`.
 #[test]
 fn a_parameter_that_is_named_like_one_of_async_trait_is_a_parameter() {
     check_complaints(

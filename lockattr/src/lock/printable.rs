@@ -7,8 +7,8 @@ use std::borrow::Cow;
 /// Any program may write keys and labels. Printed as they are, they could clear a terminal, begin a
 /// line of their own in a log, or show `evil` as `live`. The replaced characters are all control
 /// characters (ESC, line feeds), the separators of lines and paragraphs, the marks that change the
-/// direction of text (U+200E, U+202E, U+2066 and the like), and other format characters that nobody
-/// can see (the zero-width space, tags). The joiners U+200C and U+200D stay: words in Persian and
+/// direction of text (U+200E, U+202E, U+2066 and the like), and other invisible format
+/// characters (the zero-width space, tags). The joiners U+200C and U+200D stay: words in Persian and
 /// many emoji need them.
 ///
 /// [`Holder`](crate::Holder) and the command `lockattr` print by this rule.
@@ -42,7 +42,7 @@ fn is_replaced(char: char) -> bool {
             | '\u{fff9}'..='\u{fffb}' // annotations between lines
             | '\u{1bca0}'..='\u{1bca3}' // controls of shorthand
             | '\u{1d173}'..='\u{1d17a}' // controls of music
-            | '\u{e0000}'..='\u{e007f}' // tags: a whole alphabet that nobody can see
+            | '\u{e0000}'..='\u{e007f}' // tags: a whole invisible alphabet
         )
 }
 

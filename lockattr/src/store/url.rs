@@ -40,13 +40,17 @@ fn check_password(text: &str) -> Result<(), Error> {
     let no_host = rest.len() == text.len();
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     if (no_host && rest.contains('@')) || rest[end..].contains('@') {
-        return Err(Error::InvalidOptions(
-            "the store's URL has an `@` after its host: in a password, write `/` as `%2F`, `?` as \
-             `%3F`, `#` as `%23`, `@` as `%40` and `%` as `%25`"
-                .into(),
-        ));
+        return Err(not_encoded());
     }
     Ok(())
+}
+
+fn not_encoded() -> Error {
+    Error::InvalidOptions(
+        "the store's URL has an `@` after its host: in a password, write `/` as `%2F`, `?` as \
+             `%3F`, `#` as `%23`, `@` as `%40` and `%` as `%25`"
+            .into(),
+    )
 }
 
 /// One URL for each of the hosts, which commas separate.
@@ -68,6 +72,11 @@ fn parse_one(text: &str) -> Result<(Url, Vec<(String, String)>), Error> {
             "the store's URL cannot be read ({error}): write it like `redis://127.0.0.1/`"
         ))
     })?;
+    // Also in a text that has no host.
+    let after_host = [Some(url.path()), url.query(), url.fragment()];
+    if after_host.into_iter().flatten().any(|part| part.contains('@')) {
+        return Err(not_encoded());
+    }
     if url.fragment().is_some() {
         let sentence = "the store's URL has a `#`: in a password, write it as `%23`";
         return Err(Error::InvalidOptions(sentence.into()));
@@ -120,7 +129,7 @@ mod tests {
     use crate::LockManager;
 
     /// Every form of URL that may have a password.
-    const FORMS: [&str; 12] = [
+    const FORMS: [&str; 11] = [
         "redis://PASS@h:6379/0",
         "rediss://PASS@h:6380/?prefix=a",
         "redis+unix://PASS@/run/redis.sock",
@@ -132,7 +141,6 @@ mod tests {
         "mysql://PASS@h/db",
         "zookeeper://PASS@h1,h2/chroot",
         "etcd://PASS@h1:1,h2:2/",
-        "redis:PASS@h",
     ];
 
     /// Whatever the characters before and after it make of the rest: a host, a port, a path.

@@ -99,8 +99,8 @@ impl RedisStore {
     }
 }
 
-/// The error about a key of another type than a lock. No caller can lock it, and nobody but its
-/// program knows what it is for, so it is neither listed nor released.
+/// The error about a key of another type than a lock. No caller can lock it, and only its own program
+/// knows what it is for, so it is neither listed nor released.
 pub(super) fn not_a_lock(key: &LockKey) -> StoreError {
     StoreError::new(format!(
         "the key `{}` is not a lock: inspect it (`TYPE`), and delete it by hand",
