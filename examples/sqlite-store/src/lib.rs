@@ -1,4 +1,4 @@
-//! Locks between the processes of one machine, in an `SQLite` file.
+//! Locks between the processes of one machine, in a SQLite file.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -17,7 +17,7 @@
 //! # }
 //! ```
 //!
-//! It has no wait queue, because `SQLite` cannot notify another process: a waiting caller asks again
+//! It has no wait queue, because SQLite cannot notify another process: a waiting caller asks again
 //! every `retry_delay`. Leases end by the machine's wall clock.
 
 use std::path::Path;
@@ -53,7 +53,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// What the connection's thread executes next.
 type Job = Box<dyn FnOnce(&mut Connection) + Send>;
 
-/// A store in an `SQLite` file. Its connection has a thread, which executes the commands in the order
+/// A store in a SQLite file. Its connection has a thread, which executes the commands in the order
 /// in which they were sent, also those whose future was dropped.
 #[derive(Debug)]
 pub struct SqliteStore {

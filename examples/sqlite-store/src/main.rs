@@ -1,4 +1,4 @@
-//! Counts in a text file, under a lock in an `SQLite` file. Run it several times at once: no step is lost.
+//! Counts in a text file, under a lock in a SQLite file. Run it several times at once: no step is lost.
 //!
 //! ```sh
 //! cargo run -p lockattr-sqlite-store -- locks.db counter.txt 100
