@@ -1,6 +1,6 @@
 //! The contract of [lockattr](https://docs.rs/lockattr)'s stores, as tests.
 //!
-//! Whoever writes a [`Store`](lockattr::store::Store) runs the suite that lockattr's own stores
+//! The author of a [`Store`](lockattr::store::Store) runs the suite that lockattr's own stores
 //! pass. Each promise of the trait's docs is one test with a name of its own. The message of a
 //! failed test begins with the promise, in a sentence.
 //!
@@ -71,7 +71,7 @@
 //! A promise may need more than its group: that an exclusive claim is not overtaken by readers needs
 //! `shared` and `wait_queue`.
 //!
-//! A store without an ability says so, with the reason, and runs the rest:
+//! A store without an ability leaves it out, with the reason, and runs the rest:
 //!
 //! ```
 //! # use lockattr::store::{AnyStore, MemoryStore};
@@ -97,7 +97,7 @@
 //! test a_store_without_wait_queues_queues_no_claim ... ok
 //! ```
 //!
-//! The second line is a promise too: whoever asks the store for what it does not have gets a
+//! The second line is a promise too: a caller that asks the store for what it does not have gets a
 //! refusal. A store that ignores the second key of a claim would otherwise pass all tests.
 //!
 //! Three groups run only by name, as [`store_contract!(…, group: …)`](store_contract):

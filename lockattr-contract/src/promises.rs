@@ -97,7 +97,7 @@ mod tests {
         for group in groups {
             assert!(docs.contains(&format!("//! | `{group}` |")), "{group}");
         }
-        for need in all().iter().flat_map(|promise| promise.needs()) {
+        for need in all().iter().flat_map(crate::Promise::needs) {
             assert!(docs.contains(&format!(" | `{need}` |\n")), "{need}");
         }
     }

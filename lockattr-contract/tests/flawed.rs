@@ -53,7 +53,7 @@ impl Small {
     fn next_token(&self) -> FencingToken {
         let mut counter = self.counter.lock().unwrap();
         *counter = match self.flaw {
-            // As if a counter of eight bits ran over.
+            // As if a counter of four bits ran over.
             Flaw::TokensGoBack => (*counter + 1) % 16 + 1,
             _ => *counter + 1,
         };
@@ -220,7 +220,12 @@ fn assert_breaks<const FLAW: u8>(names: &[&str], sentence: &str, found: &str) {
 #[test]
 fn a_release_that_ignores_the_token_is_noticed() {
     assert_breaks::<{ Flaw::ReleaseIgnoresTheToken as u8 }>(
-        &["a_stale_release_frees_no_lock"],
+        &[
+            "a_stale_release_frees_no_lock",
+            "a_lease_ends_by_itself",
+            "a_lock_excludes_other_processes",
+            "a_lock_that_is_not_held_does_not_stay_locked",
+        ],
         "A release compares the owner token: a former holder's release does not free the lock of its successor.",
         "NotHeld",
     );
@@ -247,7 +252,11 @@ fn a_renewal_that_shortens_is_noticed() {
 #[test]
 fn tokens_that_go_back_are_noticed() {
     assert_breaks::<{ Flaw::TokensGoBack as u8 }>(
-        &["fencing_tokens_grow_in_order"],
+        &[
+            "fencing_tokens_grow_in_order",
+            "odd_keys_are_kept_apart",
+            "fencing_tokens_grow_across_processes",
+        ],
         "Fencing tokens only grow, per key",
         " after Some(FencingToken(",
     );
@@ -256,9 +265,14 @@ fn tokens_that_go_back_are_noticed() {
 #[test]
 fn a_store_that_locks_in_its_own_process_only_is_noticed() {
     assert_breaks::<{ Flaw::EachProcessForItself as u8 }>(
-        &["a_lock_excludes_other_processes"],
-        "A lock that one process acquired is held for all others",
-        "both processes have the lock",
+        &[
+            "a_counter_under_the_lock_loses_nothing",
+            "a_lock_excludes_other_processes",
+            "fencing_tokens_grow_across_processes",
+            "fencing_tokens_grow_for_a_process_that_starts_later",
+        ],
+        "Two managers over two nodes exclude each other",
+        "two callers were inside at the same time",
     );
 }
 

@@ -42,17 +42,30 @@ macro_rules! store_contract {
 
 store_contract!(
     memory: InMemory,
-    quorum: QuorumInMemory,
     redis: OnRedis,
     cluster: OnCluster,
-    redlock: OnRedlock,
     sentinel: OnSentinel,
     replicas: WithReplicas,
     redis_with_least_rights: WithLeastRights,
+);
+
+store_contract!(
+    quorum: QuorumInMemory,
+    redlock: OnRedlock
+    without: {
+        downgrade: "a majority cannot change the mode of a lock in one step",
+    }
+);
+
+store_contract!(
     postgres: OnPostgres,
     mysql: OnMysql,
     zookeeper: OnZooKeeper,
-    etcd: OnEtcd,
+    etcd: OnEtcd
+    without: {
+        companions: "each reader of a process has an entry of its own in the queue",
+        downgrade: "each reader asks the store, also while a writer of its process holds the lock",
+    }
 );
 
 /// Stores where a claim for several keys does not block other claims for a key that it cannot

@@ -1,4 +1,4 @@
-//! What a store does that leaves an ability out: it says so, and does not pretend.
+//! What a store does that leaves an ability out: it refuses, and does not pretend.
 
 use lockattr::store::Sharing::{Exclusive, Permits, Shared};
 use lockattr::store::{AcquireOutcome, AcquireRequest, Claim, Waiting};

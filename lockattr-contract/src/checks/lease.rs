@@ -135,11 +135,7 @@ pub(crate) async fn a_dropped_request_takes_effect_before_a_later_one(store: Sub
         let request = AcquireRequest::new(dropped.clone(), LONGER);
         let mut sent = store.acquire(&request);
         // One poll sends the command.
-        poll_fn(|context| {
-            drop(sent.as_mut().poll(context));
-            Poll::Ready(())
-        })
-        .await;
+        let _answered = poll_fn(|context| Poll::Ready(sent.as_mut().poll(context))).await;
         drop(sent);
         release(&store, &dropped).await;
         acquired(&store, &next, TTL).await;
