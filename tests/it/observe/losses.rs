@@ -110,7 +110,7 @@ async fn locks_that_a_shutdown_ends_are_no_warnings() {
 #[tokio::test(start_paused = true)]
 async fn a_hold_that_reaches_max_hold_is_a_warning() {
     let (events, manager) = (capture_events(), memory());
-    let capped = LockOptions::new().template("job:<id>").max_hold(SECOND);
+    let capped = LockOptions::new().template("job:<id>").ttl(SECOND).max_hold(SECOND);
     std::mem::forget(manager.acquire("job:7", capped).await.unwrap());
     sleep(MINUTE).await;
     assert_says(
