@@ -15,15 +15,20 @@ mod failure;
 mod free;
 #[cfg(fuzzing)]
 pub mod fuzzed;
+#[cfg(all(feature = "tls", unix))]
+mod handshake;
 mod held_locks;
 mod leases;
 mod listener;
 mod login;
+#[cfg(all(feature = "tls", unix))]
+mod relay;
 mod request;
 mod requests;
 mod schema;
 mod send;
 mod sessions;
+mod tls;
 
 use std::fmt;
 use std::sync::Arc;
