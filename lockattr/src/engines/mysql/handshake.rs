@@ -68,6 +68,12 @@ impl Packet {
         self
     }
 
+    /// Why the server refuses the connection in place of a greeting, such as too many connections.
+    pub(super) fn refusal(&self) -> Option<String> {
+        let [0xff, _, _, message @ ..] = self.0.get(4..)? else { return None };
+        Some(String::from_utf8_lossy(message).into_owned())
+    }
+
     /// Whether the server's greeting offers TLS.
     pub(super) fn offers_tls(&self) -> bool {
         self.capabilities().and_then(|at| self.0.get(at + 1)).is_some_and(|high| high & SSL != 0)
@@ -111,7 +117,7 @@ mod tests {
     /// A greeting as MariaDB 10.11 begins it.
     fn greeting(capabilities: [u8; 2]) -> Packet {
         let payload =
-            [b"\x0a10.11\0", &[7, 0, 0, 0][..], b"nonce123", &[0], &capabilities, &[45]].concat();
+            [&b"\x0a10.11\0"[..], &[7, 0, 0, 0], b"nonce123", &[0], &capabilities, &[45]].concat();
         let length = u8::try_from(payload.len()).unwrap();
         Packet([&[length, 0, 0, 0], &payload[..]].concat())
     }
@@ -122,6 +128,16 @@ mod tests {
         let offer = greeting([0xff, 0xff]);
         assert!(offer.offers_tls());
         assert_eq!(offer.without_tls().0, greeting([0xff, 0xf7]).0);
+    }
+
+    /// As MariaDB sends it to one client too many: a code and a sentence.
+    #[test]
+    fn a_refusal_is_no_greeting_without_tls() {
+        let refusal =
+            Packet([&[23, 0, 0, 0, 0xff, 0x10, 0x04][..], b"Too many connections"].concat());
+        assert_eq!(refusal.refusal().as_deref(), Some("Too many connections"));
+        assert!(!refusal.offers_tls());
+        assert_eq!(greeting([0xff, 0xff]).refusal(), None);
     }
 
     #[test]

@@ -41,6 +41,9 @@ impl Greeted {
         }
         let mut packets = Packets::default();
         let greeting = packets.next(&mut stream).await?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        if let Some(refusal) = greeting.refusal() {
+            return Err(io::Error::other(refusal));
+        }
         Ok(greeting.offers_tls().then_some(Self { stream, greeting, packets }))
     }
 
