@@ -16,6 +16,7 @@ mod real;
 mod rights;
 mod session;
 mod session_limit;
+mod tls;
 mod waiting;
 mod way;
 

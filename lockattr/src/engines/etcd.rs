@@ -115,6 +115,12 @@ use recipe::Etcd;
 /// etcdctl role grant-permission locker --prefix=true readwrite lockattr/session/
 /// ```
 ///
+/// With a [credentials provider](ServerOptions::credentials), the store asks it whenever it
+/// authenticates: for each connection, and when the servers no longer accept its token. Tokens end
+/// when they expire and when the user's password changes. If the servers refuse the answer, the
+/// provider is asked again, and a different answer is tried once. No lock is lost, because the
+/// session does not depend on a token.
+///
 /// ```
 /// use lockattr::store::EtcdStore;
 ///

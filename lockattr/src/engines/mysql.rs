@@ -15,15 +15,20 @@ mod failure;
 mod free;
 #[cfg(fuzzing)]
 pub mod fuzzed;
+#[cfg(all(feature = "tls", unix))]
+mod handshake;
 mod held_locks;
 mod leases;
 mod listener;
 mod login;
+#[cfg(all(feature = "tls", unix))]
+mod relay;
 mod request;
 mod requests;
 mod schema;
 mod send;
 mod sessions;
+mod tls;
 
 use std::fmt;
 use std::sync::Arc;
@@ -86,6 +91,34 @@ const LONGEST_NAME: usize = 8192;
 /// ```
 ///
 /// With `binlog_format = STATEMENT` no lock can be acquired: use `ROW` (the default) or `MIXED`.
+///
+/// # TLS
+///
+/// With the feature `tls`, all connections of the store are encrypted if the server offers it (all
+/// MySQL servers do by default). `ssl-mode` in the URL has the values of MySQL's own clients:
+///
+/// | `ssl-mode` | connection | the server's certificate |
+/// |---|---|---|
+/// | `disabled` | plaintext | |
+/// | `preferred`, the default | TLS if the server offers it | any |
+/// | `required` | TLS | any, or with `ca` one that is signed by it |
+/// | `verify_ca` | TLS | signed by `ca`, or by an authority of the system |
+/// | `verify_identity`, the default with `ca` | TLS | the same, and it names the URL's host |
+///
+/// `ca`, `client_cert` and `client_key` name PEM files. Only `verify_identity` keeps someone on the
+/// network from answering in the server's place. A plaintext connection to another machine is
+/// reported once in the log.
+///
+/// A task relays each encrypted connection inside the process, so that the store neither uses nor
+/// installs a cryptography provider for the process. It needs Linux, Android or macOS. A store
+/// [from `Opts`](Self::from_opts) has the TLS of these `Opts` instead.
+///
+/// # Passwords that rotate
+///
+/// A [credentials provider](ServerOptions::credentials) is asked for each connection that the store
+/// opens. If the server refuses the answer, the provider is asked again, and a different answer is
+/// tried once. MySQL does not end connections whose password has changed, so they live on until they
+/// fail.
 ///
 /// # Waiting
 ///
@@ -183,7 +216,7 @@ impl MysqlStore {
     /// Opens the store that `url` names, `mysql://user:password@host:3306/database`.
     ///
     /// The query may set `connections`, `connect_timeout`, `response_timeout`, `heartbeat`,
-    /// `lock=session` and, with that, `max_sessions`. Does not contact the server.
+    /// `ssl-mode`, `ca`, `client_cert`, `client_key`, `lock=session` and, with that, `max_sessions`. Does not contact the server.
     ///
     /// # Errors
     ///

@@ -87,8 +87,19 @@ use entries::Zookeeper;
 /// Without a login, nodes are open to `world:anyone`. With `user:password@` in the URL (`digest`
 /// authentication), only clients with the same login can access them. On a `chroot` that already
 /// exists, the user needs the rights `crd`. Each acquire writes the lock's node, whose data is empty:
-/// nodes that another program made there need the right `w`, and lose their data. The store does not
-/// support TLS.
+/// nodes that another program made there need the right `w`, and lose their data.
+///
+/// A [credentials provider](ServerOptions::credentials) is asked for each session, so a password
+/// need not be in the URL. It cannot rotate while locks are held: ZooKeeper has no accounts, and a
+/// `digest` password is part of the identity to which nodes belong. To change it, end all processes,
+/// and start them again when the nodes of the locks are gone.
+///
+/// # TLS
+///
+/// A URL has no TLS. The client's own TLS takes the cryptography provider of the process, and
+/// installs one if there is none, which is not for a library to decide. A program that wants TLS
+/// enables the feature `tls` of `zookeeper-client`, installs a provider, and makes the store
+/// [from a connector](Self::from_connector) with `TlsOptions`.
 ///
 /// ```
 /// use lockattr::store::ZookeeperStore;

@@ -41,7 +41,8 @@ async fn no_acquire_fails_while_a_password_rotates() {
     let (stop, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let mut load = Vec::new();
     for _ in 0..2 {
-        let manager = LockManager::builder().store(store(&etcd, &secret)).connect().await.unwrap();
+        let manager =
+            LockManager::builder().store(Arc::new(store(&etcd, &secret))).connect().await.unwrap();
         for key in ["one", "other"] {
             let (manager, stop, count) = (manager.clone(), stop.clone(), count.clone());
             load.push(tokio::spawn(async move {

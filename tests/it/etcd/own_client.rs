@@ -18,7 +18,8 @@ async fn stores_from_endpoints_and_from_a_url_share_their_locks() {
     let store = EtcdStore::from_endpoints(endpoints, options).unwrap();
     let store = store.with_session_timeout(Duration::from_secs(30)).unwrap();
     // Longer than a session of twenty seconds allows.
-    let ours = LockManager::builder().store(store).ttl(Duration::from_secs(15)).connect().await;
+    let ours =
+        LockManager::builder().store(Arc::new(store)).ttl(Duration::from_secs(15)).connect().await;
     let (ours, theirs) = (ours.unwrap(), manager(&etcd.url()).await);
     let held = ours.acquire("own client", LockOptions::new()).await.unwrap();
     assert!(theirs.try_acquire("own client", LockOptions::new()).await.unwrap().is_none());

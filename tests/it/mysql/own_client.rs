@@ -1,5 +1,7 @@
 //! Stores that a program makes with the configuration of its own client.
 
+use std::sync::Arc;
+
 use lockattr::store::{MysqlStore, ServerOptions};
 use lockattr::{Error, LockManager, LockOptions};
 use mysql_async::{Opts, OptsBuilder, Pool};
@@ -12,7 +14,7 @@ fn options() -> ServerOptions {
 }
 
 async fn manager(store: MysqlStore) -> LockManager {
-    LockManager::builder().store(store).connect().await.expect("it answers")
+    LockManager::builder().store(Arc::new(store)).connect().await.expect("it answers")
 }
 
 fn opts(database: &Database) -> Opts {

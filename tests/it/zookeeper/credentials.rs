@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lockattr::store::Credentials;
+use lockattr_tests::Engine;
 use tokio::time::timeout;
 
 use super::*;

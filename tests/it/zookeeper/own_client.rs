@@ -20,7 +20,8 @@ async fn stores_from_a_connector_and_from_a_url_share_their_locks() {
     let store = ZookeeperStore::from_connector(connector, &cluster, options()).unwrap();
     let store = store.with_private_nodes().with_session_timeout(LIMIT).unwrap();
     // Longer than a session of twenty seconds allows.
-    let ours = LockManager::builder().store(store).ttl(LIMIT / 2).connect().await.unwrap();
+    let ours =
+        LockManager::builder().store(Arc::new(store)).ttl(LIMIT / 2).connect().await.unwrap();
     let held = ours.acquire("a", LockOptions::new()).await.unwrap();
     let theirs = LockManager::connect(url.replacen("://", "://app:s3cret@", 1)).await.unwrap();
     assert!(theirs.try_acquire("a", LockOptions::new()).await.unwrap().is_none());

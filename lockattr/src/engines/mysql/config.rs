@@ -9,6 +9,7 @@ use url::Url;
 
 use super::login::Login;
 use super::sessions::MAX_SESSIONS;
+use super::tls::{self, Tls};
 use crate::Error;
 use crate::engines::sql::{check_max_sessions, read_max_sessions};
 use crate::lock::server_options::ServerOptions;
@@ -16,7 +17,8 @@ use crate::store::url::{shown, unknown_setting};
 
 /// The query settings besides those of the manager.
 const NAMES: &str = ", and for MySQL `connections`, `connect_timeout`, `response_timeout`, \
-                     `heartbeat`, `lock`, `max_sessions` with `lock=session`";
+                     `heartbeat`, `ssl-mode`, `ca`, `client_cert`, `client_key`, `lock`, \
+                     `max_sessions` with `lock=session`";
 
 /// Must hold a batch. The server's own limit is at least as large.
 const LARGEST_PACKET: usize = 1 << 24;
@@ -51,13 +53,16 @@ impl Config {
         query: &[(String, String)],
         mut timing: ServerOptions,
     ) -> Result<Self, Error> {
-        let (mut sessions, mut max_sessions) = (false, None);
+        let (mut sessions, mut max_sessions, mut mode) = (false, None, None);
         for (name, value) in query {
             match name.as_str() {
                 "lock" => sessions = is_session(value)?,
-                "connections" | "connect_timeout" | "response_timeout" | "heartbeat" => {
+                "connections" | "connect_timeout" | "response_timeout" | "heartbeat" | "ca"
+                | "client_cert" | "client_key" | "cert" | "key" => {
                     timing.set(name, value)?;
                 }
+                "ssl-mode" => mode = Some(value.as_str()),
+                "ssl_mode" | "sslmode" | "sslMode" | "tls" => return Err(tls::other_name(name)),
                 "max_sessions" => max_sessions = Some(read_max_sessions(value)?),
                 _ => return Err(unknown_setting(query, name, NAMES)),
             }
@@ -73,7 +78,8 @@ impl Config {
         };
         let opts = login(&url)?;
         let opts = with_settings(opts, &timing).init(session_settings(&timing));
-        let login = Login { opts: opts.into(), credentials: timing.credentials.clone() };
+        let (credentials, tls) = (timing.credentials.clone(), Tls::read(mode, &timing.tls)?);
+        let login = Login { opts: opts.into(), credentials, tls };
         Ok(Self { login, address, timing, sessions, max_sessions })
     }
 
@@ -93,7 +99,8 @@ impl Config {
         let init = [opts.init(), &session_settings(&timing)].concat();
         let builder = OptsBuilder::from_opts(opts).client_found_rows(false).init(init);
         let opts = with_settings(builder, &timing).into();
-        let login = Login { opts, credentials: timing.credentials.clone() };
+        let (credentials, tls) = (timing.credentials.clone(), Tls::default());
+        let login = Login { opts, credentials, tls };
         Ok(Self { login, address, timing, sessions: false, max_sessions: MAX_SESSIONS })
     }
 

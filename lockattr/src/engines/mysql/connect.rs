@@ -158,6 +158,11 @@ fn advice(code: u16) -> &'static str {
             "; run `MysqlStore::MIGRATION` as a user with the rights, and grant this user SELECT, \
              INSERT, UPDATE, DELETE and EXECUTE"
         }
+        1045 => {
+            "; check the password, and whether this user needs TLS or a certificate (`REQUIRE`): \
+             `ssl-mode`, `client_cert` and `client_key` in the URL"
+        }
+        3159 => "; add `ssl-mode=verify_identity` to the URL",
         1290 | 1792 | 1836 => "; name the primary in the URL",
         1665 => "; set `binlog_format` to `ROW` or `MIXED`",
         _ => "",

@@ -210,8 +210,8 @@ fn chroot(path: &str) -> Result<String, Error> {
 
 fn no_tls() -> Error {
     Error::InvalidOptions(
-        "`zookeeper://` does not support TLS: leave `tls`, `ca`, `client_cert` and `client_key` \
-         out, and connect through a tunnel"
+        "`zookeeper://` does not support TLS: leave `tls`, `ca`, `client_cert` and `client_key` out, \
+         and make the store by `ZookeeperStore::from_connector`, whose connector may have TLS"
             .into(),
     )
 }
