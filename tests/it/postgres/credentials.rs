@@ -96,7 +96,8 @@ async fn a_manager_with_the_old_password_fails_once_its_sessions_are_cut() {
     for query in ["lock=lease", "lock=session"] {
         let old = current.lock().unwrap().replace(' ', "%20");
         let url = with_query(&server.url().replace("lockattr@", &format!("locks:{old}@")), query);
-        let manager = LockManager::connect(&with_query(&url, "wait=2s")).await.unwrap();
+        let slow = "connect_timeout=10s&response_timeout=10s&wait=2s";
+        let manager = LockManager::connect(&with_query(&url, slow)).await.unwrap();
         acquire(&manager, "a").await.release().await.unwrap();
         rotate(&server, &current, query.len()).await;
         let refused = manager.acquire("a", LockOptions::new()).await;
@@ -110,7 +111,8 @@ async fn a_manager_with_the_old_password_fails_once_its_sessions_are_cut() {
 #[tokio::test]
 async fn user_and_password_of_the_url_are_replaced() {
     let server = server().await;
-    let url = server.url().replace("lockattr@", "nobody:wrong@");
+    let url = with_query(&server.url(), "connect_timeout=10s&response_timeout=10s");
+    let url = url.replace("lockattr@", "nobody:wrong@");
     let builder = LockManager::builder()
         .url(&url)
         .credentials(|| async { Ok::<_, std::io::Error>(Credentials::new("locks", "secret 0")) });
