@@ -1,5 +1,7 @@
 //! Behavior specific to PostgreSQL: tables, functions, sessions, `LISTEN` and the clock.
 
+mod connections;
+mod credentials;
 mod fencing;
 mod first_start;
 mod from_config;

@@ -102,15 +102,82 @@ macro_rules! migration {
 /// commas, or the directory of a Unix socket as `%2Fvar%2Frun%2Fpostgresql`. The query may set
 /// `connections`, `connect_timeout`, `response_timeout` and `heartbeat`, and these parameters of
 /// libpq: `host`, `hostaddr`, `port`, `user`, `password`, `dbname`, `options`, `application_name`,
-/// `sslmode`, `sslnegotiation`, `channel_binding`, `target_session_attrs`, `load_balance_hosts`,
-/// `keepalives`, `keepalives_idle`, `keepalives_interval`, `keepalives_retries` and
-/// `tcp_user_timeout`. Of several hosts, the store uses the one that accepts writes, unless
-/// `target_session_attrs` says otherwise. TLS is not supported yet, so `sslmode=require` is
-/// refused.
+/// `sslmode`, `sslrootcert`, `sslcert`, `sslkey`, `sslnegotiation`, `channel_binding`,
+/// `target_session_attrs`, `load_balance_hosts`, `keepalives`, `keepalives_idle`,
+/// `keepalives_interval`, `keepalives_retries` and `tcp_user_timeout`. Of several hosts, the store
+/// uses the one that accepts writes, unless `target_session_attrs` says otherwise.
 ///
 /// A process has `connections` (2) sessions for each runtime that locks. One more listens, from the
 /// first time that a caller has to wait. When a session is opened, at most once a minute, three more
 /// briefly probe for a pooler. So the server, or the pool, needs room for `connections` + 3.
+///
+/// # TLS
+///
+/// It needs lockattr's feature `tls`. `sslmode` is that of libpq:
+///
+/// | `sslmode` | encrypted | the server's certificate |
+/// |---|---|---|
+/// | `disable` | no | |
+/// | `prefer`, the default | if the server has TLS | any |
+/// | `require` | yes | any |
+/// | `verify-ca` | yes | signed by a trusted authority |
+/// | `verify-full` | yes | signed by a trusted authority, for this host |
+///
+/// Only `verify-full` protects from a machine in between. `sslrootcert` (or `ca`) names a PEM file
+/// with the trusted authorities. Without it, those of the system are trusted, also with
+/// `sslrootcert=system`. A file is never ignored: with one, the default is `verify-full`, and
+/// `prefer` and `require` verify like `verify-ca`. `sslcert` and `sslkey` (or `client_cert` and
+/// `client_key`) name the client's certificate and key. The files are read when the store is
+/// opened.
+///
+/// * The name to verify is that of `host`, also if `hostaddr` gives the address to connect to. It
+///   must be in the certificate's `subjectAltName`: unlike libpq, the `CN` does not count.
+/// * A password is bound to the connection (SCRAM-SHA-256-PLUS) if the server offers it;
+///   `channel_binding=require` demands that.
+/// * `prefer` falls back to plaintext only if the server says that it has no TLS. A failed handshake
+///   is an error. Plaintext to another machine is logged once, as a warning, unless the URL says
+///   `sslmode=disable`.
+/// * `sslnegotiation=direct` saves a round trip. It needs PostgreSQL 17, and `require` at least.
+/// * As in libpq, `sslmode` does not concern a Unix socket. `allow` is refused.
+///
+/// # Passwords that rotate
+///
+/// With [`ServerOptions::credentials`] or
+/// [`LockManagerBuilder::credentials`](crate::LockManagerBuilder::credentials), the store asks your
+/// function for the password whenever it opens a connection. It has `connect_timeout` to answer.
+/// The server does not check the password of an open session again, so a new password takes effect
+/// when a session is opened for another reason.
+///
+/// If a session is cut, requests in flight on it have an unknown outcome. An acquire then asks again
+/// over a new session, within its `wait`. It cannot acquire twice, because the store knows its owner
+/// token. With `wait=0` or `retry(0)`, it returns the error.
+///
+/// # Pools
+///
+/// The store does not take connections from a pool (`deadpool-postgres`, `sqlx`). Its sessions have
+/// prepared statements, advisory locks and `LISTEN`, and carry the requests of all callers at once,
+/// so it would never give them back. Instead, it takes the pool's configuration and opens its own:
+/// `connections` (2, or 1 if you say so) and one that listens.
+///
+/// With `deadpool-postgres`, give [`from_config`](Self::from_config) the two values from which you
+/// made the pool's `Manager` (`deadpool_postgres::Config::get_pg_config` returns the first):
+///
+/// ```ignore
+/// let config = settings.pg.get_pg_config()?;
+/// let store = PostgresStore::from_config(config, tls.clone(), ServerOptions::new())?;
+/// let pool = settings.pg.create_pool(Some(Runtime::Tokio1), tls)?;
+/// ```
+///
+/// With sqlx 0.9, the pool's options return a URL, with the password and the files for TLS. It
+/// leaves out `options` (add them if you set a search path) and certificates that are not files:
+///
+/// ```ignore
+/// let url = pool.connect_options().to_url_lossy();
+/// let manager = LockManager::connect(url.as_str()).await?;
+/// ```
+///
+/// To lock inside one of the pool's transactions, use
+/// [`LockManager::acquire_in`](crate::LockManager::acquire_in).
 ///
 /// # Tables
 ///

@@ -101,7 +101,7 @@ impl PostgresServer {
         Ok(())
     }
 
-    /// Writes a file that the server agrees to read: a key must be its own and nobody else's.
+    /// Writes a file that the server agrees to read: a key must belong to it alone.
     fn write_file(&self, name: &str, text: &str) {
         let path = self.directory.path().join(name);
         write(&path, text).expect("the server's directory is writable");

@@ -111,6 +111,8 @@ const NO_MESSAGE: usize = 8_000;
 ///   without traffic and three probes without an answer, each of which has `response_timeout`. Set
 ///   `keepalives_idle`, `keepalives_interval`, `keepalives_retries` or `tcp_user_timeout` in the URL
 ///   to override that.
+/// * **TLS, passwords that rotate, and pools** are as in [`PostgresStore`](super::PostgresStore).
+///   When a session ends, all its locks do.
 /// * **A pooler must be in session mode**, with `connections` + `max_sessions` + 3 connections for
 ///   each process: otherwise a connection gets another server process each time. Connecting checks
 ///   for that, briefly with three more connections, and fails if so. Also, each statement locks only
