@@ -17,7 +17,7 @@ fn builder(url: &str, rotating: &Rotating) -> lockattr::LockManagerBuilder {
 /// What is in flight on a cut connection has an unknown outcome, which the manager undoes and tries
 /// again.
 ///
-/// Red without: the question to the provider in `ConnectionSlot::log_in`.
+/// Red without: the question to the provider in `Config::credentials`, for each connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_acquisition_fails_while_a_password_rotates_and_connections_are_cut() {
     let server = RedisServer::builder().user("locks", "s3cret-0", RIGHTS).start().await;

@@ -12,7 +12,7 @@ use crate::redis::describe;
 
 /// A server that does not know a command repeats its arguments.
 ///
-/// Red without: `refused` in `endpoint.rs`.
+/// Red without: `RESP3NotSupported` in `refused` of `endpoint.rs`.
 #[tokio::test]
 async fn a_server_that_repeats_the_login_is_not_quoted() {
     let events = capture_events_from(Level::TRACE);
