@@ -312,7 +312,7 @@ impl PostgresStore {
     /// let config: tokio_postgres::Config = "host=db.example dbname=shop user=app".parse()?;
     /// let options = ServerOptions::new().connections(1);
     /// let store = PostgresStore::from_config(config, tokio_postgres::NoTls, options)?;
-    /// let manager = LockManager::builder().store(Arc::new(store)).build()?;
+    /// let manager = LockManager::builder().store(store).build()?;
     /// # let _ = manager;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

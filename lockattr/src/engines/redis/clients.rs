@@ -31,7 +31,7 @@ impl RedisStore {
     /// the program contains several, it must install one before it connects.
     ///
     /// ```
-        /// use lockattr::LockManager;
+    /// use lockattr::LockManager;
     /// use lockattr::store::{RedisStore, ServerOptions, redis};
     ///
     /// let client = redis::Client::open("redis://locks:secret@db.example/2").expect("a valid URL");

@@ -13,7 +13,11 @@ async fn a_refused_certificate_is_explained_with_the_host() {
         (RedisServer::builder().tls_of_another_name(), None, "is for another host ("),
         (RedisServer::builder().tls_expired(), None, "has expired"),
         // The harness gives all authorities one name.
-        (RedisServer::builder().tls(), Some(&other), "is signed by an unknown authority, with the name"),
+        (
+            RedisServer::builder().tls(),
+            Some(&other),
+            "is signed by an unknown authority, with the name",
+        ),
         (RedisServer::builder().tls(), None, "is signed by an unknown authority"),
     ];
     for (nth, (server, authority, expected)) in cases.into_iter().enumerate() {
