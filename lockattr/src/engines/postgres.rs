@@ -305,7 +305,6 @@ impl PostgresStore {
     /// [`Error::InvalidOptions`] if a value in `options` is out of range.
     ///
     /// ```
-    /// use std::sync::Arc;
     /// use lockattr::LockManager;
     /// use lockattr::store::{PostgresStore, ServerOptions};
     ///
