@@ -67,7 +67,7 @@ pub(crate) async fn reader_gone() {
     });
     if !matches!(waiting.await, Ok(true)) {
         // Then a write will notice it.
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

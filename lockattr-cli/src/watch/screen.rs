@@ -69,7 +69,7 @@ async fn refresh(
             _ = signals.next() => return Ok(()),
             update = updates.recv() => match update {
                 Some((at, Ok(rows))) => view.update(rows, at),
-                Some((_, Err(error))) => view.failed(error.to_string()),
+                Some((_, Err(error))) => view.failed(&error.to_string()),
                 None => return Ok(()),
             },
             event = events.next() => match event {

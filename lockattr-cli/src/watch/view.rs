@@ -68,8 +68,8 @@ impl View {
     }
 
     /// Keeps the last answer on screen, with the error.
-    pub(super) fn failed(&mut self, error: String) {
-        self.error = Some(printable(&error).into_owned());
+    pub(super) fn failed(&mut self, error: &str) {
+        self.error = Some(printable(error).into_owned());
     }
 
     pub(super) fn key(&mut self, key: KeyEvent) -> Next {

@@ -67,7 +67,7 @@ async fn no_acquire_fails_while_a_password_rotates() {
         let before = count.load(Ordering::Relaxed);
         let goes_on = async || {
             count.load(Ordering::Relaxed) > before + 20
-                || load.iter().any(|task| task.is_finished())
+                || load.iter().any(tokio::task::JoinHandle::is_finished)
         };
         eventually(PATIENCE, "locks are acquired with the new password", goes_on).await;
     }

@@ -101,7 +101,7 @@ async fn rotates_under_load(settings: &str) {
         let before = count.load(Ordering::Relaxed);
         let goes_on = async || {
             count.load(Ordering::Relaxed) > before + 20
-                || load.iter().any(|task| task.is_finished())
+                || load.iter().any(tokio::task::JoinHandle::is_finished)
         };
         eventually(LIMIT, "locks are acquired with the new password", goes_on).await;
     }

@@ -99,7 +99,7 @@ fn a_recorder_that_is_installed_after_the_first_lock_still_counts_the_next() {
                 .release()
                 .await
                 .unwrap();
-        })
+        });
     };
     lock();
     with_local_recorder(&late, lock);
