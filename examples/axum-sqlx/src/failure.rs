@@ -1,4 +1,4 @@
-//! What the client is told when a request fails.
+//! What the client receives when a request fails.
 
 use axum::http::StatusCode;
 use axum::http::header::RETRY_AFTER;

@@ -13,7 +13,7 @@ use super::*;
 /// The server computes for long to check a password.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A store whose password is kept in a secret store, which answers nobody while it changes it.
+/// A store whose password is kept in a secret store, which does not answer while it changes it.
 fn store(etcd: &Etcd, secret: &Arc<Mutex<String>>) -> EtcdStore {
     let endpoints = etcd
         .addrs()

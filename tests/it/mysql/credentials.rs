@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 
 use super::{Database, LIMIT};
 
-/// A user whose password is kept in a secret store, which answers nobody while it changes it.
+/// A user whose password is kept in a secret store, which does not answer while it changes it.
 struct Rotating {
     database: Database,
     user: String,

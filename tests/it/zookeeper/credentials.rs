@@ -26,7 +26,7 @@ async fn each_session_asks_for_its_login() {
         .unwrap();
     let held = ours.acquire("a", LockOptions::new()).await.unwrap();
     let before = asked.load(Ordering::Relaxed);
-    // The nodes belong to the login that was returned, and to nobody else.
+    // The nodes belong to the login that was returned, and to no other.
     let theirs = LockManager::connect(url.replacen("://", "://app:s3cret@", 1)).await.unwrap();
     assert!(theirs.try_acquire("a", LockOptions::new()).await.unwrap().is_none());
     let stranger = LockManager::connect(&url).await.unwrap_err();

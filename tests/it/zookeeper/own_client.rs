@@ -28,7 +28,7 @@ async fn stores_from_a_connector_and_from_a_url_share_their_locks() {
     held.release().await.unwrap();
     let held = theirs.acquire("a", LockOptions::new()).await.unwrap();
     assert!(ours.try_acquire("a", LockOptions::new()).await.unwrap().is_none());
-    // Whoever has not authenticated itself reaches none of the nodes.
+    // A client that has not authenticated itself reaches none of the nodes.
     let stranger = LockManager::connect(&url).await.unwrap_err();
     assert!(stranger.to_string().contains("rights"), "{stranger}");
     held.release().await.unwrap();
