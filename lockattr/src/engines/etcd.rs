@@ -204,6 +204,7 @@ impl EtcdStore {
     }
 
     fn with(config: Config) -> Self {
+        config.warn_about_plaintext();
         Self { store: SequencedStore::new(Etcd::new(config.clone())), config }
     }
 }

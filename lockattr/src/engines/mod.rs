@@ -10,8 +10,13 @@ pub mod fuzzing;
 pub(crate) mod memory;
 #[cfg(feature = "mysql")]
 pub(crate) mod mysql;
-#[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
-#[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "not every engine warns"))]
+#[cfg(any(
+    feature = "redis",
+    feature = "postgres",
+    feature = "mysql",
+    feature = "zookeeper",
+    feature = "etcd"
+))]
 mod plaintext;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;

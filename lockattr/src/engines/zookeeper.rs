@@ -216,6 +216,7 @@ impl ZookeeperStore {
     }
 
     fn with(config: Config) -> Self {
+        config.warn_about_plaintext();
         Self { store: SequencedStore::new(Zookeeper::new(config.clone())), config }
     }
 }

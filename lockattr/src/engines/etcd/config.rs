@@ -8,6 +8,7 @@ use tonic::transport::Endpoint;
 use url::Url;
 
 use crate::Error;
+use crate::engines::plaintext;
 use crate::lock::server_options::ServerOptions;
 use crate::lock::settings::duration;
 use crate::store::url::{shown, unknown_setting};
@@ -102,6 +103,17 @@ impl Config {
     pub(super) fn with_session_timeout(&self, session_timeout: Duration) -> Result<Self, Error> {
         check_session_timeout(session_timeout)?;
         Ok(Self { session_timeout, ..self.clone() })
+    }
+
+    /// Says in the log that the connections to another machine are not encrypted.
+    pub(super) fn warn_about_plaintext(&self) {
+        let is_remote_plaintext = |member: &Member| {
+            let uri = member.endpoint.uri();
+            uri.scheme_str() != Some("https") && uri.host().is_some_and(plaintext::is_remote)
+        };
+        if self.members.iter().any(is_remote_plaintext) {
+            plaintext::warn_once(&self.address, "add `tls=true` to the URL");
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use zookeeper_client::{Client, Connector};
 
 use super::login::Login;
 use crate::Error;
+use crate::engines::plaintext;
 use crate::lock::server_options::ServerOptions;
 use crate::lock::settings::duration;
 use crate::store::url::{shown, unknown_setting};
@@ -116,6 +117,19 @@ impl Config {
 
     pub(super) fn with_private_nodes(&self) -> Self {
         Self { private: true, ..self.clone() }
+    }
+
+    /// Says in the log that the connections to another machine are not encrypted.
+    pub(super) fn warn_about_plaintext(&self) {
+        let is_remote_plaintext = |host: &String| {
+            let plain = host.strip_prefix("tcp://").unwrap_or(host);
+            let name = plain.rsplit_once(':').map_or(plain, |(name, _port)| name);
+            !host.starts_with("tcp+tls://") && plaintext::is_remote(name)
+        };
+        if self.hosts.iter().any(is_remote_plaintext) {
+            let advice = "use a connector with TLS (`ZookeeperStore::from_connector`)";
+            plaintext::warn_once(&self.address, advice);
+        }
     }
 
     /// How long a connection may be silent before the client leaves it for another server: short
