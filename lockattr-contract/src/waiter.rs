@@ -9,7 +9,7 @@ use lockattr::store::{
     AcquireOutcome, AcquireRequest, AnyStore, Claim, Grant, LockKey, Notification, ReleaseOutcome,
     ReleaseRequest, RenewOutcome, RenewRequest, Sharing, Subscriber, Subscription, Waiting,
 };
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::checks::TTL;
 use crate::subject::{LABEL, Subject};
@@ -128,11 +128,17 @@ impl Waiter {
     pub(crate) async fn wait_for_grant(&self) -> Grant {
         let granted = async {
             loop {
-                let asked = match self.expected.next().await {
+                let mut asked = match self.expected.next().await {
                     Notification::Granted(grant) => return grant,
                     Notification::AskAgain(at) => at,
                 };
-                sleep_until(asked).await;
+                // The grant may arrive before that.
+                while let Ok(notification) = timeout_at(asked, self.expected.next()).await {
+                    asked = match notification {
+                        Notification::Granted(grant) => return grant,
+                        Notification::AskAgain(at) => at,
+                    };
+                }
                 loop {
                     let since = Instant::now();
                     match self.store.acquire(&self.queue_request()).await {

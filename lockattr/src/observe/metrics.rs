@@ -17,14 +17,13 @@ pub(super) const ENABLED: bool = cfg!(feature = "metrics");
 mod recorded {
     use std::collections::HashMap;
     use std::fmt;
-    use std::sync::Arc;
+    use std::sync::{Arc, OnceLock};
     use std::time::Duration;
 
     use metrics::{
         Counter, Gauge, Histogram, Label, Unit, counter, describe_counter, describe_gauge,
         describe_histogram, gauge, histogram, with_recorder,
     };
-    use once_cell::sync::OnceCell;
 
     use super::super::outcome::AcquireEnd;
     use super::super::telemetry::Labels;
@@ -44,10 +43,10 @@ mod recorded {
         labels: Vec<Label>,
         waiting: Gauge,
         held: Gauge,
-        acquisitions: [OnceCell<Counter>; AcquireEnd::COUNT],
-        waits: [OnceCell<Histogram>; AcquireEnd::COUNT],
+        acquisitions: [OnceLock<Counter>; AcquireEnd::COUNT],
+        waits: [OnceLock<Histogram>; AcquireEnd::COUNT],
         /// Holds that were released: the usual end.
-        released: OnceCell<Histogram>,
+        released: OnceLock<Histogram>,
     }
 
     struct Command {
@@ -145,9 +144,9 @@ mod recorded {
                 waiting: gauge!("lockattr.waiting", labels.clone()),
                 held: gauge!("lockattr.held", labels.clone()),
                 labels,
-                acquisitions: std::array::from_fn(|_| OnceCell::new()),
-                waits: std::array::from_fn(|_| OnceCell::new()),
-                released: OnceCell::new(),
+                acquisitions: std::array::from_fn(|_| OnceLock::new()),
+                waits: std::array::from_fn(|_| OnceLock::new()),
+                released: OnceLock::new(),
             }
         }
 

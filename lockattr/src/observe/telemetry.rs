@@ -1,8 +1,8 @@
 //! What all observations of one manager have in common: its labels, its metrics, its lost leases.
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
-use once_cell::sync::OnceCell;
 use tokio::time::Instant;
 
 use super::losses::{LossLog, Reporter, WINDOW};
@@ -27,7 +27,7 @@ pub(super) struct Labels {
     /// The kind of the store, and never its address.
     pub(super) store: Cow<'static, str>,
     /// The name under which the manager was installed.
-    name: OnceCell<String>,
+    name: OnceLock<String>,
 }
 
 impl Labels {
@@ -38,8 +38,8 @@ impl Labels {
 
 impl Telemetry {
     pub(crate) fn new(store: Cow<'static, str>) -> Self {
-        let labels = Labels { store, name: OnceCell::new() };
-        Self { labels, metrics: Metrics::default(), losses: LossLog::default() }
+        let labels = Labels { store, name: OnceLock::new() };
+        Self { labels, metrics: Default::default(), losses: LossLog::default() }
     }
 
     pub(super) fn labels(&self) -> &Labels {
