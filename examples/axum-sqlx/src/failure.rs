@@ -1,4 +1,4 @@
-//! What the client is told when a request fails.
+//! The answer to a client whose request fails.
 
 use axum::http::StatusCode;
 use axum::http::header::RETRY_AFTER;

@@ -1,4 +1,4 @@
-//! A shop with axum, sqlx and PostgreSQL: three ways to lock, and what the client is told.
+//! A shop with axum, sqlx and PostgreSQL: three ways to lock, and the status of each failure.
 //!
 //! | request | its lock |
 //! |---|---|
