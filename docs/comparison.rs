@@ -25,17 +25,20 @@ fn has_function(text: &str, name: &str) -> bool {
     text.contains(&format!("fn {name}(")) || text.contains(&format!("fn {name}<"))
 }
 
+fn in_folder(folder: &str) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder);
+    let entries = fs::read_dir(path).expect(folder).flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.map(|name| format!("{folder}/{name}")).collect()
+}
+
 /// The files in which a test may be, of those that stand in `tests/it` under its modules' names.
 fn files(modules: &[&str]) -> Vec<String> {
     let whole = modules.join("/");
     match modules {
         // `store_contract::redis::…` is of one suite for all stores, and so are the faults.
-        [suite @ ("store_contract" | "engine_faults"), ..] => {
-            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/it").join(suite);
-            let entries = fs::read_dir(folder).expect(suite).flatten();
-            let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-            names.map(|name| format!("tests/it/{suite}/{name}")).collect()
-        }
+        ["store_contract", ..] => in_folder("lockattr-contract/src/checks"),
+        ["engine_faults", ..] => in_folder("tests/it/engine_faults"),
         // Unit tests of the attribute.
         ["tests", rest @ ..] => vec![format!("lockattr-macros/src/tests/{}.rs", rest.join("/"))],
         _ => vec![

@@ -25,6 +25,8 @@ pages! {
     operations: "14-operations.md",
     performance: "15-performance.md",
     upgrading: "16-upgrading.md",
+    in_a_library: "17-in-a-library.md",
+    writing_a_store: "18-writing-a-store.md",
     axum_sqlx: "axum-sqlx.md",
     from_redisson: "migrating/redisson.md",
     from_lock4j: "migrating/lock4j.md",
@@ -32,4 +34,7 @@ pages! {
     from_redis_py: "migrating/redis-py.md",
     from_node_redlock: "migrating/node-redlock.md",
     from_rslock: "migrating/rslock.md",
+    from_redis_by_hand: "migrating/redis-by-hand.md",
+    from_sqlx: "migrating/sqlx.md",
+    from_distributedlock_net: "migrating/distributedlock-net.md",
 }

@@ -19,7 +19,7 @@ from scene import Scene, free_port, listens, until
 
 HERE = pathlib.Path(__file__).resolve().parent
 # What Grafana would put in place of its variables.
-VARIABLES = {"$__rate_interval": "10s", "$template": ".*"}
+VARIABLES = {"$__rate_interval": "10s", "$template": ".*", "$manager": ".*", "$store": ".*"}
 
 
 def start_prometheus(scene):

@@ -77,7 +77,7 @@ impl Bench {
         if self.json {
             output.json(&report.json())?;
         } else {
-            output.line(&report.table())?;
+            report.table().lines().try_for_each(|line| output.line(line))?;
         }
         output.finish()?;
         Ok(exit::OK)

@@ -2,6 +2,7 @@
 
 use std::time::SystemTime;
 
+use lockattr::printable;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::row::Row;
@@ -37,13 +38,13 @@ impl Cells {
             row.key.clone(),
             holder,
             or_dash(row.holder.function.clone()),
-            or_dash(row.since.map(|since| brief(age(since, now)))),
+            or_dash(row.since.and_then(|since| age(since, now)).map(brief)),
             row.remaining.map_or_else(|| "forever".into(), brief),
             row.waiting.to_string(),
             or_dash(row.fencing_token.map(|token| token.to_string())),
         ];
-        // Any program may write keys: none of their escape sequences reaches the terminal.
-        Self(cells.map(|cell| cell.replace(char::is_control, "\u{fffd}")))
+        // Before the widths are counted.
+        Self(cells.map(|cell| printable(&cell).into_owned()))
     }
 }
 

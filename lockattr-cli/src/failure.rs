@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::process::ExitCode;
 
-use lockattr::Error;
+use lockattr::{Error, printable};
 
 use crate::background::unstopped;
 use crate::exit;
@@ -37,8 +37,10 @@ impl Failure {
     }
 }
 
+/// One line on stderr, whatever the keys in it contain.
 pub(crate) fn report(message: &str) {
     use io::Write;
+    let message = printable(message);
     // Not `eprintln!`, which panics if the pipe has no reader.
     unstopped(|| writeln!(io::stderr(), "lockattr: {message}")).ok();
 }

@@ -3,11 +3,11 @@
 use std::time::SystemTime;
 
 use clap::Args;
-use lockattr::LockManager;
+use lockattr::{HeldLocks, LockManager};
 
 use crate::columns::{Cells, Columns};
 use crate::exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, report};
 use crate::output::{self, Output};
 use crate::pattern::Pattern;
 use crate::row::Row;
@@ -22,6 +22,9 @@ with the lock.
 With --json each line is an object: key, holder {service, host, process, function}, holders, shared, \
 since (RFC 3339), remaining_ms (null: the lease never ends), waiting, fencing_token (as text: it has \
 more than 53 bits). Unknown values are null.
+
+Any program may write keys and labels: characters that would move other text are shown as `�`, and with \
+--json as escapes such as \\u202e. Names that no key can have are left out; their number is on stderr.
 
 Exit codes: 0 listed, even if no lock is held; 2 the store did not answer, or cannot list its locks.
 
@@ -46,7 +49,7 @@ pub(crate) struct Ls {
 
 impl Ls {
     pub(crate) async fn execute(self, manager: &LockManager) -> Result<u8, Failure> {
-        let mut rows = matching(manager, self.pattern.as_ref()).await?;
+        let Matching { mut rows, left_out } = matching(manager, self.pattern.as_ref()).await?;
         self.sort.apply(&mut rows);
         let mut output = Output::new();
         if self.json {
@@ -63,16 +66,36 @@ impl Ls {
             }
         }
         output.finish()?;
+        if let Some(notice) = notice(left_out) {
+            // Not on stdout, where each line is a lock.
+            report(&notice);
+        }
         Ok(exit::OK)
     }
+}
+
+/// Held locks, and how many names cannot be listed.
+pub(crate) struct Matching {
+    pub(crate) rows: Vec<Row>,
+    left_out: u64,
 }
 
 /// The locks that are held now, sorted by key.
 pub(crate) async fn matching(
     manager: &LockManager,
     pattern: Option<&Pattern>,
-) -> Result<Vec<Row>, lockattr::Error> {
-    let held = manager.held_locks().await?;
-    let selected = held.into_iter().filter(|lock| pattern.is_none_or(|it| it.matches(&lock.key)));
-    Ok(selected.map(Row::from).collect())
+) -> Result<Matching, lockattr::Error> {
+    let HeldLocks { locks, left_out, .. } = manager.list_held_locks().await?;
+    let selected = locks.into_iter().filter(|lock| pattern.is_none_or(|it| it.matches(&lock.key)));
+    Ok(Matching { rows: selected.map(Row::from).collect(), left_out })
+}
+
+/// The line about names that are left out, if there are any.
+fn notice(left_out: u64) -> Option<String> {
+    let names = match left_out {
+        0 => return None,
+        1 => "1 name under the prefix is",
+        _ => &format!("{left_out} names under the prefix are"),
+    };
+    Some(format!("{names} left out: not UTF-8, or longer than 1024 bytes, so no key of a lock"))
 }

@@ -42,7 +42,8 @@ impl Release {
         if !force {
             report(&status);
             if holder.is_some() {
-                report(&format!("to release it by force, write `lockattr release --force {key}`"));
+                // Without the key, which a shell might read in another way.
+                report("to release it by force, repeat the command with `--force`");
             }
             return Ok(exit::ERROR);
         }

@@ -15,9 +15,16 @@ pub(crate) fn brief(span: Duration) -> String {
     }
 }
 
-/// The time since `since`; zero if that is in the future.
-pub(crate) fn age(since: SystemTime, now: SystemTime) -> Duration {
-    now.duration_since(since).unwrap_or_default()
+/// How far a holder's clock may be ahead of ours.
+const AHEAD: Duration = Duration::from_secs(86_400);
+
+/// The time since `since`; zero if that is in the future by a little, because clocks differ, and
+/// nothing if it is later than that.
+pub(crate) fn age(since: SystemTime, now: SystemTime) -> Option<Duration> {
+    match now.duration_since(since) {
+        Ok(age) => Some(age),
+        Err(ahead) => (ahead.duration() <= AHEAD).then_some(Duration::ZERO),
+    }
 }
 
 /// The longest time that every clock can wait for.
@@ -57,6 +64,18 @@ mod tests {
         check(86_399_000, "23h59m");
         check(93_600_000, "1d02h");
         check(u64::MAX, "213503982334d14h");
+    }
+
+    /// Red without: `AHEAD`.
+    #[test]
+    fn a_hold_that_begins_in_the_future_has_no_age() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+        assert_eq!(age(now - Duration::from_secs(3), now), Some(Duration::from_secs(3)));
+        assert_eq!(age(now + Duration::from_secs(3_600), now), Some(Duration::ZERO));
+        assert_eq!(age(now + Duration::from_secs(86_401), now), None);
+        let year_300_000_000 =
+            SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(u64::MAX / 2));
+        assert_eq!(year_300_000_000.and_then(|since| age(since, now)), None);
     }
 
     #[test]

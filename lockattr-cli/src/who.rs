@@ -12,7 +12,8 @@ use crate::output::Output;
 use crate::row::{self, Who as Named};
 
 const AFTER: &str = "\
-Exit codes: 0 held; 1 free; 2 the store did not answer.
+Exit codes: 0 held; 1 free; 2 the store did not answer, or has something else than a lock under this \
+name.
 
 With --json, one object: key, held, holder {service, host, process, function}, since (RFC 3339), \
 remaining_ms (null if held: the lease never ends).
@@ -46,9 +47,8 @@ impl Who {
     }
 }
 
-/// One lock in words, on a single line whatever the key contains.
+/// One lock in words.
 pub(crate) fn description(key: &str, holder: Option<&Holder>) -> String {
-    let key = key.replace(char::is_control, "\u{fffd}");
     match holder {
         Some(holder) => format!("`{key}` is held by {holder}"),
         None => format!("`{key}` is free"),

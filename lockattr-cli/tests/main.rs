@@ -1,6 +1,7 @@
 //! The command as its users run it: real servers, real processes, a real terminal.
 
 mod bench;
+mod foreign;
 mod operators;
 mod recordings;
 mod run;

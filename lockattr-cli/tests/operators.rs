@@ -76,7 +76,7 @@ async fn a_lock_is_taken_by_force_and_not_without() {
     assert_eq!((refused.code, refused.out.as_str()), (Some(2), ""));
     let lines: Vec<_> = refused.err.lines().collect();
     assert!(lines[0].starts_with("lockattr: `product:42` is held by orders on "), "{refused:?}");
-    assert!(lines[1].ends_with("write `lockattr release --force product:42`"), "{refused:?}");
+    assert!(lines[1].ends_with("repeat the command with `--force`"), "{refused:?}");
     guard.ensure_held().unwrap();
     assert!(orders.holder("product:42").await.unwrap().is_some());
 
@@ -114,6 +114,27 @@ async fn no_password_is_notified_to_anybody() {
             );
         }
     }
+}
+
+/// Red without: `explained` in the store's `connect.rs`.
+#[tokio::test]
+async fn tls_on_a_port_without_it_and_the_other_way_round_is_named() {
+    let (server, plain) = server().await;
+    let asked = plain.replace("redis://", "rediss://");
+    for url in [asked, format!("redis+cluster://{}?tls=true", server.addr())] {
+        let refused = said(&url, &["who", "a"]).await;
+        assert_eq!((refused.code, refused.out.as_str()), (Some(2), ""), "{refused:?}");
+        let sentence = format!("the server at {} does not speak TLS on this port", server.addr());
+        assert!(refused.err.contains(&sentence), "{refused:?}");
+        assert!(refused.err.contains(": write `redis://`"), "{refused:?}");
+    }
+
+    let server = RedisServer::builder().tls().password("s3cr3t").start().await;
+    let url = server.tls_url().replace("rediss://", "redis://");
+    let refused = said(url.split('?').next().unwrap(), &["who", "a"]).await;
+    assert_eq!((refused.code, refused.out.as_str()), (Some(2), ""), "{refused:?}");
+    assert!(refused.err.contains("speaks only TLS on this port: write `rediss://`"), "{refused:?}");
+    assert!(!refused.err.contains("s3cr3t"), "{refused:?}");
 }
 
 #[tokio::test]

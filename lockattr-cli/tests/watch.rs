@@ -1,11 +1,15 @@
 //! `lockattr watch` in a pipe: one line for each change.
 
+use std::process::Stdio;
+
 use lockattr_tests::{Node, assert_nothing_left};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::time::timeout;
 
-use crate::support::{at_once, lockattr, server, service};
+use crate::support::{PROGRAM, SOON, at_once, lockattr, server, service};
 use crate::terminal::Terminal;
 
 async fn next_change(node: &mut Node) -> (Value, Value, Value) {
@@ -30,7 +34,7 @@ async fn each_change_is_a_line() {
 
     let waits = lockattr::LockOptions::new();
     let (next, released) = tokio::join!(reports.acquire("product:1", waits), async {
-        tokio::time::timeout(std::time::Duration::from_secs(10), async {
+        timeout(std::time::Duration::from_secs(10), async {
             while orders.held_locks().await.unwrap().iter().all(|lock| lock.waiting == 0) {}
         })
         .await
@@ -56,7 +60,7 @@ async fn a_pipe_gets_lines_in_words_and_a_store_that_comes_back_is_watched_on() 
     let orders = service(&server, "orders").await;
     let _guard = orders.acquire("product:1", at_once()).await.unwrap();
     let mut command = lockattr(&url, &["watch", "--every", "50ms"]);
-    command.stderr(std::process::Stdio::null());
+    command.stderr(Stdio::null());
     let mut node = Node::run(command);
     let line = node.line().await;
     assert!(line.contains(" held       product:1 by orders@"), "{line}");
@@ -65,6 +69,41 @@ async fn a_pipe_gets_lines_in_words_and_a_store_that_comes_back_is_watched_on() 
     assert!(line.contains(" released   product:1 by orders@"), "{line}");
     node.interrupt_signal();
     assert_eq!(node.finish().await.code(), Some(0));
+}
+
+/// Red without: `reader_gone` in `stream.rs`.
+#[tokio::test]
+async fn a_watch_ends_when_its_reader_has_gone_although_nothing_changes() {
+    let (server, url) = server().await;
+    let orders = service(&server, "orders").await;
+    let _guard = orders.acquire("product:1", at_once()).await.unwrap();
+    for words in [&["watch", "--every", "1h"][..], &["watch", "--every", "1h", "--json"]] {
+        let mut command = tokio::process::Command::from(lockattr(&url, words));
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().unwrap();
+        let mut reader = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        timeout(SOON, reader.read_line(&mut line)).await.expect("the first line").unwrap();
+        assert!(line.contains("product:1"), "{line}");
+        // Nothing is written any more: the next query is in an hour.
+        drop(reader);
+        let output = timeout(SOON, child.wait_with_output()).await.expect("it ends").unwrap();
+        assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+    }
+}
+
+/// Red without: `reader_gone` in `stream.rs`.
+#[tokio::test]
+async fn a_watch_in_a_shell_ends_with_head() {
+    let (server, url) = server().await;
+    let orders = service(&server, "orders").await;
+    let _guard = orders.acquire("product:1", at_once()).await.unwrap();
+    let mut shell = tokio::process::Command::new("sh");
+    shell.args(["-c", "\"$0\" watch --every 1h | head -1", PROGRAM]).env("LOCKATTR_URL", &url);
+    let output = timeout(SOON, shell.kill_on_drop(true).output()).await.expect("both end").unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains(" held       product:1 by orders@"), "{text}");
+    assert_eq!(text.lines().count(), 1);
 }
 
 #[tokio::test]

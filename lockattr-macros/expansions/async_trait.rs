@@ -52,26 +52,28 @@ impl Shop for WebShop {
                     .placeholder(&(name), ::core::option::Option::None),
                 ::lockattr::LockOptions::new().template("product:<id>:<name>"),
             );
-            let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+            let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call)
+                .await
+            {
                 ::core::result::Result::Ok(lockattr_entry) => {
                     lockattr_entry
                         .run(async move {
                             #[allow(clippy::async_yields_async)]
-                            let future = async move {
+                            let lockattr_future = async move {
                                 #[allow(unused_variables)]
                                 let id = id;
                                 #[allow(unused_variables)]
                                 let name = name;
                                 #[allow(unreachable_code)]
                                 if false {
-                                    let output: ::core::pin::Pin<
+                                    let lockattr_output: ::core::pin::Pin<
                                         Box<
                                             dyn ::core::future::Future<
                                                 Output = Result<String, Error>,
                                             > + ::core::marker::Send + 'async_trait,
                                         >,
                                     > = loop {};
-                                    return output;
+                                    return lockattr_output;
                                 }
                                 {
                                     Box::pin(async move {
@@ -82,6 +84,7 @@ impl Shop for WebShop {
                                         }
                                         let __self = self;
                                         let id = id;
+                                        let _ = &id;
                                         let __ret: Result<String, Error> = {
                                             Ok(format!("{__self:?} {id} {name}"))
                                         };
@@ -90,16 +93,18 @@ impl Shop for WebShop {
                                 }
                             }
                                 .await;
-                            future.await
+                            lockattr_future.await
                         })
                         .await
                 }
-                ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+                ::core::result::Result::Err(lockattr_error) => {
+                    ::core::result::Result::Err(lockattr_error)
+                }
             };
-            outcome
-                .unwrap_or_else(|error| ::lockattr::__private::reject::<
+            lockattr_outcome
+                .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
                     Result<String, Error>,
-                >(error))
+                >(lockattr_error))
         })
     }
 }

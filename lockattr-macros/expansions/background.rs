@@ -15,25 +15,27 @@ pub async fn import() -> Result<u32, Error> {
             .on_lost(::lockattr::OnLost::Error)
             .release(::lockattr::Release::Background),
     );
-    let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+    let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
         ::core::result::Result::Ok(lockattr_entry) => {
             lockattr_entry
                 .run(async move {
                     #[allow(unreachable_code)]
                     if false {
-                        let output: Result<u32, Error> = loop {};
-                        return output;
+                        let lockattr_output: Result<u32, Error> = loop {};
+                        return lockattr_output;
                     }
                     { Ok(4) }
                 })
                 .await
         }
-        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+        ::core::result::Result::Err(lockattr_error) => {
+            ::core::result::Result::Err(lockattr_error)
+        }
     };
-    outcome
-        .unwrap_or_else(|error| ::lockattr::__private::reject::<
+    lockattr_outcome
+        .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
             Result<u32, Error>,
-        >(error))
+        >(lockattr_error))
 }
 /// Imports again.
 pub async fn import_again() -> Result<u32, Error> {
@@ -51,23 +53,25 @@ pub async fn import_again() -> Result<u32, Error> {
             .reentrant(false)
             .release(::lockattr::Release::Await),
     );
-    let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+    let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
         ::core::result::Result::Ok(lockattr_entry) => {
             lockattr_entry
                 .run(async move {
                     #[allow(unreachable_code)]
                     if false {
-                        let output: Result<u32, Error> = loop {};
-                        return output;
+                        let lockattr_output: Result<u32, Error> = loop {};
+                        return lockattr_output;
                     }
                     { Ok(4) }
                 })
                 .await
         }
-        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+        ::core::result::Result::Err(lockattr_error) => {
+            ::core::result::Result::Err(lockattr_error)
+        }
     };
-    outcome
-        .unwrap_or_else(|error| ::lockattr::__private::reject::<
+    lockattr_outcome
+        .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
             Result<u32, Error>,
-        >(error))
+        >(lockattr_error))
 }

@@ -24,19 +24,21 @@ impl Counter {
                     .placeholder(&(self.0), ::core::option::Option::None),
                 ::lockattr::LockOptions::new().template("counter:<self.0>"),
             );
-            let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+            let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call)
+                .await
+            {
                 ::core::result::Result::Ok(lockattr_entry) => {
                     lockattr_entry
                         .run(async move {
                             #[allow(clippy::async_yields_async)]
-                            let future = async move {
+                            let lockattr_future = async move {
                                 let _ = &self;
                                 #[allow(unreachable_code)]
                                 if false {
-                                    let output: Pin<
+                                    let lockattr_output: Pin<
                                         Box<dyn Future<Output = Result<u64, Error>> + Send + '_>,
                                     > = loop {};
-                                    return output;
+                                    return lockattr_output;
                                 }
                                 {
                                     let count = &mut self.0;
@@ -50,16 +52,18 @@ impl Counter {
                                 }
                             }
                                 .await;
-                            future.await
+                            lockattr_future.await
                         })
                         .await
                 }
-                ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+                ::core::result::Result::Err(lockattr_error) => {
+                    ::core::result::Result::Err(lockattr_error)
+                }
             };
-            outcome
-                .unwrap_or_else(|error| ::lockattr::__private::reject::<
+            lockattr_outcome
+                .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
                     Result<u64, Error>,
-                >(error))
+                >(lockattr_error))
         })
     }
 }
@@ -76,31 +80,33 @@ pub fn half(of: &u64) -> BoxFuture<'_, Result<u64, Error>> {
                 .placeholder(&(of), ::core::option::Option::None),
             ::lockattr::LockOptions::new().template("half:<of>"),
         );
-        let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+        let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
             ::core::result::Result::Ok(lockattr_entry) => {
                 lockattr_entry
                     .run(async move {
                         #[allow(clippy::async_yields_async)]
-                        let future = async move {
+                        let lockattr_future = async move {
                             #[allow(unused_variables)]
                             let of = of;
                             #[allow(unreachable_code)]
                             if false {
-                                let output: BoxFuture<'_, Result<u64, Error>> = loop {};
-                                return output;
+                                let lockattr_output: BoxFuture<'_, Result<u64, Error>> = loop {};
+                                return lockattr_output;
                             }
                             { Box::pin(ready(Ok(of / 2))) }
                         }
                             .await;
-                        future.await
+                        lockattr_future.await
                     })
                     .await
             }
-            ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+            ::core::result::Result::Err(lockattr_error) => {
+                ::core::result::Result::Err(lockattr_error)
+            }
         };
-        outcome
-            .unwrap_or_else(|error| ::lockattr::__private::reject::<
+        lockattr_outcome
+            .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
                 <BoxFuture<'_, Result<u64, Error>> as ::core::future::Future>::Output,
-            >(error))
+            >(lockattr_error))
     })
 }

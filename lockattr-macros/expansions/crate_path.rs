@@ -17,7 +17,10 @@ pub async fn through_a_framework() -> Result<u64, Error> {
             .template("a")
             .on_lost(self::framework::lockattr::OnLost::Ignore),
     );
-    let outcome = match self::framework::lockattr::__private::enter(lockattr_call).await
+    let lockattr_outcome = match self::framework::lockattr::__private::enter(
+            lockattr_call,
+        )
+        .await
     {
         ::core::result::Result::Ok(lockattr_entry) => {
             lockattr_entry
@@ -25,17 +28,19 @@ pub async fn through_a_framework() -> Result<u64, Error> {
                     let lease: &self::framework::lockattr::Lease = &self::framework::lockattr::__private::lease();
                     #[allow(unreachable_code)]
                     if false {
-                        let output: Result<u64, Error> = loop {};
-                        return output;
+                        let lockattr_output: Result<u64, Error> = loop {};
+                        return lockattr_output;
                     }
                     { Ok(lease.fencing_token().into()) }
                 })
                 .await
         }
-        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+        ::core::result::Result::Err(lockattr_error) => {
+            ::core::result::Result::Err(lockattr_error)
+        }
     };
-    outcome
-        .unwrap_or_else(|error| self::framework::lockattr::__private::reject::<
+    lockattr_outcome
+        .unwrap_or_else(|lockattr_error| self::framework::lockattr::__private::reject::<
             Result<u64, Error>,
-        >(error))
+        >(lockattr_error))
 }

@@ -46,7 +46,7 @@ impl Account {
                     .release(::lockattr::Release::Background),
             )
             .manager(&self.locks);
-        let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+        let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
             ::core::result::Result::Ok(lockattr_entry) => {
                 lockattr_entry
                     .run(async move {
@@ -58,8 +58,8 @@ impl Account {
                         let lease: &::lockattr::Lease = &::lockattr::__private::lease();
                         #[allow(unreachable_code)]
                         if false {
-                            let output: Result<u64, Error> = loop {};
-                            return output;
+                            let lockattr_output: Result<u64, Error> = loop {};
+                            return lockattr_output;
                         }
                         { Ok(u64::from(lease.fencing_token()) + self.id) }
                     })
@@ -68,14 +68,16 @@ impl Account {
             ::core::result::Result::Err(
                 lockattr_error,
             ) if ::lockattr::__private::is_busy(&lockattr_error) => {
-                let value: Result<u64, Error> = Ok(0);
-                ::core::result::Result::Ok(value)
+                let lockattr_value: Result<u64, Error> = Ok(0);
+                ::core::result::Result::Ok(lockattr_value)
             }
-            ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+            ::core::result::Result::Err(lockattr_error) => {
+                ::core::result::Result::Err(lockattr_error)
+            }
         };
-        outcome
-            .unwrap_or_else(|error| ::lockattr::__private::reject::<
+        lockattr_outcome
+            .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
                 Result<u64, Error>,
-            >(error))
+            >(lockattr_error))
     }
 }

@@ -18,7 +18,7 @@ pub async fn rename(old: String, new: String) -> Result<String, Error> {
             .retry_delay(::core::time::Duration::new(0, 250000))
             .wait(::core::time::Duration::from_millis(1500)),
     );
-    let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+    let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
         ::core::result::Result::Ok(lockattr_entry) => {
             lockattr_entry
                 .run(async move {
@@ -27,8 +27,8 @@ pub async fn rename(old: String, new: String) -> Result<String, Error> {
                     let new = new;
                     #[allow(unreachable_code)]
                     if false {
-                        let output: Result<String, Error> = loop {};
-                        return output;
+                        let lockattr_output: Result<String, Error> = loop {};
+                        return lockattr_output;
                     }
                     {
                         drop(old);
@@ -37,10 +37,12 @@ pub async fn rename(old: String, new: String) -> Result<String, Error> {
                 })
                 .await
         }
-        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+        ::core::result::Result::Err(lockattr_error) => {
+            ::core::result::Result::Err(lockattr_error)
+        }
     };
-    outcome
-        .unwrap_or_else(|error| ::lockattr::__private::reject::<
+    lockattr_outcome
+        .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
             Result<String, Error>,
-        >(error))
+        >(lockattr_error))
 }

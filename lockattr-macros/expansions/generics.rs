@@ -21,7 +21,7 @@ where
             .placeholder(&(N), ::core::option::Option::None),
         ::lockattr::LockOptions::new().template("print:<what>:<N>"),
     );
-    let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+    let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
         ::core::result::Result::Ok(lockattr_entry) => {
             lockattr_entry
                 .run(async move {
@@ -30,19 +30,21 @@ where
                     let times = times;
                     #[allow(unreachable_code)]
                     if false {
-                        let output: Result<(&'a T, _), Error> = loop {};
-                        return output;
+                        let lockattr_output: Result<(&'a T, _), Error> = loop {};
+                        return lockattr_output;
                     }
                     { Ok((what, format!("{what}{}", times.into()))) }
                 })
                 .await
         }
-        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+        ::core::result::Result::Err(lockattr_error) => {
+            ::core::result::Result::Err(lockattr_error)
+        }
     };
-    outcome
-        .unwrap_or_else(|error| ::lockattr::__private::reject::<
+    lockattr_outcome
+        .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
             Result<(&'a T, _), Error>,
-        >(error))
+        >(lockattr_error))
 }
 /// Reads a byte.
 ///
@@ -61,7 +63,7 @@ pub async unsafe fn peek<'a>(
         ::lockattr::__private::KeyBuilder::new().text("byte"),
         ::lockattr::LockOptions::new().template("byte"),
     );
-    let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+    let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
         ::core::result::Result::Ok(lockattr_entry) => {
             lockattr_entry
                 .run(async move {
@@ -71,17 +73,19 @@ pub async unsafe fn peek<'a>(
                     let _ = lockattr_arg1;
                     #[allow(unreachable_code)]
                     if false {
-                        let output: Result<&'a u8, Error> = loop {};
-                        return output;
+                        let lockattr_output: Result<&'a u8, Error> = loop {};
+                        return lockattr_output;
                     }
                     { Ok(unsafe { &*byte }) }
                 })
                 .await
         }
-        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+        ::core::result::Result::Err(lockattr_error) => {
+            ::core::result::Result::Err(lockattr_error)
+        }
     };
-    outcome
-        .unwrap_or_else(|error| ::lockattr::__private::reject::<
+    lockattr_outcome
+        .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
             Result<&'a u8, Error>,
-        >(error))
+        >(lockattr_error))
 }

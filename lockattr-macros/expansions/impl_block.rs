@@ -23,7 +23,7 @@ impl Cart {
                     .ttl(::core::time::Duration::from_secs(5)),
             )
             .manager(&self.locks);
-        let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+        let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
             ::core::result::Result::Ok(lockattr_entry) => {
                 lockattr_entry
                     .run(async move {
@@ -31,8 +31,8 @@ impl Cart {
                         let price = price;
                         #[allow(unreachable_code)]
                         if false {
-                            let output: Result<(), Error> = loop {};
-                            return output;
+                            let lockattr_output: Result<(), Error> = loop {};
+                            return lockattr_output;
                         }
                         {
                             self.prices.push(price);
@@ -41,12 +41,14 @@ impl Cart {
                     })
                     .await
             }
-            ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+            ::core::result::Result::Err(lockattr_error) => {
+                ::core::result::Result::Err(lockattr_error)
+            }
         };
-        outcome
-            .unwrap_or_else(|error| ::lockattr::__private::reject::<
+        lockattr_outcome
+            .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
                 Result<(), Error>,
-            >(error))
+            >(lockattr_error))
     }
     /// All of them.
     pub fn total(&self) -> u64 {

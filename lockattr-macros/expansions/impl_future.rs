@@ -14,18 +14,18 @@ pub fn double(of: u64) -> impl Future<Output = Result<u64, Error>> + Send {
                 .placeholder(&(of), ::core::option::Option::None),
             ::lockattr::LockOptions::new().template("double:<of>"),
         );
-        let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+        let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
             ::core::result::Result::Ok(lockattr_entry) => {
                 lockattr_entry
                     .run(async move {
                         #[allow(clippy::async_yields_async)]
-                        let future = async move {
+                        let lockattr_future = async move {
                             #[allow(unused_variables)]
                             let of = of;
                             #[allow(unreachable_code)]
                             if false {
-                                let output: _ = loop {};
-                                return output;
+                                let lockattr_output: _ = loop {};
+                                return lockattr_output;
                             }
                             {
                                 let double = of * 2;
@@ -33,15 +33,17 @@ pub fn double(of: u64) -> impl Future<Output = Result<u64, Error>> + Send {
                             }
                         }
                             .await;
-                        future.await
+                        lockattr_future.await
                     })
                     .await
             }
-            ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+            ::core::result::Result::Err(lockattr_error) => {
+                ::core::result::Result::Err(lockattr_error)
+            }
         };
-        outcome
-            .unwrap_or_else(|error| ::lockattr::__private::reject::<
+        lockattr_outcome
+            .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
                 Result<u64, Error>,
-            >(error))
+            >(lockattr_error))
     }
 }

@@ -26,7 +26,7 @@ pub async fn transfer(from: u64, to: Account, day: u32) -> Result<u64, Error> {
             )
             .ttl(::core::time::Duration::from_secs(5)),
     );
-    let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+    let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
         ::core::result::Result::Ok(lockattr_entry) => {
             lockattr_entry
                 .run(async move {
@@ -38,19 +38,21 @@ pub async fn transfer(from: u64, to: Account, day: u32) -> Result<u64, Error> {
                     let day = day;
                     #[allow(unreachable_code)]
                     if false {
-                        let output: Result<u64, Error> = loop {};
-                        return output;
+                        let lockattr_output: Result<u64, Error> = loop {};
+                        return lockattr_output;
                     }
                     { Ok(from + to.id) }
                 })
                 .await
         }
-        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+        ::core::result::Result::Err(lockattr_error) => {
+            ::core::result::Result::Err(lockattr_error)
+        }
     };
-    outcome
-        .unwrap_or_else(|error| ::lockattr::__private::reject::<
+    lockattr_outcome
+        .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
             Result<u64, Error>,
-        >(error))
+        >(lockattr_error))
 }
 /// An account.
 #[derive(Debug)]

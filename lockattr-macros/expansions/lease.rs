@@ -12,7 +12,7 @@ pub async fn write(number: u64) -> Result<u64, Error> {
             .placeholder(&(number), ::core::option::Option::None),
         ::lockattr::LockOptions::new().template("invoice:<number>"),
     );
-    let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+    let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
         ::core::result::Result::Ok(lockattr_entry) => {
             lockattr_entry
                 .run(async move {
@@ -21,8 +21,8 @@ pub async fn write(number: u64) -> Result<u64, Error> {
                     let held: &::lockattr::Lease = &::lockattr::__private::lease();
                     #[allow(unreachable_code)]
                     if false {
-                        let output: Result<u64, Error> = loop {};
-                        return output;
+                        let lockattr_output: Result<u64, Error> = loop {};
+                        return lockattr_output;
                     }
                     {
                         held.ensure_held()?;
@@ -31,10 +31,12 @@ pub async fn write(number: u64) -> Result<u64, Error> {
                 })
                 .await
         }
-        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+        ::core::result::Result::Err(lockattr_error) => {
+            ::core::result::Result::Err(lockattr_error)
+        }
     };
-    outcome
-        .unwrap_or_else(|error| ::lockattr::__private::reject::<
+    lockattr_outcome
+        .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
             Result<u64, Error>,
-        >(error))
+        >(lockattr_error))
 }

@@ -12,7 +12,7 @@ pub async fn transfer(from: u64, to: u64) -> Result<u64, Error> {
             .placeholder(&(from), ::core::option::Option::None),
         ::lockattr::LockOptions::new().template("account:<from>"),
     );
-    let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+    let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
         ::core::result::Result::Ok(lockattr_entry) => {
             lockattr_entry
                 .run(async move {
@@ -21,8 +21,8 @@ pub async fn transfer(from: u64, to: u64) -> Result<u64, Error> {
                     let to = to;
                     #[allow(unreachable_code)]
                     if false {
-                        let output: Result<u64, Error> = loop {};
-                        return output;
+                        let lockattr_output: Result<u64, Error> = loop {};
+                        return lockattr_output;
                     }
                     {
                         ::lockattr::__private::register! {
@@ -35,7 +35,9 @@ pub async fn transfer(from: u64, to: u64) -> Result<u64, Error> {
                                 .placeholder(&(to), ::core::option::Option::None),
                             ::lockattr::LockOptions::new().template("account:<to>"),
                         );
-                        let outcome = match ::lockattr::__private::enter(lockattr_call)
+                        let lockattr_outcome = match ::lockattr::__private::enter(
+                                lockattr_call,
+                            )
                             .await
                         {
                             ::core::result::Result::Ok(lockattr_entry) => {
@@ -47,29 +49,31 @@ pub async fn transfer(from: u64, to: u64) -> Result<u64, Error> {
                                         let to = to;
                                         #[allow(unreachable_code)]
                                         if false {
-                                            let output: Result<u64, Error> = loop {};
-                                            return output;
+                                            let lockattr_output: Result<u64, Error> = loop {};
+                                            return lockattr_output;
                                         }
                                         { Ok(from + to) }
                                     })
                                     .await
                             }
-                            ::core::result::Result::Err(error) => {
-                                ::core::result::Result::Err(error)
+                            ::core::result::Result::Err(lockattr_error) => {
+                                ::core::result::Result::Err(lockattr_error)
                             }
                         };
-                        outcome
-                            .unwrap_or_else(|error| ::lockattr::__private::reject::<
+                        lockattr_outcome
+                            .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
                                 Result<u64, Error>,
-                            >(error))
+                            >(lockattr_error))
                     }
                 })
                 .await
         }
-        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+        ::core::result::Result::Err(lockattr_error) => {
+            ::core::result::Result::Err(lockattr_error)
+        }
     };
-    outcome
-        .unwrap_or_else(|error| ::lockattr::__private::reject::<
+    lockattr_outcome
+        .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
             Result<u64, Error>,
-        >(error))
+        >(lockattr_error))
 }

@@ -28,7 +28,7 @@ pub async fn total(
             .placeholder(&(left + right), ::core::option::Option::None),
         ::lockattr::LockOptions::new().template("{<customer>}:<items[0]>:<left + right>"),
     );
-    let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+    let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
         ::core::result::Result::Ok(lockattr_entry) => {
             lockattr_entry
                 .run(async move {
@@ -46,8 +46,8 @@ pub async fn total(
                     let _ = lockattr_arg3;
                     #[allow(unreachable_code)]
                     if false {
-                        let output: Result<Vec<u32>, Error> = loop {};
-                        return output;
+                        let lockattr_output: Result<Vec<u32>, Error> = loop {};
+                        return lockattr_output;
                     }
                     {
                         sums.extend(items);
@@ -57,10 +57,12 @@ pub async fn total(
                 })
                 .await
         }
-        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+        ::core::result::Result::Err(lockattr_error) => {
+            ::core::result::Result::Err(lockattr_error)
+        }
     };
-    outcome
-        .unwrap_or_else(|error| ::lockattr::__private::reject::<
+    lockattr_outcome
+        .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
             Result<Vec<u32>, Error>,
-        >(error))
+        >(lockattr_error))
 }

@@ -10,7 +10,7 @@ pub async fn call(connections: u32) -> Result<Option<u32>, Error> {
         ::lockattr::__private::KeyBuilder::new().text("partner"),
         ::lockattr::LockOptions::new().template("partner").permits(connections / 2),
     );
-    let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+    let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
         ::core::result::Result::Ok(lockattr_entry) => {
             lockattr_entry
                 .run(async move {
@@ -18,17 +18,19 @@ pub async fn call(connections: u32) -> Result<Option<u32>, Error> {
                     let connections = connections;
                     #[allow(unreachable_code)]
                     if false {
-                        let output: Result<Option<u32>, Error> = loop {};
-                        return output;
+                        let lockattr_output: Result<Option<u32>, Error> = loop {};
+                        return lockattr_output;
                     }
                     { Ok(Some(connections)) }
                 })
                 .await
         }
-        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+        ::core::result::Result::Err(lockattr_error) => {
+            ::core::result::Result::Err(lockattr_error)
+        }
     };
-    outcome
-        .unwrap_or_else(|error| ::lockattr::__private::skip::<
+    lockattr_outcome
+        .unwrap_or_else(|lockattr_error| ::lockattr::__private::skip::<
             Result<Option<u32>, Error>,
-        >(error))
+        >(lockattr_error))
 }

@@ -22,7 +22,7 @@ pub async fn deduct(id: u64, quantity: u32) -> Result<(), OrderError> {
             .ttl(::core::time::Duration::from_secs(10))
             .retry(10),
     );
-    let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+    let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
         ::core::result::Result::Ok(lockattr_entry) => {
             lockattr_entry
                 .run(async move {
@@ -31,8 +31,8 @@ pub async fn deduct(id: u64, quantity: u32) -> Result<(), OrderError> {
                     let quantity = quantity;
                     #[allow(unreachable_code)]
                     if false {
-                        let output: Result<(), OrderError> = loop {};
-                        return output;
+                        let lockattr_output: Result<(), OrderError> = loop {};
+                        return lockattr_output;
                     }
                     {
                         if quantity == 0 {
@@ -43,10 +43,12 @@ pub async fn deduct(id: u64, quantity: u32) -> Result<(), OrderError> {
                 })
                 .await
         }
-        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+        ::core::result::Result::Err(lockattr_error) => {
+            ::core::result::Result::Err(lockattr_error)
+        }
     };
-    outcome
-        .unwrap_or_else(|error| ::lockattr::__private::reject::<
+    lockattr_outcome
+        .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
             Result<(), OrderError>,
-        >(error))
+        >(lockattr_error))
 }

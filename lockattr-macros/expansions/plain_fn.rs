@@ -12,7 +12,7 @@ pub fn deduct(id: u64, stock: &mut u32) -> Result<u32, Error> {
             .placeholder(&(id), ::core::option::Option::None),
         ::lockattr::LockOptions::new().template("product:<id>"),
     );
-    let outcome = match ::lockattr::__private::enter_blocking(lockattr_call) {
+    let lockattr_outcome = match ::lockattr::__private::enter_blocking(lockattr_call) {
         ::core::result::Result::Ok(lockattr_entry) => {
             lockattr_entry
                 .run_blocking(move || {
@@ -22,8 +22,8 @@ pub fn deduct(id: u64, stock: &mut u32) -> Result<u32, Error> {
                     let lease: &::lockattr::Lease = &::lockattr::__private::lease();
                     #[allow(unreachable_code)]
                     if false {
-                        let output: Result<u32, Error> = loop {};
-                        return output;
+                        let lockattr_output: Result<u32, Error> = loop {};
+                        return lockattr_output;
                     }
                     {
                         *stock -= 1;
@@ -34,13 +34,15 @@ pub fn deduct(id: u64, stock: &mut u32) -> Result<u32, Error> {
         ::core::result::Result::Err(
             lockattr_error,
         ) if ::lockattr::__private::is_busy(&lockattr_error) => {
-            let value: Result<u32, Error> = Ok(0);
-            ::core::result::Result::Ok(value)
+            let lockattr_value: Result<u32, Error> = Ok(0);
+            ::core::result::Result::Ok(lockattr_value)
         }
-        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+        ::core::result::Result::Err(lockattr_error) => {
+            ::core::result::Result::Err(lockattr_error)
+        }
     };
-    outcome
-        .unwrap_or_else(|error| ::lockattr::__private::reject::<
+    lockattr_outcome
+        .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
             Result<u32, Error>,
-        >(error))
+        >(lockattr_error))
 }

@@ -15,7 +15,7 @@ pub async fn refresh(
             .placeholder(&(id), ::core::option::Option::None),
         ::lockattr::LockOptions::new().template("price:<id>"),
     );
-    let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+    let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
         ::core::result::Result::Ok(lockattr_entry) => {
             lockattr_entry
                 .run(async move {
@@ -25,8 +25,11 @@ pub async fn refresh(
                     let old = old;
                     #[allow(unreachable_code)]
                     if false {
-                        let output: Result<String, Box<dyn std::error::Error>> = loop {};
-                        return output;
+                        let lockattr_output: Result<
+                            String,
+                            Box<dyn std::error::Error>,
+                        > = loop {};
+                        return lockattr_output;
                     }
                     {
                         if old.is_empty() {
@@ -40,13 +43,15 @@ pub async fn refresh(
         ::core::result::Result::Err(
             lockattr_error,
         ) if ::lockattr::__private::is_busy(&lockattr_error) => {
-            let value: Result<String, Box<dyn std::error::Error>> = Ok(old);
-            ::core::result::Result::Ok(value)
+            let lockattr_value: Result<String, Box<dyn std::error::Error>> = Ok(old);
+            ::core::result::Result::Ok(lockattr_value)
         }
-        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+        ::core::result::Result::Err(lockattr_error) => {
+            ::core::result::Result::Err(lockattr_error)
+        }
     };
-    outcome
-        .unwrap_or_else(|error| ::lockattr::__private::reject::<
+    lockattr_outcome
+        .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
             Result<String, Box<dyn std::error::Error>>,
-        >(error))
+        >(lockattr_error))
 }

@@ -16,7 +16,7 @@ pub async fn nightly(night: &str) -> Result<Option<usize>, Error> {
             .wait(::core::time::Duration::from_secs(0))
             .hold_at_least(::core::time::Duration::from_secs(60)),
     );
-    let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+    let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
         ::core::result::Result::Ok(lockattr_entry) => {
             lockattr_entry
                 .run(async move {
@@ -24,17 +24,19 @@ pub async fn nightly(night: &str) -> Result<Option<usize>, Error> {
                     let night = night;
                     #[allow(unreachable_code)]
                     if false {
-                        let output: Result<Option<usize>, Error> = loop {};
-                        return output;
+                        let lockattr_output: Result<Option<usize>, Error> = loop {};
+                        return lockattr_output;
                     }
                     { Ok(Some(night.len())) }
                 })
                 .await
         }
-        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+        ::core::result::Result::Err(lockattr_error) => {
+            ::core::result::Result::Err(lockattr_error)
+        }
     };
-    outcome
-        .unwrap_or_else(|error| ::lockattr::__private::skip::<
+    lockattr_outcome
+        .unwrap_or_else(|lockattr_error| ::lockattr::__private::skip::<
             Result<Option<usize>, Error>,
-        >(error))
+        >(lockattr_error))
 }

@@ -20,26 +20,28 @@ impl Shop {
                 .placeholder(&(self.region), ::core::option::Option::None),
             ::lockattr::LockOptions::new().template("shop:<self.region>"),
         );
-        let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+        let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
             ::core::result::Result::Ok(lockattr_entry) => {
                 lockattr_entry
                     .run(async move {
                         let _ = &self;
                         #[allow(unreachable_code)]
                         if false {
-                            let output: Result<Option<&u64>, Error> = loop {};
-                            return output;
+                            let lockattr_output: Result<Option<&u64>, Error> = loop {};
+                            return lockattr_output;
                         }
                         { Ok(self.orders.last()) }
                     })
                     .await
             }
-            ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+            ::core::result::Result::Err(lockattr_error) => {
+                ::core::result::Result::Err(lockattr_error)
+            }
         };
-        outcome
-            .unwrap_or_else(|error| ::lockattr::__private::reject::<
+        lockattr_outcome
+            .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
                 Result<Option<&u64>, Error>,
-            >(error))
+            >(lockattr_error))
     }
     /// Adds an order.
     pub async fn add(&mut self, order: u64) -> Result<&mut Vec<u64>, Error> {
@@ -55,7 +57,7 @@ impl Shop {
                 .placeholder(&(order), ::core::option::Option::None),
             ::lockattr::LockOptions::new().template("shop:<self.region>:<order>"),
         );
-        let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+        let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
             ::core::result::Result::Ok(lockattr_entry) => {
                 lockattr_entry
                     .run(async move {
@@ -64,8 +66,8 @@ impl Shop {
                         let order = order;
                         #[allow(unreachable_code)]
                         if false {
-                            let output: Result<&mut Vec<u64>, Error> = loop {};
-                            return output;
+                            let lockattr_output: Result<&mut Vec<u64>, Error> = loop {};
+                            return lockattr_output;
                         }
                         {
                             self.orders.push(order);
@@ -74,12 +76,14 @@ impl Shop {
                     })
                     .await
             }
-            ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+            ::core::result::Result::Err(lockattr_error) => {
+                ::core::result::Result::Err(lockattr_error)
+            }
         };
-        outcome
-            .unwrap_or_else(|error| ::lockattr::__private::reject::<
+        lockattr_outcome
+            .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
                 Result<&mut Vec<u64>, Error>,
-            >(error))
+            >(lockattr_error))
     }
     /// Closes the shop.
     pub(crate) async fn close(self: Arc<Self>) -> Result<Arc<Self>, Error> {
@@ -93,25 +97,27 @@ impl Shop {
                 .placeholder(&(self.region), ::core::option::Option::None),
             ::lockattr::LockOptions::new().template("shop:<self.region>"),
         );
-        let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+        let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
             ::core::result::Result::Ok(lockattr_entry) => {
                 lockattr_entry
                     .run(async move {
                         let _ = &self;
                         #[allow(unreachable_code)]
                         if false {
-                            let output: Result<Arc<Self>, Error> = loop {};
-                            return output;
+                            let lockattr_output: Result<Arc<Self>, Error> = loop {};
+                            return lockattr_output;
                         }
                         { Ok(self) }
                     })
                     .await
             }
-            ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+            ::core::result::Result::Err(lockattr_error) => {
+                ::core::result::Result::Err(lockattr_error)
+            }
         };
-        outcome
-            .unwrap_or_else(|error| ::lockattr::__private::reject::<
+        lockattr_outcome
+            .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
                 Result<Arc<Self>, Error>,
-            >(error))
+            >(lockattr_error))
     }
 }

@@ -14,7 +14,7 @@ pub async fn report(shop: &str) -> Result<usize, Error> {
             .template("prices:<shop>")
             .mode(::lockattr::Mode::Shared),
     );
-    let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+    let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
         ::core::result::Result::Ok(lockattr_entry) => {
             lockattr_entry
                 .run(async move {
@@ -22,17 +22,19 @@ pub async fn report(shop: &str) -> Result<usize, Error> {
                     let shop = shop;
                     #[allow(unreachable_code)]
                     if false {
-                        let output: Result<usize, Error> = loop {};
-                        return output;
+                        let lockattr_output: Result<usize, Error> = loop {};
+                        return lockattr_output;
                     }
                     { Ok(shop.len()) }
                 })
                 .await
         }
-        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+        ::core::result::Result::Err(lockattr_error) => {
+            ::core::result::Result::Err(lockattr_error)
+        }
     };
-    outcome
-        .unwrap_or_else(|error| ::lockattr::__private::reject::<
+    lockattr_outcome
+        .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
             Result<usize, Error>,
-        >(error))
+        >(lockattr_error))
 }

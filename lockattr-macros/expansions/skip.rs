@@ -14,7 +14,7 @@ pub async fn nightly(night: &str) -> Result<Option<usize>, Error> {
             .template("nightly:<night>")
             .wait(::core::time::Duration::from_secs(0)),
     );
-    let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+    let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
         ::core::result::Result::Ok(lockattr_entry) => {
             lockattr_entry
                 .run(async move {
@@ -22,19 +22,21 @@ pub async fn nightly(night: &str) -> Result<Option<usize>, Error> {
                     let night = night;
                     #[allow(unreachable_code)]
                     if false {
-                        let output: Result<Option<usize>, Error> = loop {};
-                        return output;
+                        let lockattr_output: Result<Option<usize>, Error> = loop {};
+                        return lockattr_output;
                     }
                     { Ok(Some(night.len())) }
                 })
                 .await
         }
-        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+        ::core::result::Result::Err(lockattr_error) => {
+            ::core::result::Result::Err(lockattr_error)
+        }
     };
-    outcome
-        .unwrap_or_else(|error| ::lockattr::__private::skip::<
+    lockattr_outcome
+        .unwrap_or_else(|lockattr_error| ::lockattr::__private::skip::<
             Result<Option<usize>, Error>,
-        >(error))
+        >(lockattr_error))
 }
 /// Warms a cache on one node.
 pub async fn warm() {
@@ -46,20 +48,25 @@ pub async fn warm() {
         ::lockattr::__private::KeyBuilder::new().text("warm"),
         ::lockattr::LockOptions::new().template("warm"),
     );
-    let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+    let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
         ::core::result::Result::Ok(lockattr_entry) => {
             lockattr_entry
                 .run(async move {
                     #[allow(unreachable_code)]
                     if false {
-                        let output: () = loop {};
-                        return output;
+                        let lockattr_output: () = loop {};
+                        return lockattr_output;
                     }
                     {}
                 })
                 .await
         }
-        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+        ::core::result::Result::Err(lockattr_error) => {
+            ::core::result::Result::Err(lockattr_error)
+        }
     };
-    outcome.unwrap_or_else(|error| ::lockattr::__private::skip::<()>(error))
+    lockattr_outcome
+        .unwrap_or_else(|lockattr_error| ::lockattr::__private::skip::<
+            (),
+        >(lockattr_error))
 }

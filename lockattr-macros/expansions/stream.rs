@@ -31,8 +31,8 @@ impl Desk {
                                     move || {
                                         #[allow(unreachable_code)]
                                         if false {
-                                            let output: _ = loop {};
-                                            return output;
+                                            let lockattr_output: _ = loop {};
+                                            return lockattr_output;
                                         }
                                         { stream::iter(self.rows.iter().copied().map(Ok)) }
                                     },
@@ -40,8 +40,8 @@ impl Desk {
                                 ),
                         )
                     }
-                    ::core::result::Result::Err(error) => {
-                        ::core::result::Result::Err(error)
+                    ::core::result::Result::Err(lockattr_error) => {
+                        ::core::result::Result::Err(lockattr_error)
                     }
                 }
             },
@@ -78,8 +78,8 @@ pub fn ticks() -> BoxStream<'static, u32> {
                                     move || {
                                         #[allow(unreachable_code)]
                                         if false {
-                                            let output: BoxStream<'static, u32> = loop {};
-                                            return output;
+                                            let lockattr_output: BoxStream<'static, u32> = loop {};
+                                            return lockattr_output;
                                         }
                                         { Box::pin(stream::iter(0..3)) }
                                     },
@@ -87,8 +87,8 @@ pub fn ticks() -> BoxStream<'static, u32> {
                                 ),
                         )
                     }
-                    ::core::result::Result::Err(error) => {
-                        ::core::result::Result::Err(error)
+                    ::core::result::Result::Err(lockattr_error) => {
+                        ::core::result::Result::Err(lockattr_error)
                     }
                 }
             },
@@ -120,8 +120,8 @@ pub fn leased() -> impl Stream<Item = Result<u64, Error>> {
                                         let lease: ::lockattr::Lease = ::lockattr::__private::lease();
                                         #[allow(unreachable_code)]
                                         if false {
-                                            let output: _ = loop {};
-                                            return output;
+                                            let lockattr_output: _ = loop {};
+                                            return lockattr_output;
                                         }
                                         {
                                             stream::once(async move {
@@ -141,7 +141,9 @@ pub fn leased() -> impl Stream<Item = Result<u64, Error>> {
                         ::lockattr::__private::Either::Right(stream::iter(vec![Ok(0)])),
                     )
                 }
-                ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+                ::core::result::Result::Err(lockattr_error) => {
+                    ::core::result::Result::Err(lockattr_error)
+                }
             }
         },
         lockattr_refuse,

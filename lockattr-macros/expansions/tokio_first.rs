@@ -11,14 +11,14 @@ pub fn only_one_at_a_time() {
             ::lockattr::__private::KeyBuilder::new().text("test-database"),
             ::lockattr::LockOptions::new().template("test-database"),
         );
-        let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+        let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
             ::core::result::Result::Ok(lockattr_entry) => {
                 lockattr_entry
                     .run(async move {
                         #[allow(unreachable_code)]
                         if false {
-                            let output: () = loop {};
-                            return output;
+                            let lockattr_output: () = loop {};
+                            return lockattr_output;
                         }
                         {
                             tokio::task::yield_now().await;
@@ -26,9 +26,14 @@ pub fn only_one_at_a_time() {
                     })
                     .await
             }
-            ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+            ::core::result::Result::Err(lockattr_error) => {
+                ::core::result::Result::Err(lockattr_error)
+            }
         };
-        outcome.unwrap_or_else(|error| ::lockattr::__private::skip::<()>(error))
+        lockattr_outcome
+            .unwrap_or_else(|lockattr_error| ::lockattr::__private::skip::<
+                (),
+            >(lockattr_error))
     };
     tokio::pin!(body);
     let body: ::core::pin::Pin<&mut dyn ::core::future::Future<Output = ()>> = body;
@@ -60,14 +65,14 @@ pub fn migrate() -> Result<(), Error> {
                 .template("migration")
                 .max_hold(::core::time::Duration::from_secs(3600)),
         );
-        let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+        let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
             ::core::result::Result::Ok(lockattr_entry) => {
                 lockattr_entry
                     .run(async move {
                         #[allow(unreachable_code)]
                         if false {
-                            let output: Result<(), Error> = loop {};
-                            return output;
+                            let lockattr_output: Result<(), Error> = loop {};
+                            return lockattr_output;
                         }
                         {
                             tokio::task::yield_now().await;
@@ -76,12 +81,14 @@ pub fn migrate() -> Result<(), Error> {
                     })
                     .await
             }
-            ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+            ::core::result::Result::Err(lockattr_error) => {
+                ::core::result::Result::Err(lockattr_error)
+            }
         };
-        outcome
-            .unwrap_or_else(|error| ::lockattr::__private::reject::<
+        lockattr_outcome
+            .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
                 Result<(), Error>,
-            >(error))
+            >(lockattr_error))
     };
     let body = {
         if false {

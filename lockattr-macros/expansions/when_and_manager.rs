@@ -25,7 +25,7 @@ impl Orders {
         } else {
             ::lockattr::__private::Call::unlocked()
         };
-        let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+        let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
             ::core::result::Result::Ok(lockattr_entry) => {
                 lockattr_entry
                     .run(async move {
@@ -36,19 +36,21 @@ impl Orders {
                         let quantity = quantity;
                         #[allow(unreachable_code)]
                         if false {
-                            let output: Result<u32, Error> = loop {};
-                            return output;
+                            let lockattr_output: Result<u32, Error> = loop {};
+                            return lockattr_output;
                         }
                         { Ok(quantity) }
                     })
                     .await
             }
-            ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+            ::core::result::Result::Err(lockattr_error) => {
+                ::core::result::Result::Err(lockattr_error)
+            }
         };
-        outcome
-            .unwrap_or_else(|error| ::lockattr::__private::reject::<
+        lockattr_outcome
+            .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
                 Result<u32, Error>,
-            >(error))
+            >(lockattr_error))
     }
 }
 /// Warms a cache, twice rather than never.
@@ -63,23 +65,25 @@ pub async fn warm() -> Result<(), Error> {
         )
         .manager_named("caches")
         .run_unlocked_if_unavailable();
-    let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+    let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
         ::core::result::Result::Ok(lockattr_entry) => {
             lockattr_entry
                 .run(async move {
                     #[allow(unreachable_code)]
                     if false {
-                        let output: Result<(), Error> = loop {};
-                        return output;
+                        let lockattr_output: Result<(), Error> = loop {};
+                        return lockattr_output;
                     }
                     { Ok(()) }
                 })
                 .await
         }
-        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+        ::core::result::Result::Err(lockattr_error) => {
+            ::core::result::Result::Err(lockattr_error)
+        }
     };
-    outcome
-        .unwrap_or_else(|error| ::lockattr::__private::reject::<
+    lockattr_outcome
+        .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
             Result<(), Error>,
-        >(error))
+        >(lockattr_error))
 }

@@ -2,8 +2,8 @@
 //! options mean.
 //!
 //! Every generated name is mixed-site: it cannot see names of the user's code, nor be seen there.
-//! Names in whose scope user code runs begin with `lockattr_`, so that the compiler suggests none
-//! of them for an unknown name.
+//! All of them begin with `lockattr_`: the compiler then suggests none of them for an unknown name, and
+//! a pattern of ours does not meet a constant or a `static` of the user's, which no hygiene hides.
 
 pub(crate) mod call;
 mod entered;
@@ -19,6 +19,7 @@ use syn::spanned::Spanned;
 use syn::{Error, Path, Type, parse_quote};
 
 use crate::args::Args;
+use crate::future_shape::may_be_an_alias;
 use crate::impl_block::ImplBlock;
 use crate::key::Locked;
 use crate::locked_fn::{Block, Body, LockedFn};
@@ -101,12 +102,13 @@ impl<'a> Expansion<'a> {
             Body::TokioEntry(entry) => entry.with_block(&under_lock(&entry.block)),
             Body::Stream { shape, block } => self.stream(shape, block),
             Body::Future { shape, block } => {
-                let building = returning(&erase_impl_trait(shape.future.clone()), block);
+                let block = self.mentioning(block);
+                let building = returning(&erase_impl_trait(shape.future.clone()), &block);
                 let building = async_move(&quote! { #lets #building }, *braces);
                 let body = quote_spanned! {site=>
                     #[allow(clippy::async_yields_async)]
-                    let future = #building.await;
-                    future.await
+                    let lockattr_future = #building.await;
+                    lockattr_future.await
                 };
                 let locked = self.under_lock(&TokenStream::new(), &body);
                 let locked = async_move(&locked, *braces);
@@ -152,24 +154,30 @@ impl<'a> Expansion<'a> {
             )
         };
         let busy = self.busy(|value, at_value| {
-            let value = quote_spanned! {at_value=> let value: #output = #value; };
+            let value = quote_spanned! {at_value=> let lockattr_value: #output = #value; };
             quote_spanned! {site=>
                 #value
-                ::core::result::Result::Ok(value)
+                ::core::result::Result::Ok(lockattr_value)
             }
         });
         let refusal = match &args.on_busy {
             Some(OnBusy::Skip) => quote_spanned! {site=> skip },
+            _ if self.body.is_plain() && may_be_an_alias(&self.function.sig.output) => {
+                quote_spanned! {site=> reject_named }
+            }
             _ => quote_spanned! {site=> reject },
         };
         quote_spanned! {site=>
             #call
-            let outcome = match #enter {
+            let lockattr_outcome = match #enter {
                 ::core::result::Result::Ok(lockattr_entry) => #run,
                 #busy
-                ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+                ::core::result::Result::Err(lockattr_error) => {
+                    ::core::result::Result::Err(lockattr_error)
+                }
             };
-            outcome.unwrap_or_else(|error| #lockattr::__private::#refusal::<#output>(error))
+            lockattr_outcome
+                .unwrap_or_else(|lockattr_error| #lockattr::__private::#refusal::<#output>(lockattr_error))
         }
     }
 }
@@ -180,8 +188,8 @@ fn returning(output: &Type, block: &Block) -> TokenStream {
     let site = Span::mixed_site();
     let at_output = site.located_at(output.span());
     let returns = quote_spanned! {at_output=>
-        let output: #output = loop {};
-        return output;
+        let lockattr_output: #output = loop {};
+        return lockattr_output;
     };
     quote_spanned! {site=>
         #[allow(unreachable_code)]

@@ -48,9 +48,22 @@ impl FutureShape {
     }
 }
 
-/// The `BoxFuture<…>` of a path, also under a longer name.
+/// The aliases of the crate `futures` for a boxed future. A longer name may as well belong to a type of
+/// the user's own, and tokens do not tell.
+const ALIASES: [&str; 2] = ["BoxFuture", "LocalBoxFuture"];
+
+/// The `BoxFuture<…>` of a path.
 fn alias(path: &Path) -> Option<&PathSegment> {
-    path.segments.last().filter(|last| last.ident.to_string().ends_with("BoxFuture"))
+    path.segments.last().filter(|last| ALIASES.iter().any(|alias| last.ident == alias))
+}
+
+/// Whether the return type may be an alias of a boxed future or stream that was not recognised: a name
+/// that ends as the known ones do.
+pub(crate) fn may_be_an_alias(output: &ReturnType) -> bool {
+    let ReturnType::Type(_, output) = output else { return false };
+    let Type::Path(path) = unwrapped(output) else { return false };
+    let last = path.path.segments.last().map(|last| last.ident.to_string());
+    last.is_some_and(|last| last.ends_with("BoxFuture") || last.ends_with("BoxStream"))
 }
 
 /// The `R` of a `Pin<Box<dyn Future<Output = R>>>`.

@@ -3,6 +3,7 @@
 mod args;
 #[cfg(not(fuzzing))]
 mod assert_held;
+mod async_trait;
 mod duration;
 mod expand;
 mod future_shape;
@@ -131,14 +132,15 @@ use proc_macro::TokenStream;
 /// chain's hold does not wait, and may be called anywhere. `lockattr::inherit_blocking` carries the
 /// chain into `spawn_blocking`.
 ///
-/// A function counts as plain if its return type is not *written* as a future or a stream: not
-/// `impl Future`, `Pin<Box<dyn Future>>` or a name that ends in `BoxFuture`. An alias under another
-/// name counts as an ordinary value, which is made under the lock but does not run under it.
+/// A function counts as plain if its return type is not *written* as a future or a stream: `impl
+/// Future`, `Pin<Box<dyn Future>>`, `BoxFuture` or `LocalBoxFuture`, as in the crate `futures`. Any
+/// other name counts as a type of its own (`MyBoxFuture` too), whose value is made under the lock but
+/// does not run under it. If it is an alias of a boxed future, the compiler asks to write it out.
 ///
 /// # Streams
 ///
-/// A `fn` that returns `impl Stream<Item = …>`, `Pin<Box<dyn Stream<Item = …>>>` or a name that
-/// ends in `BoxStream` acquires its lock when the stream is first polled, builds the stream then,
+/// A `fn` that returns `impl Stream<Item = …>`, `Pin<Box<dyn Stream<Item = …>>>`, `BoxStream` or
+/// `LocalBoxStream` acquires its lock when the stream is first polled, builds the stream then,
 /// and holds the lock until the stream has ended or is dropped. The items are `Result<_, E>` with
 /// `E: From<lockattr::Error>`. A refusal is the only item; a lost lease is the next and last item
 /// (`cancel`), or follows the last item (`error`), or is not reported (`ignore`). With `on_busy =

@@ -69,10 +69,13 @@ pub(crate) enum Lazy {
     Stream { boxed: bool },
 }
 
+/// The aliases of the crate `futures` for a boxed stream.
+const ALIASES: [&str; 2] = ["BoxStream", "LocalBoxStream"];
+
 /// The `T` of a `Pin<Box<dyn Stream<Item = T>>>`; for an alias, its `Item`.
 fn boxed_item(stream: &Type, path: &Path) -> Option<Item> {
     let last = path.segments.last()?;
-    if last.ident.to_string().ends_with("BoxStream") {
+    if ALIASES.iter().any(|alias| last.ident == alias) {
         return Some(Item::Of(stream.clone()));
     }
     let Type::Path(boxed) = the_argument_of(last, "Pin")? else {

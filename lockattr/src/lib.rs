@@ -33,9 +33,10 @@ pub use hold::guard::LockGuard;
 pub use hold::lease::Lease;
 pub use lock::error::{Error, LostReason};
 pub use lock::fencing::FencingToken;
-pub use lock::held_lock::HeldLock;
+pub use lock::held_lock::{HeldLock, HeldLocks};
 pub use lock::holder::Holder;
 pub use lock::options::{LockOptions, Mode, OnLost, Release};
+pub use lock::printable::printable;
 /// # Example
 ///
 /// ```

@@ -115,9 +115,18 @@ impl Etcd {
     ///
     /// If it fails.
     pub async fn ctl(&self, words: &[&str]) -> String {
+        self.ctl_with_input(words, "").await
+    }
+
+    /// The same, for a command that reads its input, such as a password.
+    ///
+    /// # Panics
+    ///
+    /// If it fails.
+    pub async fn ctl_with_input(&self, words: &[&str], input: &str) -> String {
         let up = (0..MEMBERS).filter(|&nth| self.member(nth).is_up());
         let up: Vec<_> = up.map(|nth| self.member(nth).addr()).collect();
-        ctl::run(&up.join(","), words)
+        ctl::run(&up.join(","), words, input)
             .await
             .unwrap_or_else(|error| panic!("etcdctl {words:?}: {error}"))
     }

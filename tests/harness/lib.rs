@@ -21,6 +21,7 @@ mod pgbouncer;
 mod port;
 mod postgres_server;
 mod process;
+mod prometheus;
 mod proxy;
 mod redis_server;
 mod replicated;
@@ -41,7 +42,8 @@ pub use leftovers::{assert_nobody_listens, assert_nothing_left, assert_nothing_l
 pub use mariadb::MariaDb;
 pub use node::Node;
 pub use pgbouncer::PgBouncer;
-pub use postgres_server::PostgresServer;
+pub use postgres_server::{PostgresServer, ServerCertificate};
+pub use prometheus::{Prometheus, check_rules};
 pub use proxy::{Fault, Proxy};
 pub use redis_server::{RedisServer, RedisServerBuilder};
 pub use replicated::Replicated;

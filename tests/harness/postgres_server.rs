@@ -3,12 +3,14 @@
 
 mod launch;
 mod processes;
+mod tls;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub(crate) use launch::{as_other_user, other_user};
 use tempfile::TempDir;
+pub use tls::ServerCertificate;
 use tokio::sync::OnceCell;
 use tokio_postgres::{Client, NoTls};
 

@@ -1,8 +1,10 @@
 //! A real etcd cluster: the entries in it, and what happens when a member or a session goes away.
 
+mod credentials;
 mod left;
 mod members;
 mod names;
+mod own_client;
 mod rights;
 mod sessions;
 mod storm;

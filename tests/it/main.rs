@@ -18,6 +18,7 @@ mod mysql;
 mod observe;
 mod options;
 mod outcome;
+mod plaintext;
 mod postgres;
 mod postgres_session;
 mod queue_promises;

@@ -4,16 +4,19 @@
 mod away;
 mod batch;
 mod counts;
+mod credentials;
 mod dialect;
 mod found_rows;
 mod left;
 mod overload;
+mod own_client;
 mod purge;
 mod reach;
 mod real;
 mod rights;
 mod session;
 mod session_limit;
+mod tls;
 mod waiting;
 mod way;
 

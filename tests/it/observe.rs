@@ -3,6 +3,8 @@
 mod counted;
 mod ended;
 mod inside;
+mod labels;
+mod losses;
 mod metrics;
 mod passed_on;
 mod spans;

@@ -1,14 +1,18 @@
 //! Behavior specific to PostgreSQL: tables, functions, sessions, `LISTEN` and the clock.
 
 mod columns;
+mod connections;
+mod credentials;
 mod fencing;
 mod first_start;
+mod from_config;
 mod isolation;
 mod runtimes;
 mod sessions;
 mod slow_commits;
 mod standby;
 mod tables;
+mod tls;
 mod url;
 mod wait_queue;
 

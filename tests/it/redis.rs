@@ -6,6 +6,8 @@ mod background;
 mod blocked;
 mod cancellation;
 mod cluster;
+mod connections;
+mod credentials;
 mod fencing;
 mod forks;
 mod free;
@@ -14,6 +16,7 @@ mod hostile;
 mod meddling;
 mod native;
 mod outcome;
+mod own_client;
 mod processes;
 mod reach;
 mod refusals;
@@ -29,6 +32,7 @@ mod value;
 mod wait_queue;
 mod without_resp3;
 
+pub(crate) use credentials::{Load, Rotating};
 pub(crate) use rights::RIGHTS;
 
 /// Returns all text that an error shows.

@@ -5,7 +5,7 @@ mod cancellation;
 mod chaos;
 mod fencing;
 mod nodes;
-
+mod own_clients;
 mod urls;
 mod waiting;
 

@@ -129,7 +129,7 @@ async fn forgotten_guards_are_released_when_the_limit_is_over() {
         assert_eq!(manager.holder(n.to_string()).await.unwrap(), None);
     }
     assert_eq!(store.calls().releases, [100], "in one batch");
-    assert_eq!(events.count("released locks whose holders did not stop count=100"), 1);
+    assert_eq!(events.count("released locks whose holders did not stop lockattr.count=100"), 1);
     assert_eq!(events.all().len(), 1, "{:?}", events.all());
 }
 

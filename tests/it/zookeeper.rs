@@ -1,8 +1,10 @@
 //! Behavior specific to ZooKeeper: sessions, watches, and servers that lag behind.
 
+mod credentials;
 mod entries;
 mod followers;
 mod large;
+mod own_client;
 mod parents;
 mod sessions;
 pub(crate) mod storm;

@@ -1,6 +1,10 @@
-//! Tests lockattr's dependencies: each engine's client needs the engine's feature.
+//! Tests lockattr's dependencies: each engine's client needs the engine's feature, and each feature
+//! has its number of crates.
+
+use std::collections::BTreeSet;
 
 use crate::child;
+use crate::members;
 
 /// Each feature and its client crate.
 const CLIENTS: [(&str, &str); 6] = [
@@ -12,21 +16,46 @@ const CLIENTS: [(&str, &str); 6] = [
     ("sqlx", "sqlx"),
 ];
 
-/// Returns the names of all crates that lockattr depends on.
+/// How many crates a build compiles besides lockattr's own, on Linux: without any feature, with the
+/// default ones, and with each feature alone. Names and versions count, so two versions of a crate
+/// are two. A change of `Cargo.lock` that changes a number changes it here too.
+const COUNTS: [(&str, usize); 13] = [
+    ("", 59),
+    ("default", 76),
+    ("redis", 76),
+    ("tls", 79),
+    ("postgres", 98),
+    ("mysql", 110),
+    ("zookeeper", 133),
+    ("etcd", 98),
+    ("sqlx", 94),
+    ("metrics", 62),
+    ("serde", 62),
+    ("registry", 61),
+    ("testing", 61),
+];
+
+/// Returns names and versions of all crates that lockattr depends on, and its own.
 fn crates_with(options: &[&str]) -> Vec<String> {
     let words = ["tree", "--package", "lockattr", "--edges", "normal", "--prefix", "none"];
+    let target = ["--target", "x86_64-unknown-linux-gnu"];
     let mut tree = child::cargo(&words);
-    let output = tree.args(options).current_dir(child::root()).output().expect("cargo tree");
+    let output =
+        tree.args(target).args(options).current_dir(child::root()).output().expect("cargo tree");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    text.lines().filter_map(|line| line.split(' ').next().map(str::to_owned)).collect()
+    let crates = text.lines().map(|line| line.split(' ').take(2).collect::<Vec<_>>().join(" "));
+    crates.collect()
 }
 
 #[track_caller]
 fn check(options: &[&str], expected: &[&str]) {
     let crates = crates_with(options);
     for (_, client) in CLIENTS {
-        let (found, expected) = (crates.iter().any(|it| it == client), expected.contains(&client));
+        let (found, expected) = (
+            crates.iter().any(|it| it.starts_with(&format!("{client} "))),
+            expected.contains(&client),
+        );
         assert_eq!(found, expected, "{client} with {options:?}");
     }
 }
@@ -52,7 +81,7 @@ fn sqlx_brings_a_driver_only_for_a_store_and_never_a_runtime() {
         ["rustls", "native-tls", "async-io", "sqlx-macros", "sqlx-mysql", "sqlx-sqlite"];
     for (features, driver) in [("sqlx", false), ("postgres,sqlx", true), ("mysql,sqlx", false)] {
         let crates = crates_with(&["--no-default-features", "--features", features]);
-        let has = |name: &str| crates.iter().any(|it| it == name);
+        let has = |name: &str| crates.iter().any(|it| it.split(' ').next() == Some(name));
         assert_eq!(has("sqlx-postgres"), driver, "{features}");
         let chosen: Vec<_> = CHOICES.into_iter().filter(|name| has(name)).collect();
         assert!(chosen.is_empty(), "{features}: {chosen:?}");
@@ -67,4 +96,28 @@ fn tls_brings_no_engine() {
         let features = format!("{feature},tls");
         check(&["--no-default-features", "--features", &features], &[client]);
     }
+}
+
+fn count(feature: &str) -> usize {
+    let crates = crates_with(&["--no-default-features", "--features", feature]);
+    let others: BTreeSet<_> = crates.iter().filter(|name| !name.starts_with("lockattr")).collect();
+    others.len()
+}
+
+/// Red without: any of the numbers in `COUNTS`.
+#[test]
+fn each_feature_has_its_number_of_crates() {
+    let counts = COUNTS.map(|(feature, _)| (feature, count(feature)));
+    assert_eq!(counts, COUNTS, "left: today; right: `COUNTS` in xtask/src/dependencies.rs");
+}
+
+/// Red without: any of the rows in `COUNTS`.
+#[test]
+fn every_public_feature_has_a_number_of_crates() {
+    let all = members::published();
+    let lockattr = all.iter().find(|member| member.name() == "lockattr").expect("the runtime");
+    let public = lockattr.names("features").into_iter().filter(|name| !name.starts_with("__"));
+    let counted: BTreeSet<_> = COUNTS.iter().map(|(feature, _)| *feature).collect();
+    let missing: Vec<_> = public.filter(|feature| !counted.contains(feature)).collect();
+    assert!(missing.is_empty(), "not in `COUNTS`: {missing:?}");
 }

@@ -7,6 +7,7 @@ mod bless;
 mod changelog;
 mod child;
 mod ci;
+mod compile_time;
 #[cfg(test)]
 mod dependencies;
 mod install;
@@ -21,12 +22,16 @@ mod newest;
 #[cfg(test)]
 mod packages;
 mod recordings;
+#[cfg(test)]
+mod rust_versions;
 mod servers;
 mod soak;
 mod steps;
 mod table;
 mod test;
 mod words;
+#[cfg(test)]
+mod workflows;
 
 use std::process::ExitCode;
 
@@ -56,6 +61,9 @@ cargo xtask soak [--minutes N] [--seed S] [--on NAME,…]
     the command that repeats it. `cargo xtask soak --help` lists all options.
 cargo xtask table
     Runs the tests that start servers, and prints their number for each store and suite.
+cargo xtask compile-time
+    Measures `cargo check` of 200 annotated functions and of the same functions without the
+    attribute, in turn.
 cargo xtask recordings
     Generates the pictures in docs/recordings/: the command `lockattr` in a real terminal.
 cargo xtask words
@@ -86,6 +94,7 @@ fn main() -> ExitCode {
         "soak" => soak::run(rest),
         "table" if rest.is_empty() => table::run(),
         "words" if rest.is_empty() => words::run(),
+        "compile-time" if rest.is_empty() => compile_time::run(),
         "recordings" if rest.is_empty() => recordings::run(),
         "help" | "--help" | "-h" => {
             print!("{USAGE}");

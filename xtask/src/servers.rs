@@ -63,6 +63,13 @@ const SERVERS: &[Server] = &[
         variable: "LOCKATTR_ETCD",
         package: "etcd-server",
     },
+    // The shop's alerts are tried with it. The package includes promtool.
+    Server {
+        program: "prometheus",
+        arguments: VERSION,
+        variable: "LOCKATTR_PROMETHEUS",
+        package: "prometheus",
+    },
     // The tests inspect etcd with it.
     Server {
         program: "etcdctl",

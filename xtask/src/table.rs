@@ -50,7 +50,8 @@ fn count_tests(output: &str) -> BTreeMap<String, [Count; 3]> {
 fn parse(line: &str) -> Option<(Vec<&str>, bool)> {
     let (name, outcome) = line.strip_prefix("test ")?.split_once(" ... ")?;
     let path: Vec<_> = name.split("::").collect();
-    (path.len() > 1).then_some((path, outcome == "ok"))
+    let ran = !outcome.starts_with("ignored");
+    (ran && path.len() > 1).then_some((path, outcome == "ok"))
 }
 
 /// Returns the store and the suite of a test.

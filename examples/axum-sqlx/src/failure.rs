@@ -1,4 +1,4 @@
-//! The answer to a client whose request fails.
+//! What the client receives when a request fails.
 
 use axum::http::StatusCode;
 use axum::http::header::RETRY_AFTER;

@@ -1,4 +1,4 @@
-//! A shop with axum, sqlx and PostgreSQL: three ways to lock, and the status of each failure.
+//! A shop with axum, sqlx and PostgreSQL: three ways to lock, and what the client receives.
 //!
 //! | request | its lock |
 //! |---|---|

@@ -22,15 +22,15 @@ async fn each_log_line_is_json_and_lock_events_are_inside_their_request_span() {
     let (acquired, released) = (of("lock acquired"), of("lock released"));
     assert_eq!((acquired.len(), released.len()), (2, 2), "{said:#?}");
     for (lock, method) in acquired.iter().chain(&released).zip(["PUT", "POST", "PUT", "POST"]) {
-        assert_eq!(lock["key"], "product:7", "{lock:#}");
-        assert_eq!(lock["template"], "product:<product>", "{lock:#}");
+        assert_eq!(lock["lockattr.key"], "product:7", "{lock:#}");
+        assert_eq!(lock["lockattr.template"], "product:<product>", "{lock:#}");
         assert_eq!(lock["spans"][0]["name"], "request", "{lock:#}");
         assert_eq!(lock["spans"][0]["method"], method, "{lock:#}");
         assert_eq!(lock["spans"][1]["name"], "lock", "{lock:#}");
     }
-    assert_eq!(acquired[1]["fencing_token"], released[1]["fencing_token"]);
+    assert_eq!(acquired[1]["lockattr.fencing_token"], released[1]["lockattr.fencing_token"]);
     let taken = of("order taken")[0];
-    assert_eq!(taken["fence"], acquired[1]["fencing_token"], "{taken:#}");
+    assert_eq!(taken["fence"], acquired[1]["lockattr.fencing_token"], "{taken:#}");
 }
 
 /// Red without: the template as the label, instead of the key.
@@ -44,7 +44,8 @@ async fn metrics_count_by_template_and_never_by_key() {
     }
     let metrics = get(&shop.address, "/metrics").await;
     assert_eq!(metrics.status, 200);
-    let labels = r#"{template="product:<product>",outcome="acquired"}"#;
+    let of = r#"manager="default",store="redis""#;
+    let labels = format!(r#"{{{of},template="product:<product>",outcome="acquired"}}"#);
     let there = |words: &str| {
         assert!(metrics.text.lines().any(|line| line == words), "{words}\n{}", metrics.text);
     };
@@ -52,8 +53,8 @@ async fn metrics_count_by_template_and_never_by_key() {
     there(&format!("lockattr_wait_duration_seconds_count{labels} 4"));
     there("# TYPE lockattr_wait_duration_seconds histogram");
     there("# TYPE lockattr_hold_duration_seconds histogram");
-    there(r#"lockattr_held{template="product:<product>"} 0"#);
-    there(r#"lockattr_waiting{template="product:<product>"} 0"#);
-    there(r#"lockattr_releases_total{outcome="released"} 4"#);
+    there(&format!(r#"lockattr_held{{{of},template="product:<product>"}} 0"#));
+    there(&format!(r#"lockattr_waiting{{{of},template="product:<product>"}} 0"#));
+    there(&format!(r#"lockattr_releases_total{{{of},outcome="released"}} 4"#));
     assert!(!metrics.text.contains("product:7"), "{}", metrics.text);
 }

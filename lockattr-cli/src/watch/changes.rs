@@ -52,7 +52,7 @@ impl Change {
         if let Some(previous) = &self.previous {
             line.push_str(&format!(" from {}", previous.brief()));
         }
-        line.replace(char::is_control, "\u{fffd}")
+        line
     }
 }
 

@@ -23,7 +23,7 @@ type Update = (SystemTime, Result<Vec<Row>, Error>);
 pub(super) async fn run(manager: &LockManager, watch: Watch, store: String) -> Result<(), Failure> {
     let mut view = View::new(store, watch.every, watch.sort);
     // Before the terminal is switched: an error is printed on the user's own screen.
-    let first = matching(manager, watch.pattern.as_ref()).await?;
+    let first = matching(manager, watch.pattern.as_ref()).await?.rows;
     view.update(first, SystemTime::now());
     let signals = Signals::new()?;
     let (sender, updates) = mpsc::channel(1);
@@ -49,7 +49,7 @@ async fn poll(
     every.tick().await;
     loop {
         every.tick().await;
-        let rows = matching(&manager, pattern.as_ref()).await;
+        let rows = matching(&manager, pattern.as_ref()).await.map(|matching| matching.rows);
         if sender.send((SystemTime::now(), rows)).await.is_err() {
             return;
         }
@@ -69,7 +69,7 @@ async fn refresh(
             _ = signals.next() => return Ok(()),
             update = updates.recv() => match update {
                 Some((at, Ok(rows))) => view.update(rows, at),
-                Some((_, Err(error))) => view.failed(error.to_string()),
+                Some((_, Err(error))) => view.failed(&error.to_string()),
                 None => return Ok(()),
             },
             event = events.next() => match event {

@@ -9,23 +9,30 @@ use super::Watch;
 use super::changes::Seen;
 use crate::failure::{Failure, report};
 use crate::ls::matching;
-use crate::output::Output;
+use crate::output::{Output, reader_gone};
 use crate::run::Signals;
 
 pub(super) async fn run(manager: &LockManager, watch: &Watch) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
+    tokio::select! {
+        _ = signals.next() => Ok(()),
+        // Also while nothing changes, when nothing is written.
+        () = reader_gone() => Ok(()),
+        failed = print_changes(manager, watch) => failed,
+    }
+}
+
+/// Ends only with a failure.
+async fn print_changes(manager: &LockManager, watch: &Watch) -> Result<(), Failure> {
     let mut output = Output::new();
     let mut seen = Seen::default();
     let mut every = interval(watch.every);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut has_answered, mut is_failing) = (false, false);
     loop {
-        tokio::select! {
-            _ = signals.next() => return Ok(()),
-            _ = every.tick() => {}
-        }
+        every.tick().await;
         let rows = match matching(manager, watch.pattern.as_ref()).await {
-            Ok(rows) => rows,
+            Ok(matching) => matching.rows,
             Err(error) if !has_answered => return Err(error.into()),
             Err(error) => {
                 if !is_failing {

@@ -11,8 +11,8 @@ pub(super) fn what(rows: &[Row], now: SystemTime) -> String {
     let waiting: u64 = rows.iter().map(|row| row.waiting).sum();
     let waiting = grouped(usize::try_from(waiting).unwrap_or(usize::MAX));
     let mut line = format!("{} held · {waiting} waiting", grouped(rows.len()));
-    if let Some(since) = rows.iter().filter_map(|row| row.since).min() {
-        line.push_str(&format!(" · longest for {}", brief(age(since, now))));
+    if let Some(age) = rows.iter().filter_map(|row| age(row.since?, now)).max() {
+        line.push_str(&format!(" · longest for {}", brief(age)));
     }
     line
 }

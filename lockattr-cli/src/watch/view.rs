@@ -4,6 +4,7 @@
 use std::time::{Duration, SystemTime};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use lockattr::printable;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Style, Stylize};
@@ -67,8 +68,8 @@ impl View {
     }
 
     /// Keeps the last answer on screen, with the error.
-    pub(super) fn failed(&mut self, error: String) {
-        self.error = Some(error);
+    pub(super) fn failed(&mut self, error: &str) {
+        self.error = Some(printable(error).into_owned());
     }
 
     pub(super) fn key(&mut self, key: KeyEvent) -> Next {

@@ -14,7 +14,8 @@ use syn::visit_mut::{self, VisitMut};
 use syn::{Attribute, FnArg, Pat, PatIdent, PatType, Signature, parse_quote_spanned};
 
 use super::Expansion;
-use crate::locked_fn::Body;
+use crate::async_trait;
+use crate::locked_fn::{Block, Body};
 
 /// The function's signature, and the statements at the start of its body.
 pub(super) struct Owned {
@@ -101,6 +102,18 @@ impl Expansion<'_> {
             None
         };
         quote_spanned! {site=> #(#attrs)* #used let #mutability #name = #name; }
+    }
+
+    /// The block of `#[async_trait]` binds each parameter again, also one that only the attribute uses.
+    pub(super) fn mentioning(&self, block: &Block) -> Block {
+        let Block { braces, inside } = block.clone();
+        if !async_trait::has_rewritten(&self.function.sig) {
+            return Block { braces, inside };
+        }
+        Block {
+            braces,
+            inside: async_trait::mentioning(inside, &|name| self.is_in_expressions(name)),
+        }
     }
 
     /// Whether the attribute's own expressions may name this parameter.

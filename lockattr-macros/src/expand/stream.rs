@@ -36,7 +36,9 @@ impl Expansion<'_> {
                         ::core::result::Result::Ok(#opened)
                     }
                     #busy
-                    ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+                    ::core::result::Result::Err(lockattr_error) => {
+                        ::core::result::Result::Err(lockattr_error)
+                    }
                 }
             },
             block.braces,

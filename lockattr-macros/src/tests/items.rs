@@ -188,9 +188,44 @@ fn a_body_that_counts_on_a_lease_does_not_stay() {
 fn patterns_that_async_trait_replaced() {
     check_complaints(
         "key = \"<left>\"",
-        "fn f<'a>(__arg0: (u8, u8)) -> Pin<Box<dyn Future<Output = ()> + 'a>> { x() }",
+        "fn f<'async_trait>(__arg0: (u8, u8)) -> Pin<Box<dyn Future<Output = ()> + 'async_trait>> { x() }",
         &["`<left>` in the key: `left` is not a parameter of this function; none of its \
            parameters has a name, and `#[async_trait]` has replaced a pattern: name that parameter \
            and take it apart in the body"],
     );
+}
+
+/// Red without: `has_rewritten`.
+#[test]
+fn a_parameter_that_is_named_like_one_of_async_trait_is_a_parameter() {
+    check_complaints(
+        "key = \"<left>\"",
+        "async fn f(__arg0: u8, id: u8) -> Result<(), E> { x() }",
+        &["`<left>` in the key: `left` is not a parameter of this function; its parameters are \
+           `__arg0`, `id`"],
+    );
+    check_complaints("key = \"<__arg0>\"", "async fn f(__arg0: u8) -> Result<(), E> { x() }", &[]);
+}
+
+/// Red without: the whole names in `ALIASES`.
+#[test]
+fn a_name_that_only_ends_like_an_alias_is_a_type_of_the_users_own() {
+    for output in [
+        "Result<NotBoxFuture, E>",
+        "Result<my::MyBoxFuture<'static, u8>, E>",
+        "Option<NotBoxStream>",
+        "Result<Option<MyBoxStream<u8>>, E>",
+    ] {
+        for asyncness in ["", "async "] {
+            let item = format!("{asyncness}fn f() -> {output} {{ x() }}");
+            check_complaints("key = \"a\"", &item, &[]);
+        }
+    }
+    for output in ["NotBoxFuture", "my::MyBoxFuture<'static, u8>", "MyBoxStream<u8>"] {
+        let expanded = expand("key = \"a\"", &format!("fn f() -> {output} {{ x() }}")).to_string();
+        assert!(
+            expanded.contains("run_blocking") && expanded.contains("reject_named"),
+            "{expanded}"
+        );
+    }
 }

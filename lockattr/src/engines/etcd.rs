@@ -12,6 +12,7 @@ mod failure;
 pub mod fuzzed;
 mod history;
 mod keep_alive;
+mod login;
 mod messages;
 mod names;
 mod read;
@@ -114,6 +115,12 @@ use recipe::Etcd;
 /// etcdctl role grant-permission locker --prefix=true readwrite lockattr/session/
 /// ```
 ///
+/// With a [credentials provider](ServerOptions::credentials), the store asks it whenever it
+/// authenticates: for each connection, and when the servers no longer accept its token. Tokens end
+/// when they expire and when the user's password changes. If the servers refuse the answer, the
+/// provider is asked again, and a different answer is tried once. No lock is lost, because the
+/// session does not depend on a token.
+///
 /// ```
 /// use lockattr::store::EtcdStore;
 ///
@@ -123,7 +130,7 @@ use recipe::Etcd;
 /// ```
 pub struct EtcdStore {
     store: SequencedStore<Etcd>,
-    address: String,
+    config: Config,
 }
 
 impl EtcdStore {
@@ -137,20 +144,74 @@ impl EtcdStore {
         Self::at(&urls, &query, ServerOptions::default())
     }
 
+    /// Makes a store with the program's own `Endpoint`s, one for each member of the cluster: with
+    /// its TLS settings, keep-alives and limits.
+    ///
+    /// It takes endpoints and not a `Channel`, because a channel over several members hides which of
+    /// them answers. The store sends its requests to the leader, and leaves a member that is silent.
+    /// It replaces the endpoints' `connect_timeout`. A `timeout` of an endpoint applies to each
+    /// request, so leave that to `options`. For clusters with authentication, give `options` a
+    /// [credentials provider](ServerOptions::credentials). Does not contact the servers.
+    ///
+    /// ```
+    /// use lockattr::store::{Credentials, EtcdStore, ServerOptions};
+    /// use tonic::transport::Endpoint;
+    ///
+    /// let members = ["http://etcd1:2379", "http://etcd2:2379", "http://etcd3:2379"];
+    /// let options = ServerOptions::new().credentials(|| async {
+    ///     Ok::<_, std::io::Error>(Credentials::new("app", "secret"))
+    /// });
+    /// let store = EtcdStore::from_endpoints(members.map(Endpoint::from_static), options)?;
+    /// # let _ = store;
+    /// # Ok::<(), lockattr::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] if there is no endpoint, or an option is out of range.
+    pub fn from_endpoints(
+        endpoints: impl IntoIterator<Item = tonic::transport::Endpoint>,
+        options: ServerOptions,
+    ) -> Result<Self, Error> {
+        Ok(Self::with(Config::of_endpoints(endpoints, options)?))
+    }
+
+    /// The same store with another `session_timeout`: 20 s by default, in whole seconds.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use lockattr::store::EtcdStore;
+    ///
+    /// let store = EtcdStore::open("etcd://etcd1,etcd2,etcd3/")?;
+    /// let store = store.with_session_timeout(Duration::from_secs(30))?;
+    /// # let _ = store;
+    /// # Ok::<(), lockattr::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] if it is shorter than 2 s, or not in whole seconds.
+    pub fn with_session_timeout(self, session_timeout: std::time::Duration) -> Result<Self, Error> {
+        Ok(Self::with(self.config.with_session_timeout(session_timeout)?))
+    }
+
     pub(crate) fn at(
         urls: &[Url],
         query: &[(String, String)],
         defaults: ServerOptions,
     ) -> Result<Self, Error> {
-        let config = Config::read(urls, query, defaults)?;
-        let address = config.address.clone();
-        Ok(Self { store: SequencedStore::new(Etcd::new(config)), address })
+        Ok(Self::with(Config::read(urls, query, defaults)?))
+    }
+
+    fn with(config: Config) -> Self {
+        config.warn_about_plaintext();
+        Self { store: SequencedStore::new(Etcd::new(config.clone())), config }
     }
 }
 
 impl fmt::Debug for EtcdStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EtcdStore").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("EtcdStore").field("address", &self.config.address).finish_non_exhaustive()
     }
 }
 

@@ -10,8 +10,13 @@ pub mod fuzzing;
 pub(crate) mod memory;
 #[cfg(feature = "mysql")]
 pub(crate) mod mysql;
-#[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
-#[allow(dead_code, reason = "no engine warns yet")]
+#[cfg(any(
+    feature = "redis",
+    feature = "postgres",
+    feature = "mysql",
+    feature = "zookeeper",
+    feature = "etcd"
+))]
 mod plaintext;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
@@ -22,8 +27,11 @@ pub(crate) mod redlock;
 mod sequenced;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 mod sql;
-#[cfg(all(feature = "tls", any(feature = "redis", feature = "postgres", feature = "mysql")))]
-#[allow(dead_code, unused_imports, reason = "no engine uses all of it yet")]
+#[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
+#[cfg_attr(
+    not(all(feature = "redis", feature = "postgres", feature = "tls")),
+    allow(dead_code, unused_imports, reason = "each engine uses a part of it")
+)]
 mod tls;
 #[cfg(feature = "zookeeper")]
 pub(crate) mod zookeeper;

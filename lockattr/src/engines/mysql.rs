@@ -15,14 +15,20 @@ mod failure;
 mod free;
 #[cfg(fuzzing)]
 pub mod fuzzed;
+#[cfg(all(feature = "tls", unix))]
+mod handshake;
 mod held_locks;
 mod leases;
 mod listener;
+mod login;
+#[cfg(all(feature = "tls", unix))]
+mod relay;
 mod request;
 mod requests;
 mod schema;
 mod send;
 mod sessions;
+mod tls;
 
 use std::fmt;
 use std::sync::Arc;
@@ -85,6 +91,34 @@ const LONGEST_NAME: usize = 8192;
 /// ```
 ///
 /// With `binlog_format = STATEMENT` no lock can be acquired: use `ROW` (the default) or `MIXED`.
+///
+/// # TLS
+///
+/// With the feature `tls`, all connections of the store are encrypted if the server offers it (all
+/// MySQL servers do by default). `ssl-mode` in the URL has the values of MySQL's own clients:
+///
+/// | `ssl-mode` | connection | the server's certificate |
+/// |---|---|---|
+/// | `disabled` | plaintext | |
+/// | `preferred`, the default | TLS if the server offers it | any |
+/// | `required` | TLS | any, or with `ca` one that is signed by it |
+/// | `verify_ca` | TLS | signed by `ca`, or by an authority of the system |
+/// | `verify_identity`, the default with `ca` | TLS | the same, and it names the URL's host |
+///
+/// `ca`, `client_cert` and `client_key` name PEM files. Only `verify_identity` keeps someone on the
+/// network from answering in the server's place. A plaintext connection to another machine is
+/// reported once in the log.
+///
+/// A task relays each encrypted connection inside the process, so that the store neither uses nor
+/// installs a cryptography provider for the process. It needs Linux, Android or macOS. A store
+/// [from `Opts`](Self::from_opts) has the TLS of these `Opts` instead.
+///
+/// # Passwords that rotate
+///
+/// A [credentials provider](ServerOptions::credentials) is asked for each connection that the store
+/// opens. If the server refuses the answer, the provider is asked again, and a different answer is
+/// tried once. MySQL does not end connections whose password has changed, so they live on until they
+/// fail.
 ///
 /// # Waiting
 ///
@@ -182,7 +216,7 @@ impl MysqlStore {
     /// Opens the store that `url` names, `mysql://user:password@host:3306/database`.
     ///
     /// The query may set `connections`, `connect_timeout`, `response_timeout`, `heartbeat`,
-    /// `lock=session` and, with that, `max_sessions`. Does not contact the server.
+    /// `ssl-mode`, `ca`, `client_cert`, `client_key`, `lock=session` and, with that, `max_sessions`. Does not contact the server.
     ///
     /// # Errors
     ///
@@ -192,17 +226,74 @@ impl MysqlStore {
         Self::at(urls, &query, ServerOptions::default())
     }
 
+    /// Makes a store with the configuration of the program's own client: its host or socket, login,
+    /// TLS settings, compression and hooks.
+    ///
+    /// The store opens its own connections, each of which it must have to itself, so it takes the
+    /// configuration and not a `Pool`. A pool does not return its configuration, but each of its
+    /// connections does: `pool.get_conn().await?.opts().clone()`. The store replaces these settings:
+    /// `tcp_keepalive`, `max_allowed_packet`, `wait_timeout` and `client_found_rows`. It appends
+    /// statements to `init`. Does not contact the server.
+    ///
+    /// ```
+    /// use lockattr::store::{MysqlStore, ServerOptions};
+    /// use mysql_async::OptsBuilder;
+    ///
+    /// let opts = OptsBuilder::default()
+    ///     .ip_or_hostname("db.example")
+    ///     .user(Some("locker"))
+    ///     .pass(Some("secret"))
+    ///     .db_name(Some("shop"));
+    /// let store = MysqlStore::from_opts(opts, ServerOptions::new())?;
+    /// assert!(!format!("{store:?}").contains("secret"));
+    /// # Ok::<(), lockattr::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] if `opts` names no database, or an option is out of range.
+    pub fn from_opts(
+        opts: impl Into<mysql_async::Opts>,
+        options: ServerOptions,
+    ) -> Result<Self, Error> {
+        Ok(Self::with(Config::of_opts(opts.into(), options)?))
+    }
+
+    /// The same store with locks that [belong to
+    /// connections](#locks-that-belong-to-connections), as `lock=session` makes them. It opens at
+    /// most `max_sessions` connections for them (1 to 10,000).
+    ///
+    /// ```
+    /// use lockattr::store::{MysqlStore, ServerOptions};
+    ///
+    /// let opts = mysql_async::Opts::from_url("mysql://locker:secret@db.example/shop").unwrap();
+    /// let store = MysqlStore::from_opts(opts, ServerOptions::new())?.with_session_locks(64)?;
+    /// # let _ = store;
+    /// # Ok::<(), lockattr::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] if `max_sessions` is out of range.
+    pub fn with_session_locks(self, max_sessions: usize) -> Result<Self, Error> {
+        Ok(Self::with(self.config.with_sessions(max_sessions)?))
+    }
+
     pub(crate) fn at(
         urls: Vec<Url>,
         query: &[(String, String)],
         defaults: ServerOptions,
     ) -> Result<Self, Error> {
-        let config = Arc::new(Config::read(urls, query, defaults)?);
+        Ok(Self::with(Config::read(urls, query, defaults)?))
+    }
+
+    fn with(config: Config) -> Self {
+        let config = Arc::new(config);
         let locks = match config.sessions {
             false => Locks::Leases(Leases::new(&config)),
             true => Locks::Sessions(Sessions::new(config.clone())),
         };
-        Ok(Self { config, locks })
+        Self { config, locks }
     }
 }
 

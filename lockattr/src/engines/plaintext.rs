@@ -12,7 +12,7 @@ pub(super) fn warn_once(address: &str, advice: &str) {
     static WARNED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     if WARNED.lock().insert(address.to_owned()) {
         tracing::warn!(
-            address,
+            server.address = address,
             "the connections to this server are not encrypted: others on the network can read \
              passwords and owner tokens, and can answer in the server's place; {advice}"
         );

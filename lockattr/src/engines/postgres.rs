@@ -7,7 +7,9 @@
 mod acquire;
 mod acquire_reply;
 mod advisory;
+mod client_settings;
 mod config;
+mod connect;
 mod connection_slot;
 mod driver;
 mod execute;
@@ -16,6 +18,7 @@ mod failure;
 pub mod fuzzed;
 mod heartbeat;
 mod held_locks;
+mod libpq;
 mod listener;
 mod lock_kind;
 mod parameters;
@@ -26,6 +29,7 @@ mod requests;
 mod send;
 mod session;
 mod statements;
+mod tls;
 mod transaction;
 mod transaction_waiters;
 mod unanswered;
@@ -36,6 +40,8 @@ use std::sync::atomic::AtomicU64;
 
 use futures_util::future::join_all;
 use tokio::time::Instant;
+use tokio_postgres::Socket;
+use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use url::Url;
 
 use super::contended::Contended;
@@ -48,6 +54,7 @@ use crate::store::{
 use crate::{Error, HeldLock, Holder};
 pub use advisory::PostgresSessionStore;
 use config::Config;
+use connect::By;
 use connection_slot::ConnectionSlot;
 use held_locks::{ForceRelease, HeldLocksQuery, force_released};
 use listener::Listener;
@@ -95,15 +102,82 @@ macro_rules! migration {
 /// commas, or the directory of a Unix socket as `%2Fvar%2Frun%2Fpostgresql`. The query may set
 /// `connections`, `connect_timeout`, `response_timeout` and `heartbeat`, and these parameters of
 /// libpq: `host`, `hostaddr`, `port`, `user`, `password`, `dbname`, `options`, `application_name`,
-/// `sslmode`, `sslnegotiation`, `channel_binding`, `target_session_attrs`, `load_balance_hosts`,
-/// `keepalives`, `keepalives_idle`, `keepalives_interval`, `keepalives_retries` and
-/// `tcp_user_timeout`. Of several hosts, the store uses the one that accepts writes, unless
-/// `target_session_attrs` says otherwise. TLS is not supported yet, so `sslmode=require` is
-/// refused.
+/// `sslmode`, `sslrootcert`, `sslcert`, `sslkey`, `sslnegotiation`, `channel_binding`,
+/// `target_session_attrs`, `load_balance_hosts`, `keepalives`, `keepalives_idle`,
+/// `keepalives_interval`, `keepalives_retries` and `tcp_user_timeout`. Of several hosts, the store
+/// uses the one that accepts writes, unless `target_session_attrs` says otherwise.
 ///
 /// A process has `connections` (2) sessions for each runtime that locks. One more listens, from the
 /// first time that a caller has to wait. When a session is opened, at most once a minute, three more
 /// briefly probe for a pooler. So the server, or the pool, needs room for `connections` + 3.
+///
+/// # TLS
+///
+/// It needs lockattr's feature `tls`. `sslmode` is that of libpq:
+///
+/// | `sslmode` | encrypted | the server's certificate |
+/// |---|---|---|
+/// | `disable` | no | |
+/// | `prefer`, the default | if the server has TLS | any |
+/// | `require` | yes | any |
+/// | `verify-ca` | yes | signed by a trusted authority |
+/// | `verify-full` | yes | signed by a trusted authority, for this host |
+///
+/// Only `verify-full` protects from a machine in between. `sslrootcert` (or `ca`) names a PEM file
+/// with the trusted authorities. Without it, those of the system are trusted, also with
+/// `sslrootcert=system`. A file is never ignored: with one, the default is `verify-full`, and
+/// `prefer` and `require` verify like `verify-ca`. `sslcert` and `sslkey` (or `client_cert` and
+/// `client_key`) name the client's certificate and key. The files are read when the store is
+/// opened.
+///
+/// * The name to verify is that of `host`, also if `hostaddr` gives the address to connect to. It
+///   must be in the certificate's `subjectAltName`: unlike libpq, the `CN` does not count.
+/// * A password is bound to the connection (SCRAM-SHA-256-PLUS) if the server offers it;
+///   `channel_binding=require` demands that.
+/// * `prefer` falls back to plaintext only if the server says that it has no TLS. A failed handshake
+///   is an error. Plaintext to another machine is logged once, as a warning, unless the URL says
+///   `sslmode=disable`.
+/// * `sslnegotiation=direct` saves a round trip. It needs PostgreSQL 17, and `require` at least.
+/// * As in libpq, `sslmode` does not concern a Unix socket. `allow` is refused.
+///
+/// # Passwords that rotate
+///
+/// With [`ServerOptions::credentials`] or
+/// [`LockManagerBuilder::credentials`](crate::LockManagerBuilder::credentials), the store asks your
+/// function for the password whenever it opens a connection. It has `connect_timeout` to answer.
+/// The server does not check the password of an open session again, so a new password takes effect
+/// when a session is opened for another reason.
+///
+/// If a session is cut, requests in flight on it have an unknown outcome. An acquire then asks again
+/// over a new session, within its `wait`. It cannot acquire twice, because the store knows its owner
+/// token. With `wait=0` or `retry(0)`, it returns the error.
+///
+/// # Pools
+///
+/// The store does not take connections from a pool (`deadpool-postgres`, `sqlx`). Its sessions have
+/// prepared statements, advisory locks and `LISTEN`, and carry the requests of all callers at once,
+/// so it would never give them back. Instead, it takes the pool's configuration and opens its own:
+/// `connections` (2, or 1 if you say so) and one that listens.
+///
+/// With `deadpool-postgres`, give [`from_config`](Self::from_config) the two values from which you
+/// made the pool's `Manager` (`deadpool_postgres::Config::get_pg_config` returns the first):
+///
+/// ```ignore
+/// let config = settings.pg.get_pg_config()?;
+/// let store = PostgresStore::from_config(config, tls.clone(), ServerOptions::new())?;
+/// let pool = settings.pg.create_pool(Some(Runtime::Tokio1), tls)?;
+/// ```
+///
+/// With sqlx 0.9, the pool's options return a URL, with the password and the files for TLS. It
+/// leaves out `options` (add them if you set a search path) and certificates that are not files:
+///
+/// ```ignore
+/// let url = pool.connect_options().to_url_lossy();
+/// let manager = LockManager::connect(url.as_str()).await?;
+/// ```
+///
+/// To lock inside one of the pool's transactions, use
+/// [`LockManager::acquire_in`](crate::LockManager::acquire_in).
 ///
 /// # Tables
 ///
@@ -215,15 +289,58 @@ impl PostgresStore {
         Self::at(&urls, &query, ServerOptions::default())
     }
 
+    /// Makes a store from the settings and the TLS of the program's own client, for what a URL
+    /// cannot say. Does not contact the server.
+    ///
+    /// `tls` is what the program gives `tokio_postgres` itself, such as `NoTls`, or a connector of
+    /// `tokio-postgres-rustls` or `postgres-native-tls`. The client's `sslmode` counts. The store
+    /// opens its own connections with both: see [Pools](#pools).
+    ///
+    /// The timeouts are those of `options`, also for connecting. What `config` leaves out is as in a
+    /// URL: the application name `lockattr`, keepalives that find a vanished server, and of several
+    /// hosts the one that accepts writes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] if a value in `options` is out of range.
+    ///
+    /// ```
+    /// use lockattr::LockManager;
+    /// use lockattr::store::{PostgresStore, ServerOptions};
+    ///
+    /// let config: tokio_postgres::Config = "host=db.example dbname=shop user=app".parse()?;
+    /// let options = ServerOptions::new().connections(1);
+    /// let store = PostgresStore::from_config(config, tokio_postgres::NoTls, options)?;
+    /// let manager = LockManager::builder().store(store).build()?;
+    /// # let _ = manager;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn from_config<T>(
+        config: tokio_postgres::Config,
+        tls: T,
+        options: ServerOptions,
+    ) -> Result<Self, Error>
+    where
+        T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
+        T::Stream: Send,
+        T::TlsConnect: Send,
+        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+    {
+        Ok(Self::over(Config::of(config, Arc::new(By(tls)), options)?))
+    }
+
     pub(crate) fn at(
         urls: &[Url],
         query: &[(String, String)],
         defaults: ServerOptions,
     ) -> Result<Self, Error> {
-        let config = Config::read(urls, query, defaults)?;
+        Ok(Self::over(Config::read(urls, query, defaults)?))
+    }
+
+    fn over(config: Config) -> Self {
         let queries = Arc::new(Queries);
         let connections = 0..config.timing.database_connections();
-        Ok(Self {
+        Self {
             slots: connections
                 .map(|_| ConnectionSlot::new(config.clone(), queries.clone()))
                 .collect(),
@@ -232,7 +349,7 @@ impl PostgresStore {
             released: AtomicU64::new(0),
             address: config.address.clone(),
             listener: ConnectionSlot::new(config, Arc::default()),
-        })
+        }
     }
 }
 

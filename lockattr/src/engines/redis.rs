@@ -23,6 +23,7 @@ mod login;
 mod native;
 mod node;
 mod notifications;
+mod other_protocol;
 mod replicas;
 mod request;
 mod restart;
@@ -47,7 +48,7 @@ use crate::store::{
     AcquireOutcome, AcquireRequest, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
     RenewRequest, Store, StoreError, Subscriber, Waiting,
 };
-use crate::{Error, FencingToken, HeldLock, Holder};
+use crate::{Error, FencingToken, HeldLock, HeldLocks, Holder};
 use call::Call;
 use cluster::Cluster;
 use config::Config;
@@ -77,7 +78,9 @@ const WAITER: &str = "lockattr:waiter:";
 /// connections to each.
 ///
 /// Made by [`LockManager::connect`](crate::LockManager::connect) from a `redis://` or
-/// `redis+cluster://` URL, or by hand. All commands for one key use one connection, so they keep
+/// `redis+cluster://` URL, or from the program's own Redis clients: by
+/// [`from_client`](Self::from_client), [`from_sentinels`](Self::from_sentinels) or
+/// [`from_cluster`](Self::from_cluster). All commands for one key use one connection, so they keep
 /// their order.
 ///
 /// A lock is a string under prefix and key, or a sorted set if it is shared. While claims wait for
@@ -103,6 +106,39 @@ const WAITER: &str = "lockattr:waiter:";
 /// One more right reduces what a release costs the server to a third: `+delex` for Redis 8.4 or
 /// later, `+delifeq` for Valkey 9.0 or later, `+cad` for Tair. A user with all rights has it
 /// already. Each new connection finds out which of these commands the server has.
+///
+/// # Connections
+///
+/// The store opens its own connections, also with a client of the program's. Each tokio runtime that
+/// uses the store has these, and keeps them while they work:
+///
+/// | server | connections |
+/// |---|---|
+/// | one server | `connections`: 1 by default, which carries commands and messages |
+/// | with `replicas` | one more: 2 by default for commands, and 1 for renewals |
+/// | without RESP3 (before Redis 6) | one more, for messages |
+/// | Sentinel | the same to the master, and 1 to each sentinel for its messages |
+/// | cluster | `connections` to each master that has a lock of this process, and 1 for messages; with `replicas` one more |
+/// | quorum | the same as for one server to each of them |
+///
+/// At each `heartbeat`, and before it connects to a master, the store also opens a connection to
+/// each sentinel for two questions.
+///
+/// # Credentials that rotate
+///
+/// A provider that is set with [`ServerOptions::credentials`] or
+/// [`LockManagerBuilder::credentials`](crate::LockManagerBuilder::credentials) is asked for each
+/// connection, and at each `heartbeat` for all of them. If its answer has changed, the connection
+/// sends `AUTH`, so a service that closes connections whose token is too old finds them logged in
+/// again. If the server refuses that login, the connection keeps its old one until the next
+/// heartbeat. Without RESP3 the connection is replaced instead.
+///
+/// If the server refuses the login of a new connection, the provider is asked again at once, and
+/// then at each retry of a caller. So while the provider's answer is valid sooner than a caller's
+/// wait ends, a password that changes under load fails no acquisition, even if the server cuts
+/// all connections. A [`release`](crate::LockGuard::release) that is in flight on a connection
+/// that is cut returns an [`Error::Store`], because its outcome is unknown; it is sent again in the
+/// background.
 ///
 /// # Sentinel
 ///
@@ -344,11 +380,16 @@ impl Store for RedisStore {
         let routed = self.servers.invoke(route, Effect::Read, &script).await?;
         match routed.reply.value {
             Value::Nil => Ok(None),
+            Value::Int(-1) => Err(held_locks::not_a_lock(key)),
             reply => request::held_by(reply).map(Some).ok_or_else(unexpected_reply),
         }
     }
 
     async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
+        Ok(self.held_locks_of_all(prefix).await?.locks)
+    }
+
+    async fn list_held_locks(&self, prefix: &str) -> Result<HeldLocks, StoreError> {
         self.held_locks_of_all(prefix).await
     }
 

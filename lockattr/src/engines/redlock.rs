@@ -26,7 +26,7 @@ use crate::store::{
     AcquireOutcome, AcquireRequest, AnyStore, Claim, LockKey, ReleaseOutcome, ReleaseRequest,
     RenewOutcome, RenewRequest, Store, StoreError, Subscriber,
 };
-use crate::{Error, HeldLock, Holder};
+use crate::{Error, HeldLock, HeldLocks, Holder};
 #[cfg(feature = "redis")]
 pub use clients::RedlockOptions;
 use held_locks::HeldLockLists;
@@ -245,9 +245,13 @@ impl Store for RedlockStore {
         replies.outcome()
     }
 
-    /// Waits for all nodes, because any of them may have a lock that the others do not.
     async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
-        let mut round = Round::new(self.nodes.iter().map(|node| node.held_locks(prefix)));
+        Ok(self.list_held_locks(prefix).await?.locks)
+    }
+
+    /// Waits for all nodes, because any of them may have a lock that the others do not.
+    async fn list_held_locks(&self, prefix: &str) -> Result<HeldLocks, StoreError> {
+        let mut round = Round::new(self.nodes.iter().map(|node| node.list_held_locks(prefix)));
         let mut lists = HeldLockLists::of(self.quorum);
         while let Some((_, reply)) = round.next().await {
             lists.add(reply);

@@ -4,6 +4,6 @@ mod max_sessions;
 mod requests;
 mod unanswered;
 
-pub(super) use max_sessions::read_max_sessions;
+pub(super) use max_sessions::{check_max_sessions, read_max_sessions};
 pub(super) use requests::{Execute, Request, Requests, Statement};
 pub(super) use unanswered::{OfRuntime, Unanswered};

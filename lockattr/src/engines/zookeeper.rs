@@ -4,6 +4,7 @@ mod config;
 mod entries;
 #[cfg(fuzzing)]
 pub mod fuzzed;
+mod login;
 mod make;
 mod names;
 mod parents;
@@ -86,8 +87,19 @@ use entries::Zookeeper;
 /// Without a login, nodes are open to `world:anyone`. With `user:password@` in the URL (`digest`
 /// authentication), only clients with the same login can access them. On a `chroot` that already
 /// exists, the user needs the rights `crd`. Each acquire writes the lock's node, whose data is empty:
-/// nodes that another program made there need the right `w`, and lose their data. The store does not
-/// support TLS.
+/// nodes that another program made there need the right `w`, and lose their data.
+///
+/// A [credentials provider](ServerOptions::credentials) is asked for each session, so a password
+/// need not be in the URL. It cannot rotate while locks are held: ZooKeeper has no accounts, and a
+/// `digest` password is part of the identity to which nodes belong. To change it, end all processes,
+/// and start them again when the nodes of the locks are gone.
+///
+/// # TLS
+///
+/// A URL has no TLS. The client's own TLS takes the cryptography provider of the process, and
+/// installs one if there is none, which is not for a library to decide. A program that wants TLS
+/// enables the feature `tls` of `zookeeper-client`, installs a provider, and makes the store
+/// [from a connector](Self::from_connector) with `TlsOptions`.
 ///
 /// ```
 /// use lockattr::store::ZookeeperStore;
@@ -98,7 +110,7 @@ use entries::Zookeeper;
 /// ```
 pub struct ZookeeperStore {
     store: SequencedStore<Zookeeper>,
-    address: String,
+    config: Config,
 }
 
 impl ZookeeperStore {
@@ -114,6 +126,85 @@ impl ZookeeperStore {
         Self::at(&urls, &query, &ServerOptions::default())
     }
 
+    /// Makes a store with the program's own connector: its TLS and SASL options, authentication
+    /// and server version. `cluster` names the servers in the client's notation, such as
+    /// `tcp+tls://zk1:2281,tcp+tls://zk2:2281/chroot`.
+    ///
+    /// The store makes each of its sessions from a copy of `connector`. It replaces the session
+    /// timeout and the connection timeout, and opens no read-only session. The connector must not be
+    /// *detached*, and must not name a session. If it authenticates, consider
+    /// [`with_private_nodes`](Self::with_private_nodes). Of `options`, the two timeouts and the
+    /// [credentials provider](ServerOptions::credentials) apply. Does not contact the servers.
+    ///
+    /// ```
+    /// use lockattr::store::{ServerOptions, ZookeeperStore};
+    /// use zookeeper_client::Client;
+    ///
+    /// let connector = Client::connector().with_auth("digest", b"app:secret");
+    /// let options = ServerOptions::new();
+    /// let store = ZookeeperStore::from_connector(connector, "zk1,zk2,zk3/locks", options)?
+    ///     .with_private_nodes();
+    /// assert!(!format!("{store:?}").contains("secret"));
+    /// # Ok::<(), lockattr::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] if `cluster` names no server or an invalid path, an option is out of
+    /// range, or this process was forked from one that had a connection to ZooKeeper.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "the other stores take their options by value"
+    )]
+    pub fn from_connector(
+        connector: zookeeper_client::Connector,
+        cluster: &str,
+        options: ServerOptions,
+    ) -> Result<Self, Error> {
+        let config = Config::of_connector(connector, cluster, &options)?;
+        session::check_not_forked()?;
+        Ok(Self::with(config))
+    }
+
+    /// The same store with another `session_timeout`: 20 s by default, 100 ms to one day.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use lockattr::store::ZookeeperStore;
+    ///
+    /// let store = ZookeeperStore::open("zookeeper://zk1,zk2,zk3/locks")?;
+    /// let store = store.with_session_timeout(Duration::from_secs(30))?;
+    /// # let _ = store;
+    /// # Ok::<(), lockattr::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] if it is out of range, or not in whole milliseconds.
+    pub fn with_session_timeout(self, session_timeout: std::time::Duration) -> Result<Self, Error> {
+        Ok(Self::with(self.config.with_session_timeout(session_timeout)?))
+    }
+
+    /// The same store with nodes that only clients with its own identity can access, for a connector
+    /// that authenticates.
+    ///
+    /// A store with a login in its URL, or with a credentials provider, does that by itself.
+    ///
+    /// ```
+    /// use lockattr::store::{ServerOptions, ZookeeperStore};
+    /// use zookeeper_client::Client;
+    ///
+    /// let connector = Client::connector().with_auth("digest", b"app:secret");
+    /// let store = ZookeeperStore::from_connector(connector, "zk1,zk2", ServerOptions::new())?;
+    /// let store = store.with_private_nodes();
+    /// # let _ = store;
+    /// # Ok::<(), lockattr::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_private_nodes(self) -> Self {
+        Self::with(self.config.with_private_nodes())
+    }
+
     pub(crate) fn at(
         urls: &[Url],
         query: &[(String, String)],
@@ -121,14 +212,20 @@ impl ZookeeperStore {
     ) -> Result<Self, Error> {
         let config = Config::read(urls, query, defaults)?;
         session::check_not_forked()?;
-        let address = config.address.clone();
-        Ok(Self { store: SequencedStore::new(Zookeeper::new(config)), address })
+        Ok(Self::with(config))
+    }
+
+    fn with(config: Config) -> Self {
+        config.warn_about_plaintext();
+        Self { store: SequencedStore::new(Zookeeper::new(config.clone())), config }
     }
 }
 
 impl fmt::Debug for ZookeeperStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ZookeeperStore").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("ZookeeperStore")
+            .field("address", &self.config.address)
+            .finish_non_exhaustive()
     }
 }
 

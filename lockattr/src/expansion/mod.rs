@@ -167,7 +167,10 @@ fn entered(outcome: Result<Start, Error>, key: &str, run_unlocked: bool) -> Resu
     match outcome {
         Ok(start) => Ok(Entry { start }),
         Err(error @ Error::Store { .. }) if run_unlocked => {
-            tracing::warn!(key, %error, "running without the lock, as `on_unavailable` says");
+            tracing::warn!(
+                lockattr.key = key, error.message = %error,
+                "running without the lock, as `on_unavailable` says"
+            );
             Ok(Entry { start: Start::Unlocked })
         }
         Err(error) => Err(error),
@@ -197,6 +200,11 @@ pub fn reject<R: Rejected>(error: Error) -> R {
     R::rejected(error)
 }
 
+/// The same for a type whose name ends as that of a boxed future or stream.
+pub fn reject_named<R: RejectedNamed>(error: Error) -> R {
+    R::rejected_named(error)
+}
+
 /// The return value of a call that was skipped.
 pub fn skip<R: Skipped>(error: Error) -> R {
     R::skipped(error)
@@ -220,6 +228,28 @@ pub trait Rejected {
 impl<T, E: From<Error>> Rejected for Result<T, E> {
     fn rejected(error: Error) -> Self {
         Err(error.into())
+    }
+}
+
+/// Return types that can express a refusal, under a name that may be an alias: with another message.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no room for a lock error",
+    label = "for a boxed future or stream, write `Pin<Box<dyn Future<Output = …>>>`, `BoxFuture`, \
+             `Pin<Box<dyn Stream<Item = …>>>` or `BoxStream`; for any other value, return a \
+             `Result<_, E>`",
+    note = "the attribute sees only how a type is written: of the aliases of a boxed future or stream, \
+            it knows `BoxFuture`, `LocalBoxFuture`, `BoxStream` and `LocalBoxStream`, and takes every \
+            other name for a value, which is made under the lock but does not run under it"
+)]
+pub trait RejectedNamed {
+    /// The refusal as a value.
+    fn rejected_named(error: Error) -> Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<R: Rejected> RejectedNamed for R {
+    fn rejected_named(error: Error) -> Self {
+        R::rejected(error)
     }
 }
 
@@ -260,6 +290,6 @@ impl<T, E: From<Error>> Skipped for Result<Option<T>, E> {
 
 fn report(error: &Error) {
     if !is_busy(error) {
-        tracing::error!(%error, "skipped, because the lock was refused");
+        tracing::error!(error.message = %error, "skipped, because the lock was refused");
     }
 }

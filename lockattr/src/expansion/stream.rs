@@ -88,7 +88,10 @@ impl<T> SkippedWithout<T> for &ItemsOf<T> {
     fn skip(&self) -> fn(Error) -> Option<T> {
         |error| {
             if !is_busy(&error) {
-                tracing::error!(%error, "the stream ended, because the lock was refused or lost");
+                tracing::error!(
+                    error.message = %error,
+                    "the stream ended, because the lock was refused or lost"
+                );
             }
             None
         }

@@ -17,7 +17,7 @@ use crate::hold::scope::Scoped;
 use crate::hold::yield_to_others::yield_to_others;
 use crate::lock::key::LockKey;
 use crate::lock::site::Site;
-use crate::observe::HoldObservation;
+use crate::observe::{self, HoldObservation};
 use crate::{Error, Lease, LostReason};
 use held::OwnedLease;
 pub(crate) use reader_group::ReaderGroup;
@@ -87,8 +87,10 @@ impl LockGuard {
 
     /// The same, for this kind of lock.
     pub(crate) fn at(self, site: Option<Site>) -> Self {
+        let frame = self.lease().frame();
+        frame.hold().set_template(observe::template(site));
         if let Some(site) = site {
-            self.lease().frame().set_site(site);
+            frame.set_site(site);
         }
         self
     }

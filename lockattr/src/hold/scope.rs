@@ -48,7 +48,10 @@ pub(crate) fn run_scoped<T>(position: ChainPosition, work: impl FnOnce() -> T) -
 fn entered(position: ChainPosition) -> ChainPosition {
     match position.entry().map(|entry| enter(entry, None)) {
         Some(Err(error)) => {
-            tracing::warn!(%error, "a scope begins on a lease that has ended: it runs without the lock");
+            tracing::warn!(
+                error.message = %error,
+                "a scope begins on a lease that has ended: it runs without the lock"
+            );
             position.without_lease()
         }
         _ => position,

@@ -1,8 +1,8 @@
 //! The state of one hold of a lock: until when it is valid, and how it ended. No I/O.
 
 use std::pin::pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -46,6 +46,10 @@ pub(crate) struct LeaseState {
     may_last: AtomicU64,
     phase: AtomicU8,
     ended: Notify,
+    /// The template of its holder's call; unset until a caller has the hold.
+    template: OnceLock<&'static str>,
+    /// Whether its loss was reported.
+    is_reported: AtomicBool,
     /// The process that holds the lock; a fork of it does not.
     process: Process,
 }
@@ -74,6 +78,8 @@ impl LeaseState {
             may_last: AtomicU64::new(nanos(ttl)),
             phase: AtomicU8::new(HELD),
             ended: Notify::new(),
+            template: OnceLock::new(),
+            is_reported: AtomicBool::new(false),
             process: Process::current(),
         }
     }
@@ -104,6 +110,8 @@ impl LeaseState {
             may_last: remaining(&self.may_last),
             phase: AtomicU8::new(HELD),
             ended: Notify::new(),
+            template: OnceLock::new(),
+            is_reported: AtomicBool::new(false),
             process: self.process.clone(),
         }
     }
@@ -127,6 +135,25 @@ impl LeaseState {
     /// The state of the lease in the store.
     fn lease(&self) -> &Self {
         self.shared_lease.as_deref().unwrap_or(self)
+    }
+
+    /// Records that a caller has the hold, and the template of its call.
+    pub(crate) fn set_template(&self, template: &'static str) {
+        self.template.get_or_init(|| template);
+        if let Some(lease) = &self.shared_lease {
+            lease.set_template(template);
+        }
+    }
+
+    /// The template of its holder's call; `None` while no caller has the hold.
+    pub(crate) fn template(&self) -> Option<&'static str> {
+        self.template.get().copied()
+    }
+
+    /// Whether the loss of its lease has not been reported before: several readers may find the
+    /// same loss.
+    pub(crate) fn is_first_report(&self) -> bool {
+        !self.lease().is_reported.swap(true, Ordering::AcqRel)
     }
 
     pub(crate) fn fencing(&self) -> FencingToken {
@@ -180,9 +207,10 @@ impl LeaseState {
         self.process.is_current()
     }
 
-    pub(crate) fn signal_end(&self) {
+    /// Ends the hold if its deadline has passed. Returns how it ended.
+    pub(crate) fn signal_end(&self) -> Option<LostReason> {
         // `check` signals it.
-        let _ended = self.check(Instant::now());
+        self.check(Instant::now()).err()
     }
 
     /// Whether the store should keep the lease: also while a shutdown waits for the holder, which

@@ -60,6 +60,38 @@ impl HeldLock {
     }
 }
 
+/// The list of held locks, with a count of what could not be listed.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lockattr::Error> {
+/// use lockattr::{LockManager, LockOptions};
+///
+/// let manager = LockManager::connect("memory://").await?;
+/// let guard = manager.acquire("product:42", LockOptions::new()).await?;
+///
+/// let held = manager.list_held_locks().await?;
+/// assert_eq!((held.locks.len(), held.left_out), (1, 0));
+/// guard.release().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HeldLocks {
+    /// The locks.
+    pub locks: Vec<HeldLock>,
+    /// The number of names under the prefix that no key can have: they are not UTF-8, or longer
+    /// than 1 KiB. Only another program can have written them.
+    pub left_out: u64,
+}
+
+impl From<Vec<HeldLock>> for HeldLocks {
+    fn from(locks: Vec<HeldLock>) -> Self {
+        Self { locks, left_out: 0 }
+    }
+}
+
 #[cfg(all(test, feature = "serde"))]
 mod tests {
     use std::time::{Duration, SystemTime};

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
 use crate::lock::digits::decimal;
+use crate::lock::printable::printable;
 use crate::platform::entropy::since_1970;
 
 /// Characters that would break the `name=value` words of a label.
@@ -91,7 +92,8 @@ impl Waits {
 }
 
 impl Holder {
-    /// Parses the label in a lock's value, and skips unknown words.
+    /// Parses the label in a lock's value, and skips unknown words. What cannot be
+    /// [printed](crate::printable) is replaced.
     pub fn from_value(value: &str, remaining: Option<Duration>) -> Self {
         let mut holder = Self { remaining, ..Self::default() };
         for word in value.split(' ') {
@@ -99,9 +101,8 @@ impl Holder {
                 continue;
             };
             let value = percent_decode_str(value).decode_utf8_lossy();
-            // Other programs write labels too, and these appear in errors and logs: none may start
-            // a line of its own.
-            let value = value.replace(char::is_control, "\u{fffd}");
+            // Other programs write labels too, and these appear in errors and logs.
+            let value = printable(&value).into_owned();
             match name {
                 "service" => holder.service = Some(value),
                 "host" => holder.host = Some(value),
@@ -134,15 +135,16 @@ impl Holder {
 /// One clause, as in a contention error: `orders on web-3 (process 17) in shop::deduct`.
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.service.as_deref().unwrap_or("another program"))?;
+        // The fields are public, so a store of the user's own may have set them to anything.
+        f.write_str(&printable(self.service.as_deref().unwrap_or("another program")))?;
         if let Some(host) = &self.host {
-            write!(f, " on {host}")?;
+            write!(f, " on {}", printable(host))?;
         }
         if let Some(process) = self.process {
             write!(f, " (process {process})")?;
         }
         if let Some(function) = &self.function {
-            write!(f, " in {function}")?;
+            write!(f, " in {}", printable(function))?;
         }
         if let Some(since) = self.since.and_then(|since| since.elapsed().ok()) {
             write!(f, ", for {}", rounded(since))?;
@@ -243,11 +245,36 @@ mod tests {
         }
     }
 
-    /// Red without: the `replace` in `from_value`.
+    /// Red without: `printable` in `from_value`.
     #[test]
-    fn a_label_is_no_line_of_its_own_in_a_log() {
-        let holder = Holder::from_value("0 service=a%0Aroot%1B[2J host=b%0D", None);
-        assert!(!holder.to_string().contains(char::is_control), "{holder}");
-        assert_eq!(holder.host.as_deref(), Some("b\u{fffd}"));
+    fn a_label_is_no_line_of_its_own_in_a_log_and_changes_no_direction() {
+        let holder = Holder::from_value("0 service=a%0Aroot%1B[2J host=b%E2%80%AE%0D", None);
+        assert_eq!(holder.service.as_deref(), Some("a\u{fffd}root\u{fffd}[2J"));
+        assert_eq!(holder.host.as_deref(), Some("b\u{fffd}\u{fffd}"));
+        assert_eq!(holder.to_string(), "a\u{fffd}root\u{fffd}[2J on b\u{fffd}\u{fffd}");
+    }
+
+    /// Red without: `printable` in `fmt`.
+    #[test]
+    fn the_fields_of_a_store_of_the_users_own_are_printed_by_the_same_rule() {
+        let text = Some("a\u{2067}\nb".to_owned());
+        let (service, host, function) = (text.clone(), text.clone(), text);
+        let holder = Holder { service, host, function, ..Holder::default() };
+        assert_eq!(
+            holder.to_string(),
+            "a\u{fffd}\u{fffd}b on a\u{fffd}\u{fffd}b in a\u{fffd}\u{fffd}b"
+        );
+    }
+
+    /// A label may contain any number, and the holder's clock may be wrong.
+    ///
+    /// Red without: `checked_add` in `from_value`, or `ok` in `fmt`.
+    #[test]
+    fn a_time_that_cannot_be_is_left_out() {
+        let year_300_000_000 = "9467280000000000000";
+        for since in [year_300_000_000, &u64::MAX.to_string(), "99999999999999", "-5", "1e3", ""] {
+            let holder = Holder::from_value(&format!("since={since} service=x"), None);
+            assert_eq!(holder.to_string(), "x", "{since}");
+        }
     }
 }

@@ -9,6 +9,7 @@ pub(crate) mod holder;
 pub(crate) mod key;
 pub(crate) mod key_template;
 pub(crate) mod options;
+pub(crate) mod printable;
 pub(crate) mod retry;
 pub(crate) mod server_options;
 pub(crate) mod settings;

@@ -101,9 +101,10 @@ impl ServerOptions {
 
     /// A function that returns the credentials which are valid now, for passwords that rotate.
     ///
-    /// The store asks it for each connection that it opens, so the function should cache what it
-    /// fetches. The answer replaces the user and the password in the URL or in the client's
-    /// configuration.
+    /// The store asks it for each connection that it opens. A Redis store also asks at each
+    /// [`heartbeat`](Self::heartbeat), and logs in again if the answer has changed. So the function
+    /// should cache what it fetches. The answer replaces the user and the password in the URL or in
+    /// the client's configuration.
     ///
     /// ```
     /// use lockattr::store::{Credentials, ServerOptions};
@@ -185,7 +186,7 @@ impl TlsFiles {
     }
 
     /// The files that are set, by the names of their settings.
-    #[cfg(feature = "redis")]
+    #[cfg(any(feature = "redis", feature = "postgres"))]
     pub(crate) fn named(&self) -> impl Iterator<Item = (&'static str, &PathBuf)> {
         let all = [("ca", &self.ca), ("client_cert", &self.cert), ("client_key", &self.key)];
         all.into_iter().filter_map(|(name, path)| Some((name, path.as_ref()?)))

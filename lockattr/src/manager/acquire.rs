@@ -34,7 +34,12 @@ impl LockManager {
         if let Some(site) = options.site {
             self.check_lock_order(options, site);
         }
-        let observation = AcquireObservation::begin(options, &keys, &self.shared.recorder);
+        let observation = AcquireObservation::begin(
+            options,
+            &keys,
+            &self.shared.recorder,
+            self.shared.core.watchdog.telemetry(),
+        );
         let outcome =
             observation.instrument(self.acquire_unobserved(options, keys, &observation)).await;
         report(observation, outcome.map(|guard| guard.at(options.site)))

@@ -262,11 +262,18 @@ fn outcome_for_caller(
 ) -> Result<(), Error> {
     match released {
         Err(error @ Error::Store { .. }) => {
-            tracing::warn!(key, %error, "the release got no answer; trying again");
+            tracing::warn!(
+                lockattr.key = key, error.message = %error,
+                "the release got no answer; trying again"
+            );
             Ok(())
         }
         Err(error) if on_lost == OnLost::Ignore => {
-            tracing::warn!(key, %error, "the lease was lost while the body ran; ignored");
+            // The loss itself is a warning.
+            tracing::debug!(
+                lockattr.key = key, error.message = %error,
+                "the lease was lost while the body ran; ignored"
+            );
             Ok(())
         }
         released => released,

@@ -212,7 +212,7 @@ impl Drop for Waiter {
         for note in &self.notes {
             if let Some(left) = note.left {
                 let watchdog = &self.manager.shared.core.watchdog;
-                watchdog.release_later(ReleaseRequest::new(note.claim.clone()), left + TTL, false);
+                watchdog.release_later(ReleaseRequest::new(note.claim.clone()), left + TTL, None);
             }
         }
     }

@@ -124,7 +124,7 @@ impl LockOrder {
             // After the mutex is unlocked: a subscriber of the event may call `inversions`.
             let inversion = self.observed().insert(Nested { outer, inner });
             if let Some(inversion) = inversion {
-                tracing::warn!(%inversion, "locks are acquired in two orders");
+                tracing::warn!(lockattr.inversion = %inversion, "locks are acquired in two orders");
             }
         }
     }

@@ -216,7 +216,9 @@ impl LockManager {
     /// # }
     /// ```
     pub fn install(&self) -> Result<(), Error> {
-        default_manager::install(self.clone())
+        default_manager::install(self.clone())?;
+        self.shared.core.watchdog.telemetry().name("default");
+        Ok(())
     }
 
     /// The default manager: that of the current [`scope`](Self::scope), or else the installed one.
@@ -287,7 +289,9 @@ impl LockManager {
     /// # }
     /// ```
     pub fn install_as(&self, name: impl AsRef<str>) -> Result<(), Error> {
-        default_manager::install_as(name.as_ref(), self.clone())
+        default_manager::install_as(name.as_ref(), self.clone())?;
+        self.shared.core.watchdog.telemetry().name(name.as_ref());
+        Ok(())
     }
 
     /// Runs `future` with this manager as the default, whatever is installed: each test can have

@@ -14,7 +14,7 @@ use crate::hold::chain::{self, Frame};
 use crate::hold::last_known::contended;
 use crate::lock::key::{LockKey, sorted_unique};
 use crate::lock::options::ResolvedOptions;
-use crate::observe::{self, AcquireObservation};
+use crate::observe::AcquireObservation;
 use crate::platform::entropy::random_fraction;
 use crate::store::Sharing;
 use crate::{Error, Holder, LockGuard, LostReason};
@@ -40,18 +40,23 @@ fn try_enter_again(
     let Some(reentry) = outer.clone().try_enter(options.sharing, options.site) else {
         return Ok(None);
     };
-    observe::reentered(options);
+    outer.core().watchdog.telemetry().reentered(options);
     Ok(Some(LockGuard::reentered(reentry)))
 }
 
 impl LockManager {
+    fn observe_inside(&self, options: &ResolvedOptions, key: &str) -> AcquireObservation {
+        let telemetry = self.shared.core.watchdog.telemetry();
+        AcquireObservation::inside(options, key, &self.shared.recorder, telemetry)
+    }
+
     pub(super) async fn enter_again(
         &self,
         options: &ResolvedOptions,
         outer: &Arc<Frame>,
         key: &str,
     ) -> Result<LockGuard, Error> {
-        let wait = AcquireObservation::inside(options, key, &self.shared.recorder);
+        let wait = self.observe_inside(options, key);
         let outcome = enter_again(options, outer, key, &wait).await;
         report(wait, outcome)
     }
@@ -89,7 +94,7 @@ impl LockManager {
         outer: &Arc<Frame>,
         key: &str,
     ) -> Result<Option<LockGuard>, Error> {
-        let inside = || AcquireObservation::inside(options, key, &self.shared.recorder);
+        let inside = || self.observe_inside(options, key);
         match try_enter_again(options, outer, key) {
             Ok(None) => Ok(None),
             Ok(Some(mut guard)) => {
@@ -169,7 +174,7 @@ async fn enter_again(
         reentry = reentry => {
             // The call of the outer entry has returned meanwhile.
             let reentry = reentry.ok_or_else(|| outer.hold().lost(LostReason::Released))?;
-            observe::reentered(options);
+            outer.core().watchdog.telemetry().reentered(options);
             Ok(LockGuard::reentered(reentry))
         }
         () = sleep_until(ends) => Err(contended(key, &attempts, own_label(outer))),

@@ -1,14 +1,15 @@
 //! What a manager reports about locks of all holders, and the forced release.
 
 use super::{LockManager, deadlock};
-use crate::{Error, HeldLock, Holder, LockInversion};
+use crate::{Error, HeldLock, HeldLocks, Holder, LockInversion};
 
 impl LockManager {
     /// The current holder of the lock: a report, out of date as soon as it is made.
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] if the store could not be reached, [`Error::InvalidKey`].
+    /// [`Error::Store`] if the store could not be reached, or, in Redis, if another program has
+    /// something else than a lock under this name (a hash, a list); [`Error::InvalidKey`].
     ///
     /// # Cancel safety
     ///
@@ -66,13 +67,37 @@ impl LockManager {
     /// # }
     /// ```
     pub async fn held_locks(&self) -> Result<Vec<HeldLock>, Error> {
+        Ok(self.list_held_locks().await?.locks)
+    }
+
+    /// The [held locks](Self::held_locks), and how many names under the prefix were left out because
+    /// no key can have them.
+    ///
+    /// # Errors
+    ///
+    /// As [`held_locks`](Self::held_locks).
+    ///
+    /// # Cancel safety
+    ///
+    /// Read-only; can be dropped at any time.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lockattr::Error> {
+    /// let manager = lockattr::LockManager::connect("memory://").await?;
+    /// let held = manager.list_held_locks().await?;
+    /// assert!(held.locks.is_empty() && held.left_out == 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn list_held_locks(&self) -> Result<HeldLocks, Error> {
         let prefix = &self.shared.settings.prefix;
         self.shared.core.watchdog.check_here()?;
-        let held = self.shared.core.store().held_locks(prefix).await;
+        let held = self.shared.core.store().list_held_locks(prefix).await;
         let mut held = held.map_err(|error| error.about(&[prefix, "*"].concat()))?;
         // With an empty prefix, all locks in the store belong to this manager.
-        held.retain(|lock| !deadlock::is_note(&[prefix, lock.key.as_str()].concat()));
-        held.sort_by(|one, other| one.key.cmp(&other.key));
+        held.locks.retain(|lock| !deadlock::is_note(&[prefix, lock.key.as_str()].concat()));
+        held.locks.sort_by(|one, other| one.key.cmp(&other.key));
         Ok(held)
     }
 

@@ -3,9 +3,12 @@
 //!
 //! Read-only. Without an observer, it costs an acquisition one check of a flag.
 
+mod losses;
 mod metrics;
+mod outcome;
 pub(crate) mod recorder;
 mod span;
+mod telemetry;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,9 +20,16 @@ use tracing::instrument::Instrumented;
 use crate::lease::LeaseState;
 use crate::lock::key::{LockKey, named};
 use crate::lock::options::ResolvedOptions;
+use crate::lock::site::Site;
 use crate::{Error, LostReason};
+use metrics::{Metrics, OfTemplate};
+use outcome::{AcquireEnd, named as named_reason};
 pub(crate) use recorder::Recorder;
 use recorder::Recording;
+pub(crate) use telemetry::Telemetry;
+
+/// The target of the span and the events of a lock.
+const TARGET: &str = "lockattr";
 
 /// The template of locks whose options name none.
 pub(crate) const UNNAMED: &str = "unnamed";
@@ -27,9 +37,9 @@ pub(crate) const UNNAMED: &str = "unnamed";
 /// An acquisition under way. If it is dropped before its end, its caller gave it up.
 pub(crate) struct AcquireObservation {
     observed: Option<Box<Observed>>,
-    /// The template of a nested call, which is counted but has neither a wait nor a span of its
+    /// The metrics of a nested call, which is counted but has neither a wait nor a span of its
     /// own.
-    nested: Option<&'static str>,
+    nested: Option<Handles>,
     recording: Recording,
 }
 
@@ -40,44 +50,66 @@ pub(crate) struct HoldObservation {
     recording: Recording,
 }
 
+/// The metrics of one template. Shared, so that a hold ends under the labels under which it began.
+#[cfg(feature = "metrics")]
+type Handles = Arc<OfTemplate>;
+#[cfg(not(feature = "metrics"))]
+type Handles = OfTemplate;
+
 /// An acquisition, and then its hold.
 #[derive(Debug)]
 struct Observed {
     key: String,
     template: &'static str,
+    handles: Handles,
     /// When the wait or the hold began.
     since: Instant,
     /// The length of the hold, without the time for its release.
     held: Option<Duration>,
     span: Span,
     /// How the hold ended, if that is known better than from its state.
-    outcome: Option<&'static str>,
+    outcome: Option<LostReason>,
     hold: Option<Arc<LeaseState>>,
 }
 
 impl AcquireObservation {
     /// Begins to observe an acquisition.
-    pub(crate) fn begin(options: &ResolvedOptions, keys: &[LockKey], recorder: &Recorder) -> Self {
+    pub(crate) fn begin(
+        options: &ResolvedOptions,
+        keys: &[LockKey],
+        recorder: &Recorder,
+        telemetry: &Telemetry,
+    ) -> Self {
         let recording = recorder.begin(options, keys.iter().map(LockKey::as_str));
         let is_traced = span::is_enabled();
         if !(metrics::ENABLED || is_traced) {
             return Self { observed: None, nested: None, recording };
         }
-        let template = template(options);
+        let template = template(options.site);
         // Metrics do not use the key.
         let key = if is_traced { named(keys) } else { String::new() };
-        let span = if is_traced { span::of(&key, template, options.sharing) } else { Span::none() };
-        metrics::waits(template, 1.0);
+        let span = match is_traced {
+            true => span::of(&key, template, options.sharing, telemetry.labels()),
+            false => Span::none(),
+        };
+        let handles = telemetry.handles(template);
+        handles.waits(1.0);
         let since = Instant::now();
-        let observed =
-            Observed { key, template, since, held: None, span, outcome: None, hold: None };
+        let (held, outcome, hold) = (None, None, None);
+        let observed = Observed { key, template, handles, since, held, span, outcome, hold };
         Self { observed: Some(Box::new(observed)), nested: None, recording }
     }
 
     /// Begins to observe a nested call.
-    pub(crate) fn inside(options: &ResolvedOptions, key: &str, recorder: &Recorder) -> Self {
+    pub(crate) fn inside(
+        options: &ResolvedOptions,
+        key: &str,
+        recorder: &Recorder,
+        telemetry: &Telemetry,
+    ) -> Self {
         let recording = recorder.begin(options, [key].into_iter()).nested();
-        Self { observed: None, nested: Some(template(options)), recording }
+        let handles = telemetry.handles(template(options.site));
+        Self { observed: None, nested: Some(handles), recording }
     }
 
     /// Records that another caller has the lock: the acquisition waits from here on.
@@ -114,8 +146,8 @@ impl AcquireObservation {
 
     pub(crate) fn refused(mut self, error: &Error) {
         self.recording.refused(error);
-        if let Some(template) = self.nested.take() {
-            metrics::acquired(template, named_error(error), None);
+        if let Some(handles) = self.nested.take() {
+            handles.acquired(AcquireEnd::of(error), None);
         }
         if let Some(observed) = self.observed.take() {
             let waited = observed.waited();
@@ -128,58 +160,57 @@ impl Drop for AcquireObservation {
     fn drop(&mut self) {
         if let Some(observed) = self.observed.take() {
             let waited = observed.waited();
-            observed.not_acquired("cancelled", waited, None);
+            observed.not_acquired(AcquireEnd::Cancelled, waited, None);
         }
-        if let Some(template) = self.nested.take() {
-            metrics::acquired(template, "cancelled", None);
+        if let Some(handles) = self.nested.take() {
+            handles.acquired(AcquireEnd::Cancelled, None);
         }
     }
 }
 
 /// Describes the metrics to the recorder that is installed by now.
 pub(crate) fn describe() {
-    metrics::describe();
+    Metrics::describe();
 }
 
-/// Counts a nested call that has re-entered a hold.
-pub(crate) fn reentered(options: &ResolvedOptions) {
-    metrics::acquired(template(options), "reentered", None);
+/// The template of a lock: that of its site.
+pub(crate) fn template(site: Option<Site>) -> &'static str {
+    site.map_or(UNNAMED, |site| site.template)
 }
 
-fn template(options: &ResolvedOptions) -> &'static str {
-    options.site.map_or(UNNAMED, |site| site.template)
-}
+impl Telemetry {
+    fn handles(&self, template: &'static str) -> Handles {
+        self.metrics.of(template, self.labels())
+    }
 
-pub(crate) fn renewal(outcome: &'static str) {
-    metrics::command("lockattr.renewals", outcome);
-}
-
-pub(crate) fn release(outcome: &'static str) {
-    metrics::command("lockattr.releases", outcome);
+    /// Counts a nested call that has re-entered a hold.
+    pub(crate) fn reentered(&self, options: &ResolvedOptions) {
+        self.handles(template(options.site)).acquired(AcquireEnd::Reentered, None);
+    }
 }
 
 impl Observed {
     fn waited(&self) -> Duration {
-        metrics::waits(self.template, -1.0);
+        self.handles.waits(-1.0);
         self.since.elapsed()
     }
 
     fn acquired(&mut self, hold: &Arc<LeaseState>, waited: Duration) {
         let fencing = hold.fencing();
-        metrics::acquired(self.template, "acquired", Some(waited));
-        metrics::holds(self.template, 1.0);
+        self.handles.acquired(AcquireEnd::Acquired, Some(waited));
+        self.handles.holds(1.0);
         span::acquired(&self.span, &self.key, self.template, fencing, waited);
         self.since = Instant::now();
         self.hold = Some(hold.clone());
     }
 
     fn refused(&self, error: &Error, waited: Duration) {
-        self.not_acquired(named_error(error), waited, Some(error));
+        self.not_acquired(AcquireEnd::of(error), waited, Some(error));
     }
 
-    fn not_acquired(&self, outcome: &'static str, waited: Duration, error: Option<&Error>) {
-        metrics::acquired(self.template, outcome, Some(waited));
-        span::refused(&self.span, &self.key, self.template, outcome, waited, error);
+    fn not_acquired(&self, end: AcquireEnd, waited: Duration, error: Option<&Error>) {
+        self.handles.acquired(end, Some(waited));
+        span::refused(&self.span, &self.key, self.template, end, waited, error);
     }
 }
 
@@ -200,7 +231,7 @@ impl HoldObservation {
         if let Err(Error::Lost { reason, .. }) = outcome {
             self.recording.lost(*reason);
             if let Some(observed) = &mut self.observed {
-                observed.outcome = Some(named_reason(*reason));
+                observed.outcome = Some(*reason);
             }
         }
     }
@@ -208,44 +239,17 @@ impl HoldObservation {
 
 impl Drop for HoldObservation {
     fn drop(&mut self) {
-        let Some(Observed { template, key, span, since, held, outcome, hold: Some(hold) }) =
-            self.observed.as_deref()
-        else {
-            return;
-        };
+        let Some(observed) = self.observed.as_deref() else { return };
+        let Observed { template, key, handles, span, since, held, outcome, hold } = observed;
+        let Some(hold) = hold else { return };
         let held = held.unwrap_or_else(|| since.elapsed());
         let outcome = outcome.unwrap_or_else(|| match hold.check(Instant::now()) {
-            Ok(()) => "released",
-            Err(reason) => named_reason(reason),
+            Ok(()) => LostReason::Released,
+            Err(reason) => reason,
         });
-        metrics::holds(template, -1.0);
-        metrics::held(template, outcome, held);
+        handles.holds(-1.0);
+        handles.held(named_reason(outcome), held);
         span::ended(span, key, template, hold.fencing(), outcome, held);
-    }
-}
-
-/// The stable name of a refusal.
-fn named_error(error: &Error) -> &'static str {
-    match error {
-        Error::Contended { .. } => "contended",
-        Error::Store { .. } => "unavailable",
-        Error::Lost { .. } => "lost",
-        Error::ShutDown { .. } => "shut_down",
-        Error::Deadlock { .. } => "deadlock",
-        Error::Reentered { .. } => "not_reentrant",
-        _ => "invalid",
-    }
-}
-
-/// The stable name of the reason for an end.
-fn named_reason(reason: LostReason) -> &'static str {
-    match reason {
-        LostReason::Expired => "expired",
-        LostReason::Taken => "taken",
-        LostReason::MaxHold => "max_hold",
-        LostReason::ShutDown => "shut_down",
-        LostReason::Released => "released",
-        LostReason::Forked => "forked",
     }
 }
 

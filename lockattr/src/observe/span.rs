@@ -1,8 +1,8 @@
 //! The span of a lock, from the call that requests it to its end, and the events on the way.
 //!
-//! The names of the fields are stable: `key`, `template`, `mode`, `fencing_token`, `waited`, `held`
-//! (both in seconds), `outcome`, `holder`. Those that begin with `otel.` are for
-//! `tracing-opentelemetry`.
+//! The names of the fields are stable. As OpenTelemetry's conventions ask, those of this library
+//! begin with `lockattr.`, and `error.type` is a class of few values. Times are in seconds. Fields
+//! that begin with `otel.` are for `tracing-opentelemetry`.
 //!
 //! Events are emitted inside the span, instead of naming it as their parent: formatters that print
 //! the list of spans (the JSON format of `tracing-subscriber`) use the current span.
@@ -12,10 +12,11 @@ use std::time::Duration;
 use tracing::field::{Empty, display};
 use tracing::{Level, Span};
 
+use super::TARGET;
+use super::outcome::{AcquireEnd, error_type, named};
+use super::telemetry::Labels;
 use crate::store::Sharing;
-use crate::{Error, FencingToken};
-
-const TARGET: &str = "lockattr";
+use crate::{Error, FencingToken, LostReason};
 
 /// Whether any subscriber may record the span.
 pub(super) fn is_enabled() -> bool {
@@ -23,7 +24,7 @@ pub(super) fn is_enabled() -> bool {
 }
 
 /// The span of an acquisition and its hold.
-pub(super) fn of(key: &str, template: &'static str, sharing: Sharing) -> Span {
+pub(super) fn of(key: &str, template: &'static str, sharing: Sharing, labels: &Labels) -> Span {
     let mode = match sharing {
         Sharing::Exclusive => "exclusive",
         Sharing::Shared => "shared",
@@ -32,14 +33,17 @@ pub(super) fn of(key: &str, template: &'static str, sharing: Sharing) -> Span {
     tracing::info_span!(
         target: TARGET,
         "lock",
-        key,
-        template,
-        mode,
-        fencing_token = Empty,
-        waited = Empty,
-        held = Empty,
-        outcome = Empty,
-        holder = Empty,
+        lockattr.key = key,
+        lockattr.template = template,
+        lockattr.mode = mode,
+        lockattr.manager = labels.manager(),
+        lockattr.store = &*labels.store,
+        lockattr.fencing_token = Empty,
+        lockattr.waited = Empty,
+        lockattr.held = Empty,
+        lockattr.outcome = Empty,
+        lockattr.holder = Empty,
+        error.type = Empty,
         otel.name = format_args!("lock {template}"),
         otel.status_code = Empty,
     )
@@ -53,10 +57,17 @@ pub(super) fn acquired(
     waited: Duration,
 ) {
     let (fencing_token, waited) = (fencing.get(), waited.as_secs_f64());
-    span.record("fencing_token", fencing_token).record("waited", waited);
+    span.record("lockattr.fencing_token", fencing_token).record("lockattr.waited", waited);
     span.in_scope(|| {
         tracing::debug!(
-            target: TARGET, key, template, fencing_token, waited, outcome = "acquired",
+            target: TARGET,
+            {
+                lockattr.key = key,
+                lockattr.template = template,
+                lockattr.fencing_token = fencing_token,
+                lockattr.waited = waited,
+                lockattr.outcome = AcquireEnd::Acquired.name()
+            },
             "lock acquired"
         );
     });
@@ -66,26 +77,40 @@ pub(super) fn refused(
     span: &Span,
     key: &str,
     template: &'static str,
-    outcome: &'static str,
+    end: AcquireEnd,
     waited: Duration,
     error: Option<&Error>,
 ) {
-    let waited = waited.as_secs_f64();
-    span.record("waited", waited).record("outcome", outcome);
+    let (waited, outcome) = (waited.as_secs_f64(), end.name());
+    span.record("lockattr.waited", waited).record("lockattr.outcome", outcome);
     let holder = match error {
         Some(Error::Contended { holder: Some(holder), .. }) => Some(display(holder)),
         _ => None,
     };
     if let Some(holder) = &holder {
-        span.record("holder", holder);
+        span.record("lockattr.holder", holder);
     }
-    if outcome == "unavailable" {
+    if let Some(class) = end.error_type() {
+        span.record("error.type", class);
+    }
+    // Only what is wrong with the service. Another holder is an expected answer.
+    if end == AcquireEnd::Unavailable {
         span.record("otel.status_code", "ERROR");
     }
-    let error = error.map(display);
+    let message = error.map(display);
     span.in_scope(|| {
         tracing::debug!(
-            target: TARGET, key, template, waited, outcome, holder, error, "lock not acquired"
+            target: TARGET,
+            {
+                lockattr.key = key,
+                lockattr.template = template,
+                lockattr.waited = waited,
+                lockattr.outcome = outcome,
+                lockattr.holder = holder,
+                error.type = end.error_type(),
+                error.message = message
+            },
+            "lock not acquired"
         );
     });
 }
@@ -95,17 +120,27 @@ pub(super) fn ended(
     key: &str,
     template: &'static str,
     fencing: FencingToken,
-    outcome: &'static str,
+    reason: LostReason,
     held: Duration,
 ) {
     let (fencing_token, held) = (fencing.get(), held.as_secs_f64());
-    span.record("held", held).record("outcome", outcome);
-    if outcome != "released" {
-        span.record("otel.status_code", "ERROR");
+    let (outcome, class) = (named(reason), error_type(reason));
+    span.record("lockattr.held", held).record("lockattr.outcome", outcome);
+    if let Some(class) = class {
+        span.record("error.type", class).record("otel.status_code", "ERROR");
     }
     span.in_scope(|| {
         tracing::debug!(
-            target: TARGET, key, template, fencing_token, held, outcome, "lock released"
+            target: TARGET,
+            {
+                lockattr.key = key,
+                lockattr.template = template,
+                lockattr.fencing_token = fencing_token,
+                lockattr.held = held,
+                lockattr.outcome = outcome,
+                error.type = class
+            },
+            "lock released"
         );
     });
 }

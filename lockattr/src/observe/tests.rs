@@ -13,7 +13,8 @@ fn without_a_subscriber_no_span_is_made_and_no_key_is_printed() {
         LockOptions::new().template("product:<id>").resolve(&Settings::default()).unwrap();
     let keys = [LockKey::new("lock:", "product:42").unwrap()];
     let wait = with_default(NoSubscriber::new(), || {
-        AcquireObservation::begin(&options, &keys, &Recorder::default())
+        let telemetry = Telemetry::new("memory".into());
+        AcquireObservation::begin(&options, &keys, &Recorder::default(), &telemetry)
     });
     assert_eq!(wait.observed.is_some(), metrics::ENABLED);
     if let Some(observed) = &wait.observed {

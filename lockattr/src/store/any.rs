@@ -1,6 +1,7 @@
 //! The adapter between [`Store`], whose methods are `async fn`, and a manager, which holds any kind of store.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::fmt::{self, Debug};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use super::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
     RenewRequest, Store, StoreError, Subscriber,
 };
-use crate::{FencingToken, HeldLock, Holder};
+use crate::{FencingToken, HeldLock, HeldLocks, Holder};
 
 /// A store of any kind, behind one pointer. It is cheap to clone, and all clones are the same store.
 ///
@@ -94,6 +95,7 @@ erased! {
         release(requests: &'a [ReleaseRequest]) -> Vec<Result<ReleaseOutcome, StoreError>>;
         holder(key: &'a LockKey) -> Result<Option<Holder>, StoreError>;
         held_locks(prefix: &'a str) -> Result<Vec<HeldLock>, StoreError>;
+        list_held_locks(prefix: &'a str) -> Result<HeldLocks, StoreError>;
         force_release(key: &'a LockKey) -> Result<bool, StoreError>;
         next_token(key: &'a LockKey) -> Result<Option<FencingToken>, StoreError>;
         ping() -> Result<(), StoreError>;
@@ -107,6 +109,7 @@ erased! {
         supports_companions() -> bool;
         supports_downgrade() -> bool;
         longest_ttl() -> Duration;
+        kind() -> Cow<'static, str>;
         refuses(key: &LockKey) -> Option<String>;
         refuses_claim(claim: &Claim) -> Option<String>;
     }

@@ -147,8 +147,21 @@ impl Claim {
         }
     }
 
-    /// Turns the exclusive claim into a shared one. The store learns that with the next renewal.
-    pub(crate) fn share(&self) {
+    /// Turns the exclusive claim into a shared one. The store learns that with the next
+    /// [renewal](super::Store::renew).
+    ///
+    /// A manager does this for a writer that admits readers of its process. It is public for tests
+    /// of a [`Store`](super::Store) that [supports it](super::Store::supports_downgrade).
+    ///
+    /// ```
+    /// use lockattr::store::{Claim, LockKey, Sharing};
+    ///
+    /// let claim = Claim::new(LockKey::new("lock:", "page:1")?, "");
+    /// claim.share();
+    /// assert_eq!(claim.sharing(), Sharing::Shared);
+    /// # Ok::<(), lockattr::Error>(())
+    /// ```
+    pub fn share(&self) {
         let (token, label) = self.value.split_once(' ').unwrap_or((&self.value, ""));
         self.shared_value.get_or_init(|| [token, SHARED, label].concat());
     }

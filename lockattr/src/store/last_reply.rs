@@ -22,6 +22,12 @@ impl LastReply {
         self.last.store(self.age(Instant::now()), Ordering::Relaxed);
     }
 
+    /// Whether any reply has come.
+    #[cfg(feature = "redis")]
+    pub(crate) fn has_any(&self) -> bool {
+        self.last.load(Ordering::Relaxed) > 0
+    }
+
     pub(crate) fn is_after(&self, since: Instant) -> bool {
         self.last.load(Ordering::Relaxed) > self.age(since)
     }

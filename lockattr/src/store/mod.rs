@@ -1,5 +1,6 @@
 //! The seam between managers and the systems that keep locks: the trait [`Store`], its requests and outcomes, and notifications.
 
+use std::borrow::Cow;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +13,7 @@ pub use crate::lock::key::LockKey;
 pub use crate::lock::server_options::ServerOptions;
 pub use crate::lock::sharing::Sharing;
 pub use crate::lock::token::OwnerToken;
-use crate::{FencingToken, HeldLock, Holder};
+use crate::{FencingToken, HeldLock, HeldLocks, Holder};
 
 // The public names of the engines, which lie above this room.
 #[cfg(feature = "etcd")]
@@ -123,7 +124,9 @@ pub use request::{AcquireRequest, ReleaseRequest, RenewRequest, Waiting};
 
 /// Keeps the locks.
 ///
-/// One suite checks this contract for every store:
+/// One suite checks this contract for every store, and for yours: the crate
+/// [`lockattr-contract`](https://docs.rs/lockattr-contract) makes a test of each promise. The guide has a chapter on
+/// [writing a store](https://github.com/lockattr/lockattr/blob/main/docs/guide/18-writing-a-store.md).
 ///
 /// * **An answer is certain, an error is not.** `Acquired`, `Held`, `Renewed`, `NotHeld` and `Released` are facts. An `Err` means
 ///   that the command may or may not have taken effect. The caller then undoes an acquire, and tries a renewal again.
@@ -212,6 +215,19 @@ pub trait Store: Debug + Send + Sync + 'static {
         std::future::ready(Err(StoreError::new(sentence).not_sent()))
     }
 
+    /// The [held locks](Self::held_locks), and the number of names under the prefix that no key can have. The default
+    /// leaves out no name.
+    ///
+    /// # Errors
+    ///
+    /// As [`held_locks`](Self::held_locks).
+    fn list_held_locks(
+        &self,
+        prefix: &str,
+    ) -> impl Future<Output = Result<HeldLocks, StoreError>> + Send {
+        async { Ok(self.held_locks(prefix).await?.into()) }
+    }
+
     /// Takes a lock from all of its holders, and hands it to the next waiter. Returns whether it was held.
     ///
     /// The holder is not asked. It learns of the loss with its next renewal ([`NotHeld`](RenewOutcome::NotHeld)), or
@@ -231,6 +247,16 @@ pub trait Store: Debug + Send + Sync + 'static {
 
     /// Checks that the store answers. A manager calls it once, when it connects.
     fn ping(&self) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// What kind of store it is, in one word, for the label `store` of metrics and the field `lockattr.store` of
+    /// spans: the scheme of its URL, such as `redis`. A program has one value for each kind of store, so this is never an
+    /// address.
+    ///
+    /// The default is the name of the type in this form: `TenantStore` is `tenant`. A store that wraps another returns
+    /// the kind of that one, if that is what an operator looks for.
+    fn kind(&self) -> Cow<'static, str> {
+        kind_of(std::any::type_name::<Self>()).into()
+    }
 
     /// Whether the connection that serves this key has received any answer since `since`. A request that gets no answer
     /// in time then met a slow store, and not one that is away. A store that cannot tell returns `false`.
@@ -331,4 +357,36 @@ pub enum ReleaseOutcome {
     Released,
     /// The lock was free or held by another claim, and was left alone.
     NotHeld,
+}
+
+/// The name of a type without its path, its parameters and the word `Store`, in snake case.
+fn kind_of(type_name: &str) -> String {
+    let name = type_name.split('<').next().unwrap_or_default();
+    let name = name.rsplit("::").next().unwrap_or_default();
+    let name = name.strip_suffix("Store").filter(|rest| !rest.is_empty()).unwrap_or(name);
+    let mut kind = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() && !kind.is_empty() {
+            kind.push('_');
+        }
+        kind.extend(letter.to_lowercase());
+    }
+    kind
+}
+
+#[cfg(test)]
+mod tests {
+    use super::kind_of;
+
+    #[test]
+    fn the_kind_of_a_store_is_its_type_in_one_word() {
+        for (type_name, kind) in [
+            ("shop::locks::TenantStore", "tenant"),
+            ("shop::Cached<lockattr::store::RedisStore>", "cached"),
+            ("shop::TwoLevelStore<A, B>", "two_level"),
+            ("shop::Store", "store"),
+        ] {
+            assert_eq!(kind_of(type_name), kind);
+        }
+    }
 }

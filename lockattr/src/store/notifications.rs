@@ -77,7 +77,7 @@ impl Notifications {
         // One whose manager is gone may still be listened for.
         let Some(subscriber) = self.subscribers.get(id) else { return };
         if self.read(&subscriber, message).is_none() {
-            tracing::warn!(subscriber = id, "ignored an invalid message");
+            tracing::warn!(lockattr.subscriber = id, "ignored an invalid message");
         }
     }
 

@@ -15,6 +15,8 @@ pub(crate) struct StoreUrl {
 
 impl StoreUrl {
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
+        // First, because the rest of such a password makes hosts and ports that cannot be read.
+        check_password(text)?;
         let mut query = Vec::new();
         let mut urls = Vec::new();
         for text in split_hosts(text) {
@@ -26,9 +28,34 @@ impl StoreUrl {
     }
 }
 
+fn after_scheme(text: &str) -> usize {
+    text.find("://").map_or(0, |scheme| scheme + "://".len())
+}
+
+/// Refuses an `@` after the host: it ends a password whose `/`, `?` or `#` was not encoded. Any part
+/// of the text may then belong to the password.
+fn check_password(text: &str) -> Result<(), Error> {
+    let rest = &text[after_scheme(text)..];
+    // Without `://` there is no host, and all of it may be a login.
+    let no_host = rest.len() == text.len();
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    if (no_host && rest.contains('@')) || rest[end..].contains('@') {
+        return Err(not_encoded());
+    }
+    Ok(())
+}
+
+fn not_encoded() -> Error {
+    Error::InvalidOptions(
+        "the store's URL has an `@` after its host: in a password, write `/` as `%2F`, `?` as \
+             `%3F`, `#` as `%23`, `@` as `%40` and `%` as `%25`"
+            .into(),
+    )
+}
+
 /// One URL for each of the hosts, which commas separate.
 fn split_hosts(text: &str) -> Vec<String> {
-    let start = text.find("://").map_or(0, |scheme| scheme + "://".len());
+    let start = after_scheme(text);
     let authority = text[start..].find(['/', '?', '#']).map_or(&text[start..], |end| {
         // In bounds, because `find` returned it.
         &text[start..start + end]
@@ -45,15 +72,10 @@ fn parse_one(text: &str) -> Result<(Url, Vec<(String, String)>), Error> {
             "the store's URL cannot be read ({error}): write it like `redis://127.0.0.1/`"
         ))
     })?;
-    // An `@` after the host ends a password whose `/`, `?` or `#` was not encoded. Any part of the
-    // text may then belong to the password.
+    // Also in a text that has no host.
     let after_host = [Some(url.path()), url.query(), url.fragment()];
     if after_host.into_iter().flatten().any(|part| part.contains('@')) {
-        return Err(Error::InvalidOptions(
-            "the store's URL has an `@` after its host: in a password, write `/` as `%2F`, `?` as \
-             `%3F`, `#` as `%23` and `@` as `%40`"
-                .into(),
-        ));
+        return Err(not_encoded());
     }
     if url.fragment().is_some() {
         let sentence = "the store's URL has a `#`: in a password, write it as `%23`";
@@ -102,11 +124,52 @@ fn host(url: &Url) -> String {
     [url.host_str().unwrap_or_default(), &port].concat()
 }
 
-#[cfg(all(test, feature = "postgres"))]
+#[cfg(test)]
 mod tests {
     use crate::LockManager;
 
+    /// Every form of URL that may have a password.
+    const FORMS: [&str; 11] = [
+        "redis://PASS@h:6379/0",
+        "rediss://PASS@h:6380/?prefix=a",
+        "redis+unix://PASS@/run/redis.sock",
+        "redis+sentinel://PASS@h1:1,h2,h3/master",
+        "redis+cluster://PASS@h1,h2:2?ttl=3s",
+        "redlock://PASS@h1,h2,h3?ttl=3s",
+        "postgres://PASS@h/db",
+        "postgresql://PASS@h1,h2/db?lock=session",
+        "mysql://PASS@h/db",
+        "zookeeper://PASS@h1,h2/chroot",
+        "etcd://PASS@h1:1,h2:2/",
+    ];
+
+    /// Whatever the characters before and after it make of the rest: a host, a port, a path.
+    ///
+    /// Red without: `check_password`.
+    #[test]
+    fn a_password_that_is_not_encoded_gets_a_hint_in_every_form_of_url() {
+        for form in FORMS {
+            for mark in ["/", "?", "#", "/?#", "//", "?a=b&c#"] {
+                for login in
+                    ["user:s3cr3t_gehe1m", ":s3cr3t_gehe1m", "u:12_s3cr3t", "s3cr3t_[", "_s3cr3t"]
+                {
+                    let url = form.replace("PASS", &login.replace('_', mark));
+                    let error = LockManager::builder().url(&url).build().unwrap_err();
+                    let error = format!("{error} {error:?}");
+                    assert!(
+                        error.contains("`/` as `%2F`, `?` as `%3F`, `#` as `%23`"),
+                        "{url}: {error}"
+                    );
+                    for secret in ["s3cr3t", "gehe1m"] {
+                        assert!(!error.contains(secret), "{url}: {error}");
+                    }
+                }
+            }
+        }
+    }
+
     /// Red without: `password` in `unknown_setting`.
+    #[cfg(feature = "postgres")]
     #[test]
     fn what_may_be_the_rest_of_a_password_is_not_told() {
         let url = "postgres://h1?password=s3cr3t&gehe1m";

@@ -10,10 +10,9 @@ use tokio::task::coop::unconstrained;
 use tokio::time::{Instant, timeout_at};
 
 use super::Watchdog;
-use super::losses::lose;
 use super::queue::MIN_RETRY_PAUSE;
 use super::releases::PendingRelease;
-use crate::observe;
+use crate::LostReason;
 use crate::store::{ReleaseOutcome, RenewOutcome, RenewRequest, StoreError};
 
 /// A batch in flight; the future also applies its answers.
@@ -108,19 +107,22 @@ impl Watchdog {
         let Some(hold) = self.queue().leases.hold(id) else { return };
         match response {
             Ok(RenewOutcome::Renewed) => {
-                observe::renewal("renewed");
+                self.telemetry.renewal("renewed");
                 hold.renewed(requested_at, renewal.ttl);
                 self.queue().leases.renewed(id, requested_at, renewal.ttl);
             }
             Ok(RenewOutcome::NotHeld) => {
-                observe::renewal("not_held");
+                self.telemetry.renewal("not_held");
                 // Read again, because the lease may have been handed off.
                 let hold = self.queue().leases.lose(id);
-                hold.iter().for_each(|hold| lose(hold));
+                hold.iter().for_each(|hold| self.lose(hold));
             }
             Err(error) => {
-                observe::renewal("unknown");
-                tracing::debug!(key, %error, "a renewal got no answer; trying again");
+                self.telemetry.renewal("unknown");
+                tracing::debug!(
+                    lockattr.key = key, error.message = %error,
+                    "a renewal got no answer; trying again"
+                );
                 self.queue().leases.renew_again(id, Instant::now());
             }
         }
@@ -134,26 +136,28 @@ impl Watchdog {
         let key = release.lock.claim.key().as_str();
         match response {
             Err(error) => {
-                observe::release("unknown");
-                tracing::debug!(key, %error, "a release got no answer; trying again");
+                self.telemetry.release("unknown");
+                tracing::debug!(
+                    lockattr.key = key, error.message = %error,
+                    "a release got no answer; trying again"
+                );
                 let given_up = self.queue().release_again(release, Instant::now());
                 // Outside the queue's mutex: a subscriber of the event may take a lock.
                 if let Some(release) = given_up {
                     let key = release.lock.claim.key().as_str();
-                    tracing::warn!(key, "a release got no answer before the lease expired");
+                    tracing::warn!(
+                        lockattr.key = key,
+                        "a release got no answer before the lease expired"
+                    );
                 }
                 return;
             }
-            Ok(ReleaseOutcome::Released) => observe::release("released"),
+            Ok(ReleaseOutcome::Released) => self.telemetry.release("released"),
             // A lock that was never acquired, or was lost before, needs no warning.
             Ok(ReleaseOutcome::NotHeld) => {
-                if release.held {
-                    observe::release("not_held");
-                    tracing::warn!(
-                        key,
-                        "the lock was no longer held by this process when it was \
-                         released"
-                    );
+                if let Some(hold) = release.held {
+                    self.telemetry.release("not_held");
+                    self.report_lost(&hold, LostReason::Taken);
                 }
             }
         }

@@ -45,7 +45,9 @@ impl Watchdog {
             if let Err(error) = thread.spawn(move || watchdog.drive()) {
                 // Outside the queue's mutex: a subscriber of the event may take a lock.
                 drop(queue);
-                tracing::error!(%error, "no thread could be started to release the remaining \
+                tracing::error!(
+                    error.message = %error,
+                    "no thread could be started to release the remaining \
                      locks: they are held until their leases expire");
                 return;
             }
@@ -67,7 +69,9 @@ impl Watchdog {
         let runtime = match Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
             Err(error) => {
-                tracing::error!(%error, "no runtime could be started to release the remaining \
+                tracing::error!(
+                    error.message = %error,
+                    "no runtime could be started to release the remaining \
                      locks: they are held until their leases expire");
                 self.queue().last_resort = None;
                 return self.settled();

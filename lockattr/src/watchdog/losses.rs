@@ -29,7 +29,33 @@ impl Watchdog {
             self.early_losses.forget(token);
         }
         // Outside the queue's mutex: a woken task may lock it.
-        holds.iter().for_each(|hold| lose(hold));
+        holds.iter().for_each(|hold| self.lose(hold));
+    }
+
+    /// Signals a holder that the store no longer has its lock.
+    pub(super) fn lose(&self, hold: &LeaseState) {
+        // No event while the lock is being released: the release may have overtaken a renewal.
+        let was_live = hold.is_live(Instant::now());
+        hold.lose(LostReason::Taken);
+        if was_live {
+            self.report_lost(hold, LostReason::Taken);
+        }
+    }
+
+    /// Signals a holder whose deadline has passed.
+    pub(super) fn end(&self, hold: &LeaseState) {
+        if let Some(reason) = hold.signal_end() {
+            self.report_lost(hold, reason);
+        }
+    }
+
+    /// Emits an event about a lost lease, unless there was one. Must not be called under the
+    /// queue's mutex: a subscriber may acquire a lock.
+    pub(crate) fn report_lost(&self, hold: &LeaseState, reason: LostReason) {
+        if self.telemetry.lost(hold, reason) {
+            // The task may be asleep for longer than until the summary.
+            self.queue().wake();
+        }
     }
 
     /// Ends the lease of the claim with this token, as if it had expired.
@@ -38,17 +64,4 @@ impl Watchdog {
         let holds = self.leases().leases.holds_of(token);
         holds.iter().for_each(|hold| hold.lose(LostReason::Expired));
     }
-}
-
-/// Signals a holder that the store no longer has its lock.
-pub(super) fn lose(hold: &LeaseState) {
-    // No event while the lock is being released: the release may have overtaken a renewal.
-    if hold.is_live(Instant::now()) {
-        let key = hold.claim().key().as_str();
-        tracing::warn!(
-            key,
-            "the lease was lost: the store no longer has this process as its holder"
-        );
-    }
-    hold.lose(LostReason::Taken);
 }

@@ -33,6 +33,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::lease::LeaseState;
+use crate::observe::Telemetry;
 use crate::platform::process::Process;
 use crate::platform::sync::SHARDS;
 use crate::platform::sync::{Mutex, MutexGuard};
@@ -40,7 +41,6 @@ use crate::store::AnyStore;
 use crate::{Error, LostReason};
 use early_losses::EarlyLosses;
 use known_runners::KnownRunners;
-use losses::lose;
 use new_leases::NewLeases;
 use own_runtime::OwnRuntime;
 use pending_acquires::PendingAcquires;
@@ -52,6 +52,7 @@ use task::Runner;
 /// Watches the holds of one manager.
 pub(crate) struct Watchdog {
     store: AnyStore,
+    telemetry: Arc<Telemetry>,
     /// How long a lock stays cached in this process after its last holder.
     linger: Duration,
     queues: Arc<dyn Queues>,
@@ -81,6 +82,7 @@ impl Watchdog {
     pub(crate) fn new(store: AnyStore, queues: Arc<dyn Queues>, linger: Duration) -> Self {
         let queue = Queue::default();
         Self {
+            telemetry: Arc::new(Telemetry::new(store.kind())),
             store,
             linger,
             queues,
@@ -100,6 +102,10 @@ impl Watchdog {
 
     pub(crate) fn store(&self) -> &AnyStore {
         &self.store
+    }
+
+    pub(crate) fn telemetry(&self) -> &Arc<Telemetry> {
+        &self.telemetry
     }
 
     /// Returns an error in a fork of the process that created the manager: a fork may use nothing
@@ -163,7 +169,7 @@ impl Watchdog {
         }
         // After the lease is stored: a loss that arrives from here on finds it.
         if self.early_losses.take(hold.claim().token(), requested_at) {
-            lose(hold);
+            self.lose(hold);
         }
         (id, wakes)
     }
@@ -184,7 +190,7 @@ impl Watchdog {
         let is_lost = queue.leases.is_lost(id);
         drop(queue);
         if is_lost {
-            lose(hold);
+            self.lose(hold);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Pending releases: those to send, and those in flight. No I/O, and no clock of its own.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime;
@@ -8,6 +9,7 @@ use tokio::time::Instant;
 
 use super::batch::UnderWay;
 use super::queue::MIN_RETRY_PAUSE;
+use crate::lease::LeaseState;
 use crate::store::ReleaseRequest;
 
 /// The longest pause before a release is tried again: another process may wait for the lock.
@@ -23,13 +25,18 @@ pub(super) struct PendingRelease {
     pub(super) until: Instant,
     /// When to stop retrying: later than `until` if the claim may be in a queue.
     pub(super) give_up_at: Instant,
-    /// Whether the process believed that it held the lock. If so, it warns if the store answers
-    /// otherwise.
-    pub(super) held: bool,
+    /// The hold, if the process believed that it held the lock. If the store answers otherwise, the
+    /// lock was lost.
+    pub(super) held: Option<Arc<LeaseState>>,
 }
 
 impl PendingRelease {
-    pub(super) fn new(lock: ReleaseRequest, until: Instant, held: bool, now: Instant) -> Self {
+    pub(super) fn new(
+        lock: ReleaseRequest,
+        until: Instant,
+        held: Option<Arc<LeaseState>>,
+        now: Instant,
+    ) -> Self {
         let held_until = (!lock.after.is_zero()).then(|| now.checked_add(lock.after)).flatten();
         Self { lock, held_until, until, give_up_at: until, held }
     }
@@ -68,7 +75,7 @@ impl Releases {
     /// Puts a pending release back. It is not sent before `at`.
     pub(super) fn put_back(&mut self, mut release: PendingRelease, at: Instant) {
         // If the lock is gone the next time, this attempt may have released it.
-        release.held = false;
+        release.held = None;
         self.insert(release, at);
     }
 

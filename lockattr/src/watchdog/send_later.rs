@@ -12,6 +12,7 @@ use super::Watchdog;
 use super::batch::send_releases;
 use super::releases::PendingRelease;
 use super::task::Runner;
+use crate::lease::LeaseState;
 use crate::store::ReleaseRequest;
 
 impl Watchdog {
@@ -20,7 +21,7 @@ impl Watchdog {
         self: &Arc<Self>,
         lock: ReleaseRequest,
         until: Instant,
-        held: bool,
+        held: Option<Arc<LeaseState>>,
     ) {
         if !self.is_of_this_process() {
             return;
@@ -35,7 +36,7 @@ impl Watchdog {
     /// expired.
     pub(crate) fn undo(self: &Arc<Self>, lock: ReleaseRequest, ttl: Duration) {
         let now = Instant::now();
-        let release = PendingRelease::new(lock, now + ttl, false, now);
+        let release = PendingRelease::new(lock, now + ttl, None, now);
         let lifetime = self.store.entry_lifetime(ttl);
         self.queue().release(release.retry_longer(lifetime), now);
         self.ensure_driven();
@@ -58,7 +59,7 @@ impl Watchdog {
         self: &Arc<Self>,
         lock: ReleaseRequest,
         until: Instant,
-        held: bool,
+        held: Option<Arc<LeaseState>>,
     ) -> bool {
         let runtime = match Handle::try_current() {
             Ok(runtime) if Runner::start(self, &runtime).is_ok() => runtime.id(),

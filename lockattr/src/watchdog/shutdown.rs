@@ -55,7 +55,7 @@ impl Watchdog {
     /// releases the rest for them, and waits as long again for the store.
     pub(crate) async fn shut_down(self: &Arc<Self>, limit: Duration) {
         if let Err(error) = self.check_process() {
-            tracing::error!(%error, "the lock manager was not shut down");
+            tracing::error!(error.message = %error, "the lock manager was not shut down");
             return;
         }
         self.close();
@@ -67,7 +67,10 @@ impl Watchdog {
         holds.iter().for_each(|hold| hold.lose(LostReason::ShutDown));
         self.stopped.iter().for_each(Notify::notify_waiters);
         if let Err(error) = self.start() {
-            tracing::error!(%error, "the shutdown did not wait for bodies and releases");
+            tracing::error!(
+                error.message = %error,
+                "the shutdown did not wait for bodies and releases"
+            );
             return;
         }
         let limit = limit.min(LONGEST_SHUTDOWN);
@@ -76,10 +79,14 @@ impl Watchdog {
         let deadline = Instant::now() + limit;
         let abandoned = self.leases().leases.abandon();
         if !abandoned.is_empty() {
-            tracing::warn!(count = abandoned.len(), "released locks whose holders did not stop");
+            tracing::warn!(
+                lockattr.count = abandoned.len(),
+                "released locks whose holders did not stop"
+            );
             for hold in abandoned {
                 let lock = ReleaseRequest::new(hold.claim().clone());
-                self.release_later(lock, hold.expires_in_store_at(), true);
+                let until = hold.expires_in_store_at();
+                self.release_later(lock, until, Some(hold));
             }
         }
         // A holder that releases from here on does so in time or not at all.

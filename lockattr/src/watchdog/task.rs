@@ -75,7 +75,8 @@ impl Runner {
             let due = self.watchdog.due(self.runtime, rest);
             has_rested = false;
             // Outside the queue's mutex: a woken task may lock it.
-            due.over.iter().for_each(|hold| hold.signal_end());
+            due.over.iter().for_each(|hold| self.watchdog.end(hold));
+            self.watchdog.telemetry.sum_up(Instant::now());
             due.rechecks.iter().for_each(|name| self.watchdog.recheck(name));
             under_way.extend(due.adopted);
             if !due.renewals.is_empty() {
@@ -113,7 +114,8 @@ impl Watchdog {
         // Set before the check, so that a lease that comes after it wakes the task again.
         self.new_leases.begin_check();
         let mut queue = self.leases();
-        let due = queue.due(runtime, Instant::now(), rest);
+        let mut due = queue.due(runtime, Instant::now(), rest);
+        due.next = due.next.into_iter().chain(self.telemetry.next_summary()).min();
         self.new_leases.set_asleep_until(due.next);
         due
     }
@@ -124,6 +126,7 @@ impl Drop for Runner {
         if !self.watchdog.is_of_this_process() {
             return;
         }
+        self.watchdog.telemetry.sum_up_now();
         let unanswered = self.watchdog.queue().leave(self.runtime, &self.wake);
         // Dropping them puts the releases back into the queue.
         drop(unanswered);

@@ -1,5 +1,6 @@
 //! Inspects etcd: runs `etcdctl`, and reads the members' health and metrics pages.
 
+use std::process::Stdio;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -13,15 +14,19 @@ const PROGRAM: &str = "LOCKATTR_ETCDCTL";
 /// How long a member may take to serve a page.
 const LIMIT: Duration = Duration::from_secs(1);
 
-/// Runs `etcdctl` and returns its output, or its error.
-pub(super) async fn run(addrs: &str, words: &[&str]) -> Result<String, String> {
+/// Runs `etcdctl` with this input and returns its output, or its error.
+pub(super) async fn run(addrs: &str, words: &[&str], input: &str) -> Result<String, String> {
     let program = std::env::var(PROGRAM).unwrap_or_else(|_| "etcdctl".to_owned());
     let mut command = Command::new(program);
     command.env("ETCDCTL_API", "3").args(["--endpoints", addrs]).args(words).kill_on_drop(true);
-    let output = command
-        .output()
-        .await
-        .map_err(|error| format!("{error}; if it is missing: `apt-get install etcd-client`"))?;
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let failed = |error| format!("{error}; if it is missing: `apt-get install etcd-client`");
+    let mut child = command.spawn().map_err(failed)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A command that fails may not read it.
+        let _unread = stdin.write_all(input.as_bytes()).await;
+    }
+    let output = child.wait_with_output().await.map_err(failed)?;
     match output.status.success() {
         true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
@@ -31,7 +36,7 @@ pub(super) async fn run(addrs: &str, words: &[&str]) -> Result<String, String> {
 /// Returns whether this member leads.
 pub(super) async fn leads(addr: &str) -> bool {
     let words = ["endpoint", "status", "--command-timeout=1s"];
-    let Ok(status) = run(addr, &words).await else { return false };
+    let Ok(status) = run(addr, &words, "").await else { return false };
     // The fields are the address, id, version, data size, and whether it leads.
     status.split(", ").nth(4) == Some("true")
 }

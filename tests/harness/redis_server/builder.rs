@@ -53,6 +53,18 @@ impl RedisServerBuilder {
         self
     }
 
+    /// [`tls`](Self::tls), with a certificate for `db.example` only.
+    pub fn tls_of_another_name(mut self) -> Self {
+        self.authority = Some(Authority::of_another_name());
+        self
+    }
+
+    /// [`tls`](Self::tls), with a certificate that has expired.
+    pub fn tls_expired(mut self) -> Self {
+        self.authority = Some(Authority::expired());
+        self
+    }
+
     /// [`tls`](Self::tls), but only for clients with a certificate of the same authority, such as
     /// the one at [`RedisServer::client_cert_path`]. The port without TLS stays, for the harness.
     pub fn tls_clients(mut self) -> Self {

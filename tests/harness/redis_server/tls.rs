@@ -5,7 +5,10 @@ use std::fs::write;
 use std::path::Path;
 use std::sync::Arc;
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    date_time_ymd,
+};
 
 pub(super) const CA: &str = "ca.pem";
 pub(super) const LEAF: &str = "server.pem";
@@ -13,12 +16,29 @@ pub(super) const LEAF_KEY: &str = "server.key";
 pub(super) const CLIENT: &str = "client.pem";
 pub(super) const CLIENT_KEY: &str = "client.key";
 
+/// The year in which certificates expire.
+const NOT_AFTER: i32 = 4096;
+
 /// The certificate and key files of a server and its clients, by name.
 pub(crate) struct Authority([(&'static str, String); 5]);
 
 impl Authority {
     pub(crate) fn generate() -> Arc<Self> {
-        Arc::new(Self(certificates().expect("certificates from constant names")))
+        Self::of(&["localhost", "127.0.0.1"], NOT_AFTER)
+    }
+
+    /// The server's certificate is for another name.
+    pub(super) fn of_another_name() -> Arc<Self> {
+        Self::of(&["db.example"], NOT_AFTER)
+    }
+
+    /// The server's certificate has expired.
+    pub(super) fn expired() -> Arc<Self> {
+        Self::of(&["localhost", "127.0.0.1"], 2020)
+    }
+
+    fn of(names: &[&str], not_after: i32) -> Arc<Self> {
+        Arc::new(Self(certificates(names, not_after).expect("certificates from constant names")))
     }
 
     pub(super) fn write_into(&self, directory: &Path) {
@@ -35,9 +55,12 @@ impl std::fmt::Debug for Authority {
     }
 }
 
-/// Generates the authority and the certificates it signs. Authority and server have separate
+/// Generates the authority and the certificates it signs, the server's for these names. Authority and server have separate
 /// certificates, because rustls refuses an authority's certificate from a server.
-fn certificates() -> Result<[(&'static str, String); 5], rcgen::Error> {
+fn certificates(
+    names: &[&str],
+    not_after: i32,
+) -> Result<[(&'static str, String); 5], rcgen::Error> {
     let mut authority = CertificateParams::new(Vec::new())?;
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     authority.key_usages = vec![KeyUsagePurpose::KeyCertSign];
@@ -46,8 +69,8 @@ fn certificates() -> Result<[(&'static str, String); 5], rcgen::Error> {
     let authority_pem = authority.self_signed(&authority_key)?.pem();
     let issuer = Issuer::new(authority, authority_key);
 
-    let (leaf, leaf_key) = signed(&["localhost", "127.0.0.1"], &issuer)?;
-    let (client, client_key) = signed(&["client"], &issuer)?;
+    let (leaf, leaf_key) = signed(names, not_after, &issuer)?;
+    let (client, client_key) = signed(&["client"], NOT_AFTER, &issuer)?;
     Ok([
         (CA, authority_pem),
         (LEAF, leaf),
@@ -57,9 +80,15 @@ fn certificates() -> Result<[(&'static str, String); 5], rcgen::Error> {
     ])
 }
 
-fn signed(names: &[&str], issuer: &Issuer<'_, KeyPair>) -> Result<(String, String), rcgen::Error> {
+fn signed(
+    names: &[&str],
+    not_after: i32,
+    issuer: &Issuer<'_, KeyPair>,
+) -> Result<(String, String), rcgen::Error> {
     let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
     let key = KeyPair::generate()?;
-    let certificate = CertificateParams::new(names)?.signed_by(&key, issuer)?;
+    let mut certificate = CertificateParams::new(names)?;
+    certificate.not_after = date_time_ymd(not_after, 1, 1);
+    let certificate = certificate.signed_by(&key, issuer)?;
     Ok((certificate.pem(), key.serialize_pem()))
 }

@@ -6,7 +6,7 @@ use lockattr_tests::{Engine, Etcd};
 use super::manager;
 
 /// Starts etcd with users that have exactly the rights that the docs name.
-async fn with_users() -> Etcd {
+pub(super) async fn with_users() -> Etcd {
     let etcd = Etcd::start().await;
     for words in [
         "user add root:root",

@@ -1,13 +1,14 @@
 //! The metrics that one test's runtime has recorded, added up.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use metrics::{Unit, with_local_recorder};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use tokio::runtime::Builder;
 
-/// The metrics recorded so far. Names are `name{template,outcome}`, with the labels that exist.
+/// The metrics recorded so far. Names are `name{template,outcome}`, with the labels that exist; the
+/// labels of the manager are left out, because most tests have one manager.
 #[derive(Debug, Default)]
 pub(super) struct Metrics {
     snapshots: Option<Snapshotter>,
@@ -20,6 +21,8 @@ struct Seen {
     gauges: BTreeMap<String, f64>,
     times: BTreeMap<String, Vec<f64>>,
     units: BTreeMap<String, Unit>,
+    /// The labels `manager` and `store` of each metric.
+    managers: BTreeSet<(String, String, String)>,
 }
 
 /// Runs a test on a paused clock and one thread, with a recorder of its own.
@@ -58,6 +61,12 @@ impl Metrics {
         self.look().units.clone()
     }
 
+    /// Returns the labels `manager` and `store` of this metric, each pair once.
+    pub(super) fn managers(&self, name: &str) -> Vec<(String, String)> {
+        let named = self.look().managers.clone().into_iter().filter(|(metric, ..)| metric == name);
+        named.map(|(_, manager, store)| (manager, store)).collect()
+    }
+
     /// Returns everything as text, to check that something is not in it.
     pub(super) fn all(&self) -> String {
         format!("{:?}", *self.look())
@@ -70,7 +79,13 @@ impl Metrics {
         let seen = &mut *borrowed;
         for (key, unit, described, value) in news.into_vec() {
             let key = key.key();
-            let labels: Vec<_> = key.labels().map(metrics::Label::value).collect();
+            let of = |name| key.labels().find(|label| label.key() == name);
+            let [manager, store] = ["manager", "store"].map(|name| {
+                of(name).unwrap_or_else(|| panic!("{} has no {name}", key.name())).value().into()
+            });
+            seen.managers.insert((key.name().to_owned(), manager, store));
+            let labels = key.labels().filter(|label| !matches!(label.key(), "manager" | "store"));
+            let labels: Vec<_> = labels.map(metrics::Label::value).collect();
             let name = format!("{}{{{}}}", key.name(), labels.join(","));
             let unit = described.and(unit).unwrap_or_else(|| panic!("{name} is not described"));
             seen.units.insert(key.name().to_owned(), unit);

@@ -27,15 +27,29 @@ async fn a_lock_has_a_span_with_the_promised_fields_inside_its_callers_span() {
     assert_eq!((lock.target, lock.level), ("lockattr", Level::INFO));
     assert_eq!(lock.inside, ["request"]);
     let names: Vec<_> = lock.fields.keys().copied().collect();
-    let promised =
-        ["fencing_token", "held", "key", "mode", "otel.name", "outcome", "template", "waited"];
+    let promised = [
+        "lockattr.fencing_token",
+        "lockattr.held",
+        "lockattr.key",
+        "lockattr.manager",
+        "lockattr.mode",
+        "lockattr.outcome",
+        "lockattr.store",
+        "lockattr.template",
+        "lockattr.waited",
+        "otel.name",
+    ];
     assert_eq!(names, promised);
     let text = |name: &str| lock.fields[name].as_str();
-    assert_eq!((text("key"), text("template")), ("product:7", "product:<id>"));
-    assert_eq!((text("mode"), text("outcome")), ("exclusive", "released"));
+    assert_eq!((text("lockattr.key"), text("lockattr.template")), ("product:7", "product:<id>"));
+    assert_eq!((text("lockattr.mode"), text("lockattr.outcome")), ("exclusive", "released"));
+    assert_eq!((text("lockattr.manager"), text("lockattr.store")), ("default", "memory"));
     assert_eq!(text("otel.name"), "lock product:<id>");
-    assert!(text("fencing_token").parse::<u64>().unwrap() > 0);
-    assert!(seconds(&lock, "waited") < 0.01 && (seconds(&lock, "held") - 3.0).abs() < 0.01);
+    assert!(text("lockattr.fencing_token").parse::<u64>().unwrap() > 0);
+    assert!(
+        seconds(&lock, "lockattr.waited") < 0.01
+            && (seconds(&lock, "lockattr.held") - 3.0).abs() < 0.01
+    );
     assert!(lock.over, "{lock:#?}");
 }
 
@@ -69,10 +83,10 @@ async fn a_lock_inside_another_has_a_nested_span_and_a_reentrant_call_has_none()
     let (trace, _subscribed) = traced(Level::INFO);
     order(&memory(), 7).await.unwrap();
     let locks = trace.spans("lock");
-    let keys: Vec<_> = locks.iter().map(|lock| lock.fields["key"].as_str()).collect();
+    let keys: Vec<_> = locks.iter().map(|lock| lock.fields["lockattr.key"].as_str()).collect();
     assert_eq!(keys, ["order:7", "product:7"]);
     assert_eq!(locks[1].inside, ["lock"]);
-    assert_eq!(locks[1].fields["template"], "unnamed");
+    assert_eq!(locks[1].fields["lockattr.template"], "unnamed");
     assert_eq!(only(trace.events("sold")).inside, ["lock", "lock"]);
     assert!(locks.iter().all(|lock| lock.over), "{locks:#?}");
 }
@@ -85,7 +99,8 @@ async fn a_lost_lock_sets_the_error_status_of_its_span() {
     let lost = memory().with_lock("job", fixed, async |_| sleep(MINUTE).await).await;
     assert!(matches!(lost, Err(Error::Lost { .. })), "{lost:?}");
     let lock = only(trace.spans("lock"));
-    assert_eq!(lock.fields["outcome"], "expired");
+    assert_eq!(lock.fields["lockattr.outcome"], "expired");
+    assert_eq!(lock.fields["error.type"], "lost.expired");
     assert_eq!(lock.fields["otel.status_code"], "ERROR");
     assert!(lock.over, "{lock:#?}");
 }
@@ -102,11 +117,11 @@ async fn spans_end_with_their_holds_when_a_lock_is_handed_off() {
     let locks = trace.spans("lock");
     assert_eq!(locks.len(), 3);
     let mut tokens: Vec<u64> =
-        locks.iter().map(|lock| lock.fields["fencing_token"].parse().unwrap()).collect();
+        locks.iter().map(|lock| lock.fields["lockattr.fencing_token"].parse().unwrap()).collect();
     assert!(tokens.is_sorted(), "{locks:#?}");
     tokens.dedup();
     assert_eq!(tokens.len(), 3, "{locks:#?}");
     for lock in locks {
-        assert!(lock.over && (seconds(&lock, "held") - 0.25).abs() < 0.01, "{lock:#?}");
+        assert!(lock.over && (seconds(&lock, "lockattr.held") - 0.25).abs() < 0.01, "{lock:#?}");
     }
 }

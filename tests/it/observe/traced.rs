@@ -26,11 +26,38 @@ async fn a_lock_logs_when_it_is_acquired_and_when_it_is_released() {
         (acquired.inside, released.inside),
         (vec!["lock".to_owned()], vec!["lock".to_owned()])
     );
-    assert_eq!(names(&acquired.fields), ["fencing_token", "key", "outcome", "template", "waited"]);
-    assert_eq!(names(&released.fields), ["fencing_token", "held", "key", "outcome", "template"]);
-    assert_eq!((acquired.level, acquired.fields["outcome"].as_str()), (Level::DEBUG, "acquired"));
-    assert_eq!((released.level, released.fields["outcome"].as_str()), (Level::DEBUG, "released"));
-    assert_eq!(acquired.fields["fencing_token"], released.fields["fencing_token"]);
+    assert_eq!(
+        names(&acquired.fields),
+        [
+            "lockattr.fencing_token",
+            "lockattr.key",
+            "lockattr.outcome",
+            "lockattr.template",
+            "lockattr.waited"
+        ]
+    );
+    assert_eq!(
+        names(&released.fields),
+        [
+            "lockattr.fencing_token",
+            "lockattr.held",
+            "lockattr.key",
+            "lockattr.outcome",
+            "lockattr.template"
+        ]
+    );
+    assert_eq!(
+        (acquired.level, acquired.fields["lockattr.outcome"].as_str()),
+        (Level::DEBUG, "acquired")
+    );
+    assert_eq!(
+        (released.level, released.fields["lockattr.outcome"].as_str()),
+        (Level::DEBUG, "released")
+    );
+    assert_eq!(
+        acquired.fields["lockattr.fencing_token"],
+        released.fields["lockattr.fencing_token"]
+    );
 }
 
 /// Red without: `holder` in the event or in the span.
@@ -45,12 +72,13 @@ async fn the_event_of_a_refused_call_names_the_holder() {
     let event = trace.events("lock not acquired").remove(0);
     let span = trace.spans("lock").remove(1);
     for fields in [&event.fields, &span.fields] {
-        assert_eq!(fields["outcome"], "contended");
-        let holder = &fields["holder"];
+        assert_eq!(fields["lockattr.outcome"], "contended");
+        assert_eq!(fields["error.type"], "contended");
+        let holder = &fields["lockattr.holder"];
         assert!(holder.starts_with("observed on ") && holder.contains("other::job"), "{holder}");
     }
     assert_eq!(event.inside, ["lock"]);
-    assert!(event.fields["error"].contains("gave up after"), "{event:#?}");
+    assert!(event.fields["error.message"].contains("gave up after"), "{event:#?}");
     assert!(
         span.over && !span.fields.contains_key("otel.status_code"),
         "no error of ours: {span:#?}"
@@ -67,12 +95,14 @@ async fn an_outage_is_an_error_of_the_span_and_a_caller_that_gives_up_is_none() 
     assert!(timeout(SECOND / 4, sell(&manager, 7, SECOND)).await.is_err());
     held.release().await.unwrap();
     let spans = trace.spans("lock");
-    let outcome = |at: usize| spans[at].fields["outcome"].as_str();
+    let outcome = |at: usize| spans[at].fields["lockattr.outcome"].as_str();
     let status = |at: usize| spans[at].fields.get("otel.status_code").map(String::as_str);
     assert_eq!((outcome(0), status(0)), ("unavailable", Some("ERROR")));
     assert_eq!((outcome(2), status(2)), ("cancelled", None));
+    let class = |at: usize| spans[at].fields.get("error.type").map(String::as_str);
+    assert_eq!((class(0), class(2)), (Some("store"), None));
     let outcomes: Vec<_> = trace.events("lock not acquired");
-    assert!(outcomes[0].fields["error"].contains("away, on purpose"), "{outcomes:#?}");
+    assert!(outcomes[0].fields["error.message"].contains("away, on purpose"), "{outcomes:#?}");
     assert!(spans.iter().all(|span| span.over), "{spans:#?}");
 }
 

@@ -322,7 +322,8 @@ async fn a_scope_on_a_lease_that_has_ended_runs_as_no_holder() {
         nested(&manager, &begun).await
     });
     tokio::time::sleep(TTL * 3 / 2).await;
-    assert!(events.is_empty(), "{:?}", events.all());
+    let all = events.all();
+    assert!(all.len() == 1 && events.contains("lock lost: its lease expired"), "{all:?}");
     let outcome = late.await;
     assert!(matches!(outcome, Err(Error::Lost { .. })), "{outcome:?}");
     let blocking = guard.scope_blocking(lockattr::current);

@@ -68,7 +68,7 @@ async fn a_commit_notifies_the_waiters() {
     });
     transaction.commit().await.unwrap();
     let message = timeout(SOON, listener.recv()).await.expect("a notification").unwrap();
-    assert_eq!(message.payload(), "6c6f636b3a61", "`lock:a`, in hexadecimal");
+    assert_eq!(message.payload(), "6c6f636b3a61", "the name of the lock, in hexadecimal");
     let guard = timeout(SOON, waits).await.expect("it is granted").unwrap();
     guard.release().await.unwrap();
 }
@@ -194,9 +194,9 @@ async fn it_takes_no_place_among_the_prepared_statements() {
         for key in ["a", "b", "c"] {
             manager.acquire_in(&mut transaction, key).await.unwrap();
         }
-        // The pattern is no part of this statement, which is kept itself.
-        let kept = query_scalar("select count(*) from pg_prepared_statements where statement ~ $1");
-        let kept: i64 = kept.bind("advisory").fetch_one(&mut *transaction).await.unwrap();
+        let kept = "select count(*) from pg_prepared_statements where statement ~ 'advisory'";
+        let kept: i64 =
+            query_scalar(kept).persistent(false).fetch_one(&mut *transaction).await.unwrap();
         assert_eq!(kept, 0);
     }
 }

@@ -61,7 +61,7 @@ async fn a_lock_stolen_during_a_body_is_treated_as_on_lost_says_and_left_to_the_
     let events = capture_events();
     let outcome = timeout(LIMIT, believed(&manager, &cli)).await.expect("a hang");
     assert!(matches!(outcome, Ok(17)), "{outcome:?}");
-    assert_eq!(events.count("the lease was lost while the body ran; ignored"), 1);
+    assert_eq!(events.count("lock lost: the store no longer has this process as its holder"), 1);
     others().await;
     assert_nothing_left(&server).await;
 }

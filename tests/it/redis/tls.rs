@@ -1,6 +1,7 @@
 //! TLS with the test's own certificate authority, and clients that must show one of its
 //! certificates.
 
+mod certificates;
 mod files;
 mod topologies;
 
@@ -115,7 +116,7 @@ async fn files_may_have_odd_names_and_be_set_on_the_builder() {
 /// With `ca`, the system's authorities no longer count: a caller that names one wants only that
 /// one.
 ///
-/// Red without: `root_cert` in `pem::certificates`.
+/// Red without: `authorities::trusted`.
 #[tokio::test]
 async fn a_custom_authority_replaces_those_of_the_system() {
     let (server, other) = (RedisServer::builder().tls(), RedisServer::builder().tls());
@@ -133,7 +134,7 @@ async fn a_custom_authority_replaces_those_of_the_system() {
     assert!(!trusts(&server, other.ca_path()).finish().await.success(), "the system's is trusted");
 }
 
-/// Red without: `client_tls` in `pem::certificates` (the good ones fail); without it only the
+/// Red without: `with_client_cert_resolver` in `client_config` (the good ones fail); without it only the
 /// server would know the reason.
 #[tokio::test]
 async fn a_process_that_is_not_trusted_learns_why_and_runs_no_body() {

@@ -1,5 +1,4 @@
-//! The stores that the suite runs on, and the managers that it plays: each has a subscriber and
-//! claims that wait.
+//! The stores that the suite runs on, and the servers that they need.
 
 mod etcd;
 mod mysql;
@@ -9,23 +8,14 @@ mod postgres_session;
 mod zookeeper;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use lockattr::FencingToken;
-use lockattr::store::{
-    AcquireOutcome, AcquireRequest, Claim, Grant, MemoryStore, Notification, RedisStore,
-    RedlockStore, ReleaseOutcome, ReleaseRequest, RenewOutcome, RenewRequest, Sharing, Subscriber,
-    Subscription, Waiting,
-};
+use lockattr::store::{MemoryStore, RedisStore, RedlockStore};
+use lockattr_contract::Fleet;
 use lockattr_tests::{Cluster, Independents, RedisServer, Sentinels, eventually};
 use tokio::sync::OnceCell;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-pub(super) use zookeeper::OnZooKeeper;
-
-use super::asked::{LABEL, PREFIX, key, set_key_prefix};
 use super::{AnyStore, TTL};
 use crate::redis::RIGHTS;
 pub(super) use etcd::OnEtcd;
@@ -33,41 +23,36 @@ pub(super) use mysql::OnMysql;
 pub(super) use mysql_session::OnMysqlSessions;
 pub(super) use postgres::OnPostgres;
 pub(super) use postgres_session::OnPostgresSessions;
+pub(super) use zookeeper::OnZooKeeper;
 
-/// One store, seen from as many processes as a test needs.
-pub(super) trait Fleet {
-    async fn start() -> Self;
+/// The prefix of all locks of the suite.
+const PREFIX: &str = "contract:";
 
-    /// Returns the store as one more process sees it.
-    fn node(&self) -> AnyStore;
-
-    /// Waits until the store knows that the process of this subscriber is gone, if the store relies
-    /// on that.
-    async fn wait_until_gone(&self, subscriber: u64);
-
-    /// Checks after a test that the servers recorded nothing wrong.
-    async fn saw_nothing_wrong(&self) {}
+/// A prefix for each test, for tests that share one store.
+fn prefix_of(test: usize) -> String {
+    format!("{PREFIX}test {test}:")
 }
 
 pub(super) struct InMemory(Arc<MemoryStore>);
 
 impl Fleet for InMemory {
+    const PAUSED_CLOCK: bool = true;
+
     async fn start() -> Self {
-        set_key_prefix("");
         Self(Arc::default())
     }
 
     fn node(&self) -> AnyStore {
         self.0.clone().into()
     }
-
-    async fn wait_until_gone(&self, _inbox: u64) {}
 }
 
 /// A quorum of three in-memory stores.
 pub(super) struct QuorumInMemory(Vec<AnyStore>);
 
 impl Fleet for QuorumInMemory {
+    const PAUSED_CLOCK: bool = true;
+
     async fn start() -> Self {
         Self((0..3).map(|_| AnyStore::new(MemoryStore::new())).collect())
     }
@@ -75,8 +60,6 @@ impl Fleet for QuorumInMemory {
     fn node(&self) -> AnyStore {
         AnyStore::new(RedlockStore::new(self.0.iter().cloned()).expect("enough of them"))
     }
-
-    async fn wait_until_gone(&self, _inbox: u64) {}
 }
 
 /// A quorum of five Redis servers.
@@ -105,7 +88,6 @@ pub(super) struct OnRedis(RedisServer);
 
 impl Fleet for OnRedis {
     async fn start() -> Self {
-        set_key_prefix("");
         Self(RedisServer::start().await)
     }
 
@@ -148,7 +130,7 @@ impl Fleet for WithLeastRights {
 
     /// Checks the ACL log: scripts continue after some errors, so a missing right may only suppress
     /// a notification.
-    async fn saw_nothing_wrong(&self) {
+    async fn finish(&self) {
         let log: Vec<HashMap<String, redis::Value>> =
             self.0.cli().await.query(&["ACL", "LOG"]).await;
         let refused = log.iter().map(|entry| format!("{:?}", entry["object"]));
@@ -229,192 +211,37 @@ async fn no_subscribers_left(server: &RedisServer, subscriber: u64) {
 
 /// One cluster for all tests. The keys of a test share a hash tag and so a slot. Keys in several
 /// slots have tests of their own.
-pub(super) struct OnCluster(&'static Cluster);
+pub(super) struct OnCluster {
+    cluster: &'static Cluster,
+    test: usize,
+}
 
 impl Fleet for OnCluster {
     async fn start() -> Self {
         static TESTS: AtomicUsize = AtomicUsize::new(0);
         let cluster = Cluster::shared().await;
-        set_key_prefix(&format!("{{test {}}}:", TESTS.fetch_add(1, Ordering::Relaxed)));
-        Self(cluster)
+        Self { cluster, test: TESTS.fetch_add(1, Ordering::Relaxed) }
+    }
+
+    fn prefix(&self) -> String {
+        format!("{PREFIX}{{test {}}}:", self.test)
     }
 
     fn node(&self) -> AnyStore {
         // Six servers and many other tests share this machine. If a reply takes a second, the
         // connection is replaced and its waiters lose their places in the queue. Managers ask again
         // for theirs; these claims do not.
-        let url = self.0.url_with("connect_timeout=10s&response_timeout=10s&heartbeat=60s");
+        let url = self.cluster.url_with("connect_timeout=10s&response_timeout=10s&heartbeat=60s");
         AnyStore::new(RedisStore::open(&url).expect("a good URL"))
     }
 
     async fn wait_until_gone(&self, subscriber: u64) {
         let channels = format!("lockattr:inbox:{subscriber:016x}*");
-        for node in self.0.nodes() {
+        for node in self.cluster.nodes() {
             let cli = node.cli().await;
             let words = ["PUBSUB", "SHARDCHANNELS", &channels];
             let gone = async || cli.query::<Vec<String>>(&words).await.is_empty();
             eventually(TTL, "its connection is closed", gone).await;
         }
-    }
-}
-
-/// In place of a name: any lock may be contended.
-pub(super) const ANY: &str = "any";
-
-/// A manager as a store sees it.
-pub(super) struct Manager {
-    store: AnyStore,
-    pub(super) subscriber: Arc<Subscriber>,
-    contended: Arc<Mutex<Vec<String>>>,
-}
-
-impl Manager {
-    pub(super) fn on(store: &AnyStore) -> Self {
-        let contended = Arc::<Mutex<Vec<String>>>::default();
-        let reported = contended.clone();
-        let on_contended = move |name: Option<&str>| {
-            reported.lock().unwrap().push(name.unwrap_or(ANY).to_owned());
-        };
-        let subscriber = Arc::new(Subscriber::new(on_contended));
-        store.subscribe(&subscriber);
-        Self { store: store.clone(), subscriber, contended }
-    }
-
-    /// Returns an exclusive claim for one lock.
-    pub(super) fn claim_for(&self, named: &str) -> Waiter {
-        self.claim_shared(&[named], Sharing::Exclusive)
-    }
-
-    pub(super) fn claim_shared(&self, named: &[&str], sharing: Sharing) -> Waiter {
-        let mut keys = named.iter().map(|named| key(named));
-        let first = keys.next().expect("a claim has a key");
-        let claim = Arc::new(Claim::of(&self.subscriber, first, keys, sharing, LABEL));
-        let expected = self.subscriber.subscribe(claim.token());
-        let (store, was_queued) = (self.store.clone(), AtomicBool::new(false));
-        Waiter { store, claim, expected, ttl: TTL, notified_only: false, was_queued }
-    }
-
-    /// Returns the names of the locks that the store reported as contended.
-    pub(super) fn contended(&self) -> Vec<String> {
-        self.contended.lock().unwrap().clone()
-    }
-}
-
-/// A claim, and the notifications that its manager receives for it.
-pub(super) struct Waiter {
-    store: AnyStore,
-    pub(super) claim: Arc<Claim>,
-    expected: Subscription,
-    ttl: Duration,
-    notified_only: bool,
-    was_queued: AtomicBool,
-}
-
-impl Waiter {
-    /// Makes this waiter one that is only notified when the lock is free, and not granted it.
-    pub(super) fn notified_only(self) -> Self {
-        Self { notified_only: true, ..self }
-    }
-
-    pub(super) fn with_ttl(self, ttl: Duration) -> Self {
-        Self { ttl, ..self }
-    }
-
-    fn request(&self, waiting: Waiting) -> AcquireRequest {
-        AcquireRequest::new(self.claim.clone(), self.ttl).waiting(waiting)
-    }
-
-    fn queue_request(&self) -> AcquireRequest {
-        let again = self.was_queued.swap(true, Ordering::Relaxed);
-        self.request(if self.notified_only { Waiting::Told { again } } else { Waiting::Queued })
-    }
-
-    /// Acquires the lock. Returns the fencing token and whether the lock is contended.
-    pub(super) async fn acquire(&self) -> (FencingToken, bool) {
-        match self.store.acquire(&self.queue_request()).await {
-            Ok(AcquireOutcome::Acquired { fencing, contended }) => (fencing, contended),
-            other => panic!("{:?} was not granted: {other:?}", self.claim),
-        }
-    }
-
-    /// Joins the queue, or asks again while queued. Returns the delay until the next request.
-    pub(super) async fn enqueue(&self) -> Duration {
-        match self.store.acquire(&self.queue_request()).await {
-            Ok(AcquireOutcome::Held { queued: Some(again), .. }) => again,
-            other => panic!("{:?} is not queued: {other:?}", self.claim),
-        }
-    }
-
-    /// Asks once. Returns whether the claim holds the lock now.
-    pub(super) async fn try_acquire(&self) -> bool {
-        match self.store.acquire(&self.request(Waiting::Not)).await.unwrap() {
-            AcquireOutcome::Acquired { .. } => true,
-            AcquireOutcome::Held { queued, .. } => {
-                assert_eq!(queued, None, "queued without having requested it");
-                false
-            }
-        }
-    }
-
-    /// Waits for the lock as a manager does: for a grant, or for a notification to ask again.
-    pub(super) async fn wait_for_grant(&self) -> Grant {
-        let granted = async {
-            loop {
-                let asked = match self.expected.next().await {
-                    Notification::Granted(grant) => return grant,
-                    Notification::AskAgain(at) => at,
-                };
-                sleep_until(asked).await;
-                loop {
-                    let since = Instant::now();
-                    match self.store.acquire(&self.queue_request()).await {
-                        Ok(AcquireOutcome::Acquired { fencing, contended }) => {
-                            return Grant::new(fencing, since, contended);
-                        }
-                        Ok(_) => break,
-                        // The outcome is unknown, and no notification will come: a manager asks
-                        // again.
-                        Err(_) => sleep(TTL / 100).await,
-                    }
-                }
-            }
-        };
-        let granted = timeout(TTL / 2, granted).await;
-        let grant = granted.unwrap_or_else(|_| panic!("{:?} was not notified", self.claim));
-        assert!(grant.since <= Instant::now(), "the lease began at the notification or earlier");
-        assert!(self.is_holder().await, "notified, but not of a grant");
-        grant
-    }
-
-    /// Waits for the grant without asking again.
-    pub(super) async fn next_grant(&self) -> Grant {
-        match timeout(TTL / 2, self.expected.next()).await.expect("notified") {
-            Notification::Granted(grant) => grant,
-            Notification::AskAgain(_) => panic!("not granted, but notified to retry"),
-        }
-    }
-
-    /// Waits for the notification that says when to ask again.
-    pub(super) async fn next_ask_again(&self) -> Instant {
-        match timeout(TTL / 2, self.expected.next()).await.expect("notified") {
-            Notification::AskAgain(at) => at,
-            other @ Notification::Granted(_) => panic!("granted: {other:?}"),
-        }
-    }
-
-    /// Returns whether the store counts this claim as a holder.
-    pub(super) async fn is_holder(&self) -> bool {
-        let renewal = [RenewRequest::new(self.claim.clone(), self.ttl)];
-        self.store.renew(&renewal).await.remove(0).unwrap() == RenewOutcome::Renewed
-    }
-
-    /// Releases the lock, or leaves the queue. Returns whether the claim held the lock.
-    pub(super) async fn release(&self) -> bool {
-        self.release_after(Duration::ZERO).await
-    }
-
-    pub(super) async fn release_after(&self, after: Duration) -> bool {
-        let releasing = [ReleaseRequest::new(self.claim.clone()).after(after)];
-        self.store.release(&releasing).await.remove(0).unwrap() == ReleaseOutcome::Released
     }
 }

@@ -153,7 +153,7 @@ fn the_selected_lock_stays_selected_when_others_come_and_go() {
 #[test]
 fn a_store_that_does_not_answer_is_notified_above_what_was_seen_last() {
     let mut view = view(2);
-    view.failed("the store could not be asked: away".into());
+    view.failed("the store could not be asked: away");
     check(
         &mut view,
         &expect![[r#"

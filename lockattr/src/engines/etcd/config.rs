@@ -8,11 +8,13 @@ use tonic::transport::Endpoint;
 use url::Url;
 
 use crate::Error;
+use crate::engines::plaintext;
 use crate::lock::server_options::ServerOptions;
 use crate::lock::settings::duration;
 use crate::store::url::{shown, unknown_setting};
 
 /// The settings of one store.
+#[derive(Clone)]
 pub(super) struct Config {
     pub(super) members: Vec<Member>,
     /// The URL without its password, for errors.
@@ -25,12 +27,14 @@ pub(super) struct Config {
 }
 
 /// A server of the cluster.
+#[derive(Clone)]
 pub(super) struct Member {
     pub(super) endpoint: Endpoint,
     pub(super) address: Arc<str>,
 }
 
 /// The credentials, if the servers require them.
+#[derive(Clone)]
 pub(super) struct Login {
     pub(super) user: String,
     pub(super) password: String,
@@ -69,12 +73,7 @@ impl Config {
             }
         }
         timing.check()?;
-        if session_timeout < SHORTEST || session_timeout.subsec_nanos() != 0 {
-            return Err(Error::InvalidOptions(
-                "`session_timeout` must be 2s or more in whole seconds: etcd counts it in those"
-                    .into(),
-            ));
-        }
+        check_session_timeout(session_timeout)?;
         let address = shown(urls);
         let tls = super::tls::Tls::read(&timing.tls, tls)?;
         let members = urls.iter().map(|url| member(url, &address, &tls));
@@ -82,6 +81,62 @@ impl Config {
         let login = login(&urls[0], &address)?;
         Ok(Self { members, address, login, timing, session_timeout })
     }
+
+    /// Takes the members of the program's own client.
+    pub(super) fn of_endpoints(
+        endpoints: impl IntoIterator<Item = Endpoint>,
+        timing: ServerOptions,
+    ) -> Result<Self, Error> {
+        timing.check()?;
+        let members: Vec<_> = endpoints.into_iter().map(Member::of_endpoint).collect();
+        if members.is_empty() {
+            return Err(Error::InvalidOptions(
+                "an `EtcdStore` needs an `Endpoint` for each member of the cluster, and got none"
+                    .into(),
+            ));
+        }
+        let hosts: Vec<_> = members.iter().map(|member| &*member.address).collect();
+        let address = format!("etcd://{}/", hosts.join(","));
+        Ok(Self { members, address, login: None, timing, session_timeout: SESSION_TIMEOUT })
+    }
+
+    pub(super) fn with_session_timeout(&self, session_timeout: Duration) -> Result<Self, Error> {
+        check_session_timeout(session_timeout)?;
+        Ok(Self { session_timeout, ..self.clone() })
+    }
+
+    /// Says in the log that the connections to another machine are not encrypted.
+    pub(super) fn warn_about_plaintext(&self) {
+        let is_remote_plaintext = |member: &Member| {
+            let uri = member.endpoint.uri();
+            uri.scheme_str() != Some("https") && uri.host().is_some_and(plaintext::is_remote)
+        };
+        if self.members.iter().any(is_remote_plaintext) {
+            plaintext::warn_once(&self.address, "add `tls=true` to the URL");
+        }
+    }
+}
+
+impl Member {
+    fn of_endpoint(endpoint: Endpoint) -> Self {
+        let uri = endpoint.uri();
+        // The authority may hold a login, which gRPC does not use.
+        let address = match (uri.host(), uri.port_u16()) {
+            (Some(host), Some(port)) => format!("{host}:{port}"),
+            (Some(host), None) => host.to_owned(),
+            (None, _) => uri.path().to_owned(),
+        };
+        Self { endpoint, address: address.into() }
+    }
+}
+
+fn check_session_timeout(session_timeout: Duration) -> Result<(), Error> {
+    if session_timeout < SHORTEST || session_timeout.subsec_nanos() != 0 {
+        return Err(Error::InvalidOptions(
+            "`session_timeout` must be 2s or more in whole seconds: etcd counts it in those".into(),
+        ));
+    }
+    Ok(())
 }
 
 fn member(url: &Url, address: &str, tls: &super::tls::Tls) -> Result<Member, Error> {

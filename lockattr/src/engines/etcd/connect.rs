@@ -9,14 +9,13 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::time::{Instant, sleep_until, timeout};
-use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::Channel;
 
-use super::call::{AUTHENTICATE, STATUS, unary};
-use super::config::{Login, Member};
+use super::call::{STATUS, unary};
+use super::config::Member;
 use super::connection::{Connection, ConnectionSlot};
 use super::failure::{Failure, Kind, root};
-use super::messages::{AuthenticateRequest, AuthenticateResponse, Done, StatusResponse};
+use super::messages::{Done, StatusResponse};
 use super::watches::Watches;
 use crate::store::StoreError;
 use crate::store::last_reply::LastReply;
@@ -56,10 +55,7 @@ impl ConnectionSlot {
                 },
             }
         };
-        let token = match &self.config.login {
-            Some(login) => Some(self.authenticate(&channel, &member.address, login).await?),
-            None => None,
-        };
+        let token = self.config.token(&channel, &member.address).await?;
         let watches = Arc::new(Watches::new(channel.clone(), token.clone()));
         let last_reply = Arc::new(LastReply::new());
         Ok(Connection { id, address: member.address.clone(), channel, token, watches, last_reply })
@@ -93,25 +89,6 @@ impl ConnectionSlot {
             Err(Failure::unknown(sentence))
         });
         (member, probed)
-    }
-
-    async fn authenticate(
-        &self,
-        channel: &Channel,
-        address: &str,
-        login: &Login,
-    ) -> Result<MetadataValue<Ascii>, Failure> {
-        let request =
-            AuthenticateRequest { name: login.user.clone(), password: login.password.clone() };
-        let limit = self.config.timing.response_timeout;
-        let response = timeout(limit, unary(channel, None, address, AUTHENTICATE, request)).await;
-        let no_response =
-            |_| Failure::unknown(format!("no answer from {address} within {limit:?}"));
-        let response: AuthenticateResponse = response.map_err(no_response)??;
-        let token = response.token.parse();
-        token.map_err(|_| {
-            Failure::unknown(format!("{address} sent an authentication token that is not ASCII"))
-        })
     }
 
     fn no_connection(&self) -> Failure {

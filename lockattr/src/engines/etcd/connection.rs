@@ -56,7 +56,7 @@ impl ConnectionSlot {
         let live = self.get().await?;
         match self.send_on(&live, path, request).await {
             // It was not executed, so it is safe to send again.
-            Err(failure) if failure.kind == Kind::BadToken && self.config.login.is_some() => {
+            Err(failure) if failure.kind == Kind::BadToken && self.config.authenticates() => {
                 let live = self.get().await?;
                 self.send_on(&live, path, request).await
             }

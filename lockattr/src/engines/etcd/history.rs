@@ -20,7 +20,7 @@ impl Core {
         let found: Result<RangeResponse, _> = self.connection.send(RANGE, &first).await;
         if found.is_ok() {
             tracing::warn!(
-                revision,
+                lockattr.revision = revision,
                 "etcd has never been compacted and keeps every acquisition and release on its disk: set \
                  `--auto-compaction-retention`"
             );

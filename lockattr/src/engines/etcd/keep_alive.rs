@@ -44,8 +44,8 @@ impl Core {
             self.connection.send(GRANT, &LeaseGrantRequest { ttl }).await?;
         if granted.ttl > ttl {
             tracing::warn!(
-                asked = ttl,
-                granted = granted.ttl,
+                lockattr.asked = ttl,
+                lockattr.granted = granted.ttl,
                 "etcd raised the `session_timeout` to its own minimum: after a crash, a lock stays held for \
                  that many seconds"
             );

@@ -7,15 +7,18 @@ use mysql_async::{Opts, OptsBuilder};
 use percent_encoding::percent_decode_str;
 use url::Url;
 
+use super::login::Login;
 use super::sessions::MAX_SESSIONS;
+use super::tls::{self, Tls};
 use crate::Error;
-use crate::engines::sql::read_max_sessions;
+use crate::engines::sql::{check_max_sessions, read_max_sessions};
 use crate::lock::server_options::ServerOptions;
 use crate::store::url::{shown, unknown_setting};
 
 /// The query settings besides those of the manager.
 const NAMES: &str = ", and for MySQL `connections`, `connect_timeout`, `response_timeout`, \
-                     `heartbeat`, `lock`, `max_sessions` with `lock=session`";
+                     `heartbeat`, `ssl-mode`, `ca`, `client_cert`, `client_key`, `lock`, \
+                     `max_sessions` with `lock=session`";
 
 /// Must hold a batch. The server's own limit is at least as large.
 const LARGEST_PACKET: usize = 1 << 24;
@@ -28,7 +31,7 @@ const MAX_IDLE: u64 = 31_536_000;
 
 #[derive(Clone)]
 pub(super) struct Config {
-    pub(super) opts: Opts,
+    pub(super) login: Login,
     /// The URL without its password, for errors.
     pub(super) address: String,
     pub(super) timing: ServerOptions,
@@ -50,13 +53,16 @@ impl Config {
         query: &[(String, String)],
         mut timing: ServerOptions,
     ) -> Result<Self, Error> {
-        let (mut sessions, mut max_sessions) = (false, None);
+        let (mut sessions, mut max_sessions, mut mode) = (false, None, None);
         for (name, value) in query {
             match name.as_str() {
                 "lock" => sessions = is_session(value)?,
-                "connections" | "connect_timeout" | "response_timeout" | "heartbeat" => {
+                "connections" | "connect_timeout" | "response_timeout" | "heartbeat" | "ca"
+                | "client_cert" | "client_key" | "cert" | "key" => {
                     timing.set(name, value)?;
                 }
+                "ssl-mode" => mode = Some(value.as_str()),
+                "ssl_mode" | "sslmode" | "sslMode" | "tls" => return Err(tls::other_name(name)),
                 "max_sessions" => max_sessions = Some(read_max_sessions(value)?),
                 _ => return Err(unknown_setting(query, name, NAMES)),
             }
@@ -70,8 +76,38 @@ impl Config {
         let Ok([url]) = <[Url; 1]>::try_from(urls) else {
             return Err(invalid("a `mysql://` URL takes one host: that of the primary"));
         };
-        let opts = login(&url, &timing)?.init(session_settings(&timing));
-        Ok(Self { opts: opts.into(), address, timing, sessions, max_sessions })
+        let opts = login(&url)?;
+        let opts = with_settings(opts, &timing).init(session_settings(&timing));
+        let (credentials, tls) = (timing.credentials.clone(), Tls::read(mode, &timing.tls)?);
+        let login = Login { opts: opts.into(), credentials, tls };
+        Ok(Self { login, address, timing, sessions, max_sessions })
+    }
+
+    /// Takes the program's own configuration of the client, and sets in it what the store relies on.
+    pub(super) fn of_opts(opts: Opts, timing: ServerOptions) -> Result<Self, Error> {
+        timing.check()?;
+        if opts.db_name().is_none_or(str::is_empty) {
+            return Err(invalid(
+                "the `Opts` for a `MysqlStore` name no database: set `db_name` to the one where the \
+                 locks are kept",
+            ));
+        }
+        let address = match opts.socket() {
+            Some(socket) => format!("mysql socket {socket}"),
+            None => format!("mysql://{}:{}/…", opts.ip_or_hostname(), opts.tcp_port()),
+        };
+        let init = [opts.init(), &session_settings(&timing)].concat();
+        let builder = OptsBuilder::from_opts(opts).client_found_rows(false).init(init);
+        let opts = with_settings(builder, &timing).into();
+        let (credentials, tls) = (timing.credentials.clone(), Tls::default());
+        let login = Login { opts, credentials, tls };
+        Ok(Self { login, address, timing, sessions: false, max_sessions: MAX_SESSIONS })
+    }
+
+    /// The same, with locks that belong to connections.
+    pub(super) fn with_sessions(&self, max_sessions: usize) -> Result<Self, Error> {
+        check_max_sessions(max_sessions)?;
+        Ok(Self { sessions: true, max_sessions, ..self.clone() })
     }
 }
 
@@ -94,7 +130,7 @@ pub(super) fn idle_seconds(idle: Duration) -> u64 {
     (idle.as_secs() + 1).min(MAX_IDLE)
 }
 
-fn login(url: &Url, timing: &ServerOptions) -> Result<OptsBuilder, Error> {
+fn login(url: &Url) -> Result<OptsBuilder, Error> {
     let decoded = |text: &str| {
         let text = percent_decode_str(text).decode_utf8();
         // Not quoted: the text may be the password.
@@ -120,12 +156,15 @@ fn login(url: &Url, timing: &ServerOptions) -> Result<OptsBuilder, Error> {
         .pass(password)
         .db_name(Some(database))
         // Connect as the URL says, even where a local server offers a socket.
-        .prefer_socket(false)
-        // Detects a peer that is gone silently. The system counts whole seconds.
-        .tcp_keepalive(Some(timing.heartbeat.max(Duration::from_secs(1))))
+        .prefer_socket(false))
+}
+
+fn with_settings(opts: OptsBuilder, timing: &ServerOptions) -> OptsBuilder {
+    // Detects a peer that is gone silently. The system counts whole seconds.
+    opts.tcp_keepalive(Some(timing.heartbeat.max(Duration::from_secs(1))))
         // The client would ask the server for both, in an extra round trip.
         .max_allowed_packet(Some(LARGEST_PACKET))
-        .wait_timeout(usize::try_from(idle_seconds(idle(timing))).ok()))
+        .wait_timeout(usize::try_from(idle_seconds(idle(timing))).ok())
 }
 
 /// What each connection sets first, so that no setting of the user's server matters.

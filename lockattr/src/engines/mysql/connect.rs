@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use futures_util::TryFutureExt;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error};
 use tokio::time::timeout;
@@ -28,18 +29,20 @@ pub(super) struct AbandonedSession(String);
 impl Live {
     pub(super) async fn connect(config: &Config) -> Result<Self, StoreError> {
         let limit = config.timing.connect_timeout;
+        let failed = |error| error_from(&config.address, error);
         let connecting = async {
-            let mut connection = Conn::new(config.opts.clone()).await?;
-            let ready = schema::is_installed(&mut connection).await?;
+            let mut connection = config.login.connect(&config.address).await?;
+            let ready = schema::is_installed(&mut connection).await.map_err(failed)?;
             Ok((connection, ready))
         };
         let (mut connection, ready) = within(config, limit, connecting).await?;
         if !ready {
-            within(config, MIGRATION_TIMEOUT, schema::install(&mut connection)).await?;
+            let installing = schema::install(&mut connection).map_err(failed);
+            within(config, MIGRATION_TIMEOUT, installing).await?;
         }
         let setting_up = async {
             let name = format!("lockattr:connection:{:016x}", rand::random::<u64>());
-            let own = probe(&mut connection, &name).await?;
+            let own = probe(&mut connection, &name).await.map_err(failed)?;
             Ok((name, own))
         };
         let (name, own) = within(config, limit, setting_up).await?;
@@ -56,7 +59,9 @@ impl Live {
         config: &Config,
         AbandonedSession(name): &AbandonedSession,
     ) -> Result<(), StoreError> {
-        within(config, config.timing.connect_timeout, end(&mut self.connection, name)).await
+        let ending =
+            end(&mut self.connection, name).map_err(|error| error_from(&config.address, error));
+        within(config, config.timing.connect_timeout, ending).await
     }
 
     /// The session, while it may be abandoned.
@@ -75,10 +80,10 @@ impl Live {
 async fn within<T>(
     config: &Config,
     limit: Duration,
-    work: impl Future<Output = Result<T, Error>>,
+    work: impl Future<Output = Result<T, StoreError>>,
 ) -> Result<T, StoreError> {
     match timeout(limit, work).await {
-        Ok(outcome) => outcome.map_err(|error| error_from(&config.address, error).not_sent()),
+        Ok(outcome) => outcome.map_err(StoreError::not_sent),
         Err(_) => {
             let sentence = format!("no connection to {} within {limit:?}", config.address);
             Err(StoreError::new(sentence).not_sent())
@@ -153,6 +158,11 @@ fn advice(code: u16) -> &'static str {
             "; run `MysqlStore::MIGRATION` as a user with the rights, and grant this user SELECT, \
              INSERT, UPDATE, DELETE and EXECUTE"
         }
+        1045 => {
+            "; check the password, and whether this user needs TLS or a certificate (`REQUIRE`): \
+             `ssl-mode`, `client_cert` and `client_key` in the URL"
+        }
+        3159 => "; add `ssl-mode=verify_identity` to the URL",
         1290 | 1792 | 1836 => "; name the primary in the URL",
         1665 => "; set `binlog_format` to `ROW` or `MIXED`",
         _ => "",

@@ -22,16 +22,21 @@ mod statements;
 mod wait;
 mod waiter;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
 use tokio::time::Instant;
+use tokio_postgres::Socket;
+use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use url::Url;
 
 use super::config::Config;
+use super::connect::By;
 use super::lock_kind::LockKind;
 use crate::engines::contended::Contended;
+use crate::engines::sql::check_max_sessions;
 use crate::lock::server_options::ServerOptions;
 use crate::platform::sync::Mutex;
 use crate::store::url::StoreUrl;
@@ -45,7 +50,7 @@ use claims::Claims;
 use events::Processes;
 use lock_table::LockTable;
 use session::Session;
-use sessions::{Sessions, take_max_sessions};
+use sessions::{DEFAULT_MAX_SESSIONS, Sessions, take_max_sessions};
 
 /// A name of this many bytes does not fit into the message that notifies its holder of waiters.
 const NO_MESSAGE: usize = 8_000;
@@ -106,6 +111,8 @@ const NO_MESSAGE: usize = 8_000;
 ///   without traffic and three probes without an answer, each of which has `response_timeout`. Set
 ///   `keepalives_idle`, `keepalives_interval`, `keepalives_retries` or `tcp_user_timeout` in the URL
 ///   to override that.
+/// * **TLS, passwords that rotate, and pools** are as in [`PostgresStore`](super::PostgresStore).
+///   When a session ends, all its locks do.
 /// * **A pooler must be in session mode**, with `connections` + `max_sessions` + 3 connections for
 ///   each process: otherwise a connection gets another server process each time. Connecting checks
 ///   for that, briefly with three more connections, and fails if so. Also, each statement locks only
@@ -148,6 +155,65 @@ impl PostgresSessionStore {
         Self::at(&urls, &query, ServerOptions::default())
     }
 
+    /// Makes a store from the settings and the TLS of the program's own client. Does not contact the
+    /// server.
+    ///
+    /// As [`PostgresStore::from_config`](super::PostgresStore::from_config), which says what `tls`
+    /// may be, and what counts of `config` and `options`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] if a value in `options` is out of range.
+    ///
+    /// ```
+    /// use lockattr::store::{PostgresSessionStore, ServerOptions};
+    ///
+    /// let config: tokio_postgres::Config = "host=db.example dbname=shop user=app".parse()?;
+    /// let options = ServerOptions::new().connections(1);
+    /// let store = PostgresSessionStore::from_config(config, tokio_postgres::NoTls, options)?;
+    /// let store = store.max_sessions(4)?;
+    /// # let _ = store;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn from_config<T>(
+        config: tokio_postgres::Config,
+        tls: T,
+        options: ServerOptions,
+    ) -> Result<Self, Error>
+    where
+        T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
+        T::Stream: Send,
+        T::TlsConnect: Send,
+        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+    {
+        let config = Config::of(config, Arc::new(By(tls)), options)?;
+        Ok(Self::over(config, DEFAULT_MAX_SESSIONS))
+    }
+
+    /// The largest number of connections for waiting claims and readers (1 to 10,000): 16 by
+    /// default. In a URL, `max_sessions` sets it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] if the number is out of range, or if the store is already in use.
+    ///
+    /// ```
+    /// use lockattr::store::PostgresSessionStore;
+    ///
+    /// let store = PostgresSessionStore::open("postgres://db.example/shop")?.max_sessions(4)?;
+    /// # let _ = store;
+    /// # Ok::<(), lockattr::Error>(())
+    /// ```
+    pub fn max_sessions(mut self, sessions: usize) -> Result<Self, Error> {
+        let sessions = check_max_sessions(sessions)?;
+        let Some(inner) = Arc::get_mut(&mut self.0) else {
+            let sentence = "`max_sessions` must be set before the store is used";
+            return Err(Error::InvalidOptions(sentence.into()));
+        };
+        inner.sessions = Sessions::new(inner.config.timing.database_connections(), sessions);
+        Ok(self)
+    }
+
     pub(crate) fn at(
         urls: &[Url],
         query: &[(String, String)],
@@ -155,14 +221,18 @@ impl PostgresSessionStore {
     ) -> Result<Self, Error> {
         let mut query = query.to_vec();
         let max_sessions = take_max_sessions(&mut query)?;
-        let config = Arc::new(Config::read(urls, &query, defaults)?);
+        Ok(Self::over(Config::read(urls, &query, defaults)?, max_sessions))
+    }
+
+    fn over(config: Config, max_sessions: usize) -> Self {
+        let config = Arc::new(config);
         let sessions = Sessions::new(config.timing.database_connections(), max_sessions);
         let notifications = Notifications::new(Arc::default(), false);
         let (claims, lock_table, processes) = Default::default();
         let contended = Contended::new();
         let inner =
             Inner { config, sessions, claims, notifications, lock_table, contended, processes };
-        Ok(Self(Arc::new(inner)))
+        Self(Arc::new(inner))
     }
 }
 
@@ -224,6 +294,11 @@ impl Drop for PostgresSessionStore {
 impl Store for PostgresSessionStore {
     async fn acquire(&self, request: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
         self.0.acquire(request).await
+    }
+
+    fn kind(&self) -> Cow<'static, str> {
+        // The scheme of its URL; `lock=session` is a setting.
+        "postgres".into()
     }
 
     fn subscribe(&self, subscriber: &Arc<Subscriber>) {

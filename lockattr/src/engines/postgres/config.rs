@@ -1,13 +1,12 @@
 //! The settings in a PostgreSQL URL: the server's address, the login, and the timeouts.
 
-use std::fmt::Write;
-use std::time::Duration;
-
-use percent_encoding::percent_decode_str;
-use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 use url::Url;
 
+use super::client_settings;
+use super::connect::Connector;
+use super::libpq::Libpq;
 use super::pooler::PoolerCheck;
+use super::tls;
 use crate::Error;
 use crate::lock::server_options::ServerOptions;
 use crate::store::url::{shown, unknown_setting};
@@ -15,6 +14,7 @@ use crate::store::url::{shown, unknown_setting};
 #[derive(Clone)]
 pub(super) struct Config {
     pub(super) server: tokio_postgres::Config,
+    pub(super) connector: Connector,
     /// The URL without its password, for errors.
     pub(super) address: String,
     pub(super) timing: ServerOptions,
@@ -22,33 +22,27 @@ pub(super) struct Config {
     pub(super) pooler_check: PoolerCheck,
 }
 
-/// The query settings that go to the client, as libpq names them.
-const LIBPQ: &[&str] = &[
-    "host",
-    "hostaddr",
-    "port",
-    "user",
-    "password",
-    "dbname",
-    "options",
-    "application_name",
-    "sslmode",
-    "sslnegotiation",
-    "channel_binding",
-    "target_session_attrs",
-    "load_balance_hosts",
-    "keepalives",
-    "keepalives_idle",
-    "keepalives_interval",
-    "keepalives_retries",
-    "tcp_user_timeout",
+const OWN: &[&str] = &[
+    "connections",
+    "connect_timeout",
+    "response_timeout",
+    "heartbeat",
+    "ca",
+    "client_cert",
+    "cert",
+    "client_key",
+    "key",
 ];
 
-const OWN: &[&str] = &["connections", "connect_timeout", "response_timeout", "heartbeat"];
+/// libpq's names of the files for TLS, and ours.
+const FILES: [(&str, &str); 3] =
+    [("sslrootcert", "ca"), ("sslcert", "client_cert"), ("sslkey", "client_key")];
 
 const POSTGRES_NAMES: &str = ", and for PostgreSQL `lock`, `max_sessions` with `lock=session`, \
-     `connections`, `connect_timeout`, `response_timeout`, `heartbeat`, and of libpq's `host`, `hostaddr`, `port`, `user`, `password`, \
-     `dbname`, `options`, `application_name`, `sslmode`, `channel_binding`, \
+     `connections`, `connect_timeout`, `response_timeout`, `heartbeat`, `ca`, `client_cert`, `client_key`, \
+     and of libpq's `host`, `hostaddr`, `port`, `user`, `password`, \
+     `dbname`, `options`, `application_name`, `sslmode`, `sslrootcert`, `sslcert`, `sslkey`, \
+     `sslnegotiation`, `channel_binding`, \
      `target_session_attrs`, `load_balance_hosts`, `keepalives`, `keepalives_idle`, \
      `keepalives_interval`, `keepalives_retries`, `tcp_user_timeout`";
 
@@ -61,11 +55,35 @@ impl Config {
         let address = shown(urls);
         let mut libpq = Libpq::default();
         libpq.add_url(urls)?;
+        let mut sslmode = None;
+        let mut system_only = false;
         for (name, value) in query {
-            if LIBPQ.contains(&name.as_str()) {
-                libpq.add(name, value)?;
-            } else if !OWN.contains(&name.as_str()) || !timing.set(name, value)? {
-                return Err(unknown_setting(query, name, POSTGRES_NAMES));
+            let ours = FILES.iter().find(|(theirs, _)| theirs == name).map(|(_, ours)| *ours);
+            if ours.is_some_and(|ours| query.iter().any(|(name, _)| is_same_file(name, ours))) {
+                let sentence =
+                    format!("the URL names the file of `{name}` twice: leave one of them out");
+                return Err(Error::InvalidOptions(sentence));
+            }
+            let name = ours.unwrap_or(name);
+            match name {
+                "sslmode" => sslmode = Some(value.as_str()),
+                // libpq's name of the system's authorities.
+                "ca" if value == "system" => system_only = true,
+                // sqlx writes it into every URL. It says how sqlx itself keeps its statements.
+                "statement-cache-capacity" => {}
+                _ if Libpq::NAMES.contains(&name) => libpq.add(name, value)?,
+                _ if OWN.contains(&name) && timing.set(name, value)? => {}
+                _ => return Err(unknown_setting(query, name, POSTGRES_NAMES)),
+            }
+        }
+        if system_only {
+            timing.tls.ca = None;
+            if !matches!(sslmode.get_or_insert("verify-full"), &mut "verify-full") {
+                return Err(Error::InvalidOptions(
+                    "`sslrootcert=system` trusts many authorities, so the host's name must be verified \
+                     too: write `sslmode=verify-full`"
+                        .into(),
+                ));
             }
         }
         timing.check()?;
@@ -75,121 +93,40 @@ impl Config {
         };
         let mut server: tokio_postgres::Config =
             libpq.text.parse().map_err(|error: tokio_postgres::Error| invalid(&error))?;
-        if server.get_hosts().is_empty() && server.get_hostaddrs().is_empty() {
-            server.host("localhost");
+        client_settings::complete(&mut server, |name| libpq.has(name), &timing);
+        if server.get_hosts().is_empty() {
+            // A handshake needs a name, and the certificate may have the address.
+            for address in server.get_hostaddrs().to_vec() {
+                server.host(address.to_string());
+            }
         }
-        if server.get_application_name().is_none() {
-            server.application_name("lockattr");
-        }
-        if server.get_hosts().len() > 1 && !libpq.has("target_session_attrs") {
-            // Of several servers, only the primary can lock.
-            server.target_session_attrs(TargetSessionAttrs::ReadWrite);
-        }
-        if server.get_ssl_mode() == SslMode::Require {
-            return Err(Error::InvalidOptions(
-                "the URL sets `sslmode=require`, and this store does not support TLS yet: connect over a \
-                 Unix socket, a tunnel or a network of your own, with `sslmode=disable`"
-                    .into(),
-            ));
-        }
-        detect_vanished_host(&mut server, &libpq, &timing);
-        // A server that does not answer must leave time for the others.
-        let servers = server.get_hosts().len().max(server.get_hostaddrs().len()).max(1);
-        let servers = u32::try_from(servers).unwrap_or(u32::MAX);
-        server.connect_timeout(timing.connect_timeout / servers);
-        Ok(Self { server, address, timing, pooler_check: PoolerCheck::default() })
+        let connector = tls::connector(&mut server, sslmode, &timing.tls, &address)?;
+        Ok(Self { server, connector, address, timing, pooler_check: PoolerCheck::default() })
+    }
+
+    /// The settings and the TLS of the program's own client.
+    pub(super) fn of(
+        mut server: tokio_postgres::Config,
+        connector: Connector,
+        timing: ServerOptions,
+    ) -> Result<Self, Error> {
+        timing.check()?;
+        let is_set = client_settings::set_in(&server);
+        client_settings::complete(&mut server, is_set, &timing);
+        let address = client_settings::shown(&server);
+        Ok(Self { server, connector, address, timing, pooler_check: PoolerCheck::default() })
     }
 }
 
-/// Makes the system close a connection whose other end no longer exists: after `heartbeat` without
-/// traffic and three probes without an answer, each of which has `response_timeout`. The system's own
-/// default is two hours, and a session that waits in the server's queue sends no checks.
-fn detect_vanished_host(
-    server: &mut tokio_postgres::Config,
-    libpq: &Libpq,
-    timing: &ServerOptions,
-) {
-    const PROBES: u32 = 3;
-    // The system counts in whole seconds, up to the second of these.
-    let seconds = |time: Duration| {
-        let up = time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0));
-        Duration::from_secs(up.clamp(1, 32_767))
-    };
-    let (idle, interval) = (seconds(timing.heartbeat), seconds(timing.response_timeout));
-    if !libpq.has("keepalives_idle") {
-        server.keepalives_idle(idle);
-    }
-    if !libpq.has("keepalives_interval") {
-        server.keepalives_interval(interval);
-    }
-    if !libpq.has("keepalives_retries") {
-        server.keepalives_retries(PROBES);
-    }
-    // Without it, the system repeats data on its way for a quarter of an hour. It also replaces the
-    // number of probes, so it follows those of the URL.
-    if !libpq.has("tcp_user_timeout") {
-        const LONGEST: Duration = Duration::from_secs(2_000_000);
-        let interval = server.get_keepalives_interval().unwrap_or(interval);
-        let probes = interval.saturating_mul(server.get_keepalives_retries().unwrap_or(PROBES));
-        let all = server.get_keepalives_idle().saturating_add(probes);
-        server.tcp_user_timeout(all.min(LONGEST));
-    }
-}
-
-/// A connection string for the client, and the names that it sets.
-#[derive(Default)]
-struct Libpq {
-    text: String,
-    names: Vec<String>,
-}
-
-impl Libpq {
-    /// Adds the part before the query: hosts and ports, user and password, the database.
-    fn add_url(&mut self, urls: &[Url]) -> Result<(), Error> {
-        let url = &urls[0];
-        let hosts: Vec<_> =
-            urls.iter().map(|url| decoded(url.host_str().unwrap_or_default())).collect();
-        let hosts = hosts.iter().map(|host| host.trim_start_matches('[').trim_end_matches(']'));
-        let hosts: Vec<_> = hosts.collect();
-        if urls.len() > 1 || !hosts[0].is_empty() {
-            let ports = urls.iter().map(|url| url.port().unwrap_or(5432).to_string());
-            self.add("host", &hosts.join(","))?;
-            self.add("port", &ports.collect::<Vec<_>>().join(","))?;
-        }
-        let parts = [
-            ("user", url.username()),
-            ("password", url.password().unwrap_or_default()),
-            ("dbname", url.path().trim_start_matches('/')),
-        ];
-        for (name, value) in parts.into_iter().filter(|(_, value)| !value.is_empty()) {
-            self.add(name, &decoded(value))?;
-        }
-        Ok(())
-    }
-
-    fn add(&mut self, name: &str, value: &str) -> Result<(), Error> {
-        if self.has(name) {
-            let sentence = format!("the URL sets `{name}` twice: leave one of them out");
-            return Err(Error::InvalidOptions(sentence));
-        }
-        let value = value.replace('\\', "\\\\").replace('\'', "\\'");
-        // Writing to a string cannot fail.
-        let _never = write!(self.text, "{name}='{value}' ");
-        self.names.push(name.to_owned());
-        Ok(())
-    }
-
-    fn has(&self, name: &str) -> bool {
-        self.names.iter().any(|other| other == name)
-    }
-}
-
-fn decoded(text: &str) -> String {
-    percent_decode_str(text).decode_utf8_lossy().into_owned()
+/// Whether a setting names the file that we call `ours`, without its name in libpq.
+fn is_same_file(name: &str, ours: &str) -> bool {
+    name == ours || ours.strip_prefix("client_") == Some(name)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::store::url::StoreUrl;
 

@@ -7,10 +7,10 @@ use std::sync::{Arc, Weak};
 use tokio::runtime::{self, Handle};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
-use tokio_postgres::tls::NoTlsStream;
-use tokio_postgres::{Client, Connection, NoTls, Notification, Socket};
+use tokio_postgres::{Client, Notification};
 
 use super::config::Config;
+use super::connect::Messages;
 use super::driver::{self, Driver};
 use super::failure::{Failure, connected, failure_of, unless_silent};
 use super::heartbeat::run_connection;
@@ -145,9 +145,10 @@ impl<R: Role> ConnectionSlot<R> {
         let (heartbeat, last_reply) = (Heartbeat::default(), LastReply::new());
         let signs = Arc::new(SignsOfLife { heartbeat, last_reply });
         let slot_lock = self.numbers.hash_one(runtime).cast_signed();
+        let login = self.config.login().await?;
         // One limit for several steps: the client's own limits cover only parts.
         let begun = connected(&self.config, async {
-            let (client, connection) = self.config.server.connect(NoTls).await.map_err(failed)?;
+            let (client, connection) = self.config.connect(&login).await?;
             let (slot, role) = (Arc::downgrade(self), self.role.clone());
             let driver = Driver::start(drive(connection, slot, role, signs.clone(), id));
             let installed = session::begin(&client, &self.config, slot_lock).await?;
@@ -193,7 +194,7 @@ impl<R: Role> ConnectionSlot<R> {
 
 /// Reads and writes for a connection until it ends.
 async fn drive<R: Role>(
-    connection: Connection<Socket, NoTlsStream>,
+    connection: Box<dyn Messages>,
     slot: Weak<ConnectionSlot<R>>,
     role: Arc<R>,
     signs: Arc<SignsOfLife>,

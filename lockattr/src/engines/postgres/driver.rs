@@ -3,8 +3,9 @@
 use std::future::poll_fn;
 
 use tokio::task::AbortHandle;
-use tokio_postgres::tls::NoTlsStream;
-use tokio_postgres::{AsyncMessage, Connection, Notification, Socket};
+use tokio_postgres::{AsyncMessage, Notification};
+
+use super::connect::Messages;
 
 /// On drop, ends the task of a connection that did not become ready.
 pub(super) struct Driver(AbortHandle);
@@ -30,7 +31,7 @@ impl Drop for Driver {
 
 /// Reads and writes until the connection breaks, or its client is dropped and all is answered.
 pub(super) async fn drive(
-    mut connection: Connection<Socket, NoTlsStream>,
+    mut connection: Box<dyn Messages>,
     on_notification: impl Fn(&Notification) + Send,
 ) {
     while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {

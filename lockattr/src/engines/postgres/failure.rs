@@ -32,6 +32,9 @@ const RECONNECT: &[SqlState] = &[
     SqlState::UNDEFINED_PSTATEMENT,
 ];
 
+/// The client's reason if the server has no TLS.
+const NO_TLS: &str = "server does not support TLS";
+
 /// A deadlock, a serialization failure, and what `lock_rows.sql` raises.
 const CONFLICTS: &[&str] = &["40P01", "40001", "LA001"];
 
@@ -68,8 +71,16 @@ pub(super) fn silent(config: &Config) -> Failure {
 
 pub(super) fn failure_of(address: &str, error: tokio_postgres::Error) -> Failure {
     let Some(db_error) = error.as_db_error() else {
-        let reason = error.source().map(|source| format!(": {source}")).unwrap_or_default();
-        let sentence = format!("{address}: {error}{reason}");
+        let reason = error.source().map(ToString::to_string).unwrap_or_default();
+        let advice = match &*reason {
+            NO_TLS => {
+                " (set `ssl = on` there; `sslmode=prefer` or `disable` would send passwords and \
+                 owner tokens in plaintext)"
+            }
+            _ => "",
+        };
+        let reason = if reason.is_empty() { reason } else { format!(": {reason}") };
+        let sentence = format!("{address}: {error}{reason}{advice}");
         let error = StoreError::new(sentence).with_source(error);
         return Failure { error, ends_connection: true, is_conflict: false };
     };

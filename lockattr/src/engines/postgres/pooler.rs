@@ -7,9 +7,10 @@ use std::time::Duration;
 use futures_util::future::{try_join, try_join3};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
-use tokio_postgres::{Client, NoTls, SimpleQueryMessage, SimpleQueryRow};
+use tokio_postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
 
 use super::config::Config;
+use super::driver::drive;
 use super::failure::{connected, failure_of};
 use crate::store::StoreError;
 use crate::store::slots::FAILURE_CACHED_FOR;
@@ -83,10 +84,9 @@ struct ProbeConnection(Client, tokio::task::AbortHandle);
 
 impl ProbeConnection {
     async fn connect(config: &Config) -> Result<Self, StoreError> {
-        let failed = |error| failure_of(&config.address, error).error;
-        let connecting = async { config.server.connect(NoTls).await.map_err(failed) };
-        let (client, connection) = connected(config, connecting).await?;
-        Ok(Self(client, tokio::spawn(connection).abort_handle()))
+        let login = config.login().await?;
+        let (client, connection) = connected(config, config.connect(&login)).await?;
+        Ok(Self(client, tokio::spawn(drive(connection, |_| ())).abort_handle()))
     }
 
     async fn begin(&self, config: &Config) -> Result<Process, StoreError> {

@@ -125,7 +125,7 @@ local holder, left, place = '', -1, 0
 for i, lock in ipairs(locks) do
   local kind, held, ends = held_by(lock)
   if kind then
-    holder, left = held, ends_in(lock, kind, ends)
+    holder, left = shown(held), ends_in(lock, kind, ends)
     place = redis.call('ZRANK', queues[i], token) or 0
     break
   end

@@ -31,13 +31,12 @@ impl RedisStore {
     /// the program contains several, it must install one before it connects.
     ///
     /// ```
-    /// use std::sync::Arc;
     /// use lockattr::LockManager;
     /// use lockattr::store::{RedisStore, ServerOptions, redis};
     ///
     /// let client = redis::Client::open("redis://locks:secret@db.example/2").expect("a valid URL");
     /// let store = RedisStore::from_client(client, ServerOptions::new())?;
-    /// let manager = LockManager::builder().store(Arc::new(store)).build()?;
+    /// let manager = LockManager::builder().store(store).build()?;
     /// # let _ = manager;
     /// # Ok::<(), lockattr::Error>(())
     /// ```

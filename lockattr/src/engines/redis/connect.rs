@@ -1,5 +1,6 @@
 //! How a connection is made: with its scripts loaded and its subscribers subscribed.
 
+use std::error::Error as _;
 use std::sync::Arc;
 
 use futures_util::future::try_join;
@@ -7,6 +8,7 @@ use redis::aio::SendError;
 use redis::{AsyncConnectionConfig, ErrorKind, ProtocolVersion, PushInfo, PushKind, RedisError};
 use tokio::time::timeout;
 
+use super::config::Server;
 use super::connection_slot::{ConnectionSlot, LiveConnection, Outcome, error_from};
 use super::endpoint::{Connected, Endpoint};
 use super::heartbeat::Demotion;
@@ -14,6 +16,7 @@ use super::listener::Listener;
 use super::login::{Login, is_refused};
 use super::native::Native;
 use super::notifications::channel;
+use super::other_protocol;
 use super::restart::{self, GrantsFrom};
 use super::sentinels::is_master;
 use crate::engines::redlock::DUPLICATE_SERVER;
@@ -191,6 +194,24 @@ impl ConnectionSlot {
             }
             Ok(())
         })
+    }
+}
+
+impl ConnectionSlot {
+    /// Adds what to write instead to the error of a connection attempt, if the server speaks another
+    /// protocol than the URL says.
+    pub(super) async fn explained(&self, error: StoreError) -> StoreError {
+        let Server::Fixed(endpoint) = &self.config.server else { return error };
+        let cause = error.source().and_then(|cause| cause.downcast_ref::<RedisError>());
+        if !other_protocol::is_possible(cause) {
+            return error;
+        }
+        match other_protocol::advice(endpoint.addr()).await {
+            Some(advice) => {
+                StoreError::new(format!("{error}; {advice}")).with_source(error).not_sent()
+            }
+            None => error,
+        }
     }
 }
 

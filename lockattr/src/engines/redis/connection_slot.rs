@@ -161,7 +161,11 @@ impl ConnectionSlot {
 
     /// Makes the connection with this id, and puts it to use.
     pub(super) async fn connect(self: &Arc<Self>, runtime: runtime::Id, id: u64) -> Outcome {
-        let outcome = self.establish(id).await;
+        let outcome = match self.establish(id).await {
+            // Later failures have other causes, and a connection is then in a hurry.
+            Err(error) if !self.last_reply.has_any() => Err(self.explained(error).await),
+            outcome => outcome,
+        };
         if let Ok(live) = &outcome {
             let sends = live.combiner.clone().run(Arc::downgrade(self), Arc::downgrade(live));
             tokio::spawn(sends);

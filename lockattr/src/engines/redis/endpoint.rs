@@ -9,6 +9,7 @@ use redis::{
 };
 
 use super::tls::Tls;
+use crate::engines::plaintext;
 use crate::store::Credentials;
 
 /// How one server is reached.
@@ -61,6 +62,10 @@ impl Endpoint {
         Self { info, tls: self.tls.clone(), address: address.into() }
     }
 
+    pub(super) fn addr(&self) -> &ConnectionAddr {
+        self.info.addr()
+    }
+
     /// Returns the user whose password a provider gives, if it names no other.
     pub(super) fn user(&self) -> Option<&str> {
         self.info.redis_settings().username()
@@ -81,6 +86,12 @@ impl Endpoint {
                     MultiplexedConnection::new_with_config(&login, stream, config.clone()).await?;
                 let driver = super::tls::Driver::spawn(driver);
                 return Ok(Connected { connection, _driver: Some(driver) });
+            }
+            if let ConnectionAddr::Tcp(host, _) = self.info.addr()
+                && plaintext::is_remote(host)
+            {
+                let advice = "write `rediss://`, or `tls=true` in a URL with several hosts";
+                plaintext::warn_once(&self.address, advice);
             }
             let client = Client::open(self.info.clone().set_redis_settings(login.clone()))?;
             Ok(Connected {

@@ -160,7 +160,7 @@ impl HeartbeatTask {
             // Without the server's words, which may repeat the password.
             Err(error) => {
                 let (server, code) = (&live.address, error.code().unwrap_or_default());
-                tracing::warn!(%server, code, "the server refused the new login of a connection");
+                tracing::warn!(server.address = %server, error.type = code, "the server refused the new login of a connection");
                 true
             }
         }

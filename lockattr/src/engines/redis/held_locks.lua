@@ -7,15 +7,13 @@
 -- ends or negative, the number of claims that share it or 0 if it is exclusive, the number of
 -- waiters }. Skips keys of other programs that are not locks.
 
-local LONGEST = 4096 -- bytes of a value; ours are shorter, those of other programs may be longer
-
 local results = {}
 for i = 1, #KEYS, 2 do
   local lock, queue = KEYS[i], KEYS[i + 1]
   local kind, held, ends = held_by(lock)
   if kind and kind ~= '?' then
     local sharers = kind == 'x' and 0 or sharers_of(lock)
-    table.insert(results, { (i + 1) / 2, string.sub(held, 1, LONGEST), ends_in(lock, kind, ends), sharers,
+    table.insert(results, { (i + 1) / 2, shown(held), ends_in(lock, kind, ends), sharers,
       redis.call('ZCARD', queue) })
   end
 end

@@ -10,8 +10,8 @@ use super::node::Effect;
 use super::request::{holder, queue_of};
 use super::servers::Route;
 use super::{RedisStore, is_ours, unexpected_reply};
-use crate::HeldLock;
 use crate::store::{LockKey, StoreError};
+use crate::{HeldLock, HeldLocks};
 
 /// The most locks in one script: a longer run would block the server's other clients.
 const BATCH: usize = 100;
@@ -28,21 +28,26 @@ pub(super) type Page = (Vec<u8>, Vec<Vec<u8>>);
 
 impl RedisStore {
     /// Returns the held locks whose names begin with `prefix`.
-    pub(super) async fn held_locks_of_all(
-        &self,
-        prefix: &str,
-    ) -> Result<Vec<HeldLock>, StoreError> {
+    pub(super) async fn held_locks_of_all(&self, prefix: &str) -> Result<HeldLocks, StoreError> {
+        let mut listed = HeldLocks::default();
         let mut by_route = BTreeMap::<_, Vec<_>>::new();
         // The servers may report a name several times.
         let names: BTreeSet<_> = self.servers.names(prefix).await?.into_iter().collect();
         for name in names {
-            // A name that is not UTF-8 cannot be a lock of this library.
-            let Ok(name) = String::from_utf8(name) else { continue };
-            let route = match name.strip_prefix(prefix).map(|key| LockKey::new(prefix, key)) {
-                Some(Ok(key)) if !is_ours(&name) => self.servers.route(&key),
-                _ => continue,
+            let name = match String::from_utf8(name) {
+                Ok(name) if is_ours(&name) => continue,
+                Ok(name) => name,
+                Err(_) => {
+                    listed.left_out += 1;
+                    continue;
+                }
             };
-            by_route.entry(route).or_default().push(name);
+            match name.strip_prefix(prefix).map(|key| LockKey::new(prefix, key)) {
+                Some(Ok(key)) => {
+                    by_route.entry(self.servers.route(&key)).or_default().push(name);
+                }
+                _ => listed.left_out += 1,
+            }
         }
         let mut requests = Vec::new();
         for (route, names) in &by_route {
@@ -50,16 +55,16 @@ impl RedisStore {
                 .extend(names.chunks(BATCH).map(|names| self.held_locks_in(*route, names, prefix)));
         }
         let mut requests = requests.into_iter();
-        let mut held = match requests.next() {
+        listed.locks = match requests.next() {
             // Alone: it may load the script, once for all of them.
             Some(first) => first.await?,
-            None => return Ok(Vec::new()),
+            None => return Ok(listed),
         };
         let mut replies = stream::iter(requests).buffer_unordered(AT_ONCE);
         while let Some(reply) = replies.next().await {
-            held.extend(reply?);
+            listed.locks.extend(reply?);
         }
-        Ok(held)
+        Ok(listed)
     }
 
     async fn held_locks_in(
@@ -88,12 +93,19 @@ impl RedisStore {
         match routed.reply.value {
             0 => Ok(false),
             1 => Ok(true),
-            -1 => Err(StoreError::new(format!(
-                "the key `{name}` is not a lock: inspect it (`TYPE`), and delete it by hand"
-            ))),
+            -1 => Err(not_a_lock(key)),
             _ => Err(unexpected_reply()),
         }
     }
+}
+
+/// The error about a key of another type than a lock. No caller can lock it, and only its own program
+/// knows what it is for, so it is neither listed nor released.
+pub(super) fn not_a_lock(key: &LockKey) -> StoreError {
+    StoreError::new(format!(
+        "the key `{}` is not a lock: inspect it (`TYPE`), and delete it by hand",
+        key.name()
+    ))
 }
 
 /// Returns the command for the next page of the names that begin with `prefix`.

@@ -2,8 +2,11 @@
 --
 -- KEYS[1]  the lock
 --
--- Returns { a holder's value, milliseconds until its lease ends or negative }, or nothing if the
--- lock is free.
+-- Returns { a holder's value, milliseconds until its lease ends or negative }, nothing if the lock is
+-- free, or -1 if the key is not a lock.
 
 local kind, held, ends = held_by(KEYS[1])
-return kind and { held, ends_in(KEYS[1], kind, ends) }
+if kind == '?' then
+  return -1
+end
+return kind and { shown(held), ends_in(KEYS[1], kind, ends) }

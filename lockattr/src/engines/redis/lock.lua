@@ -1,5 +1,11 @@
 -- Functions for exclusive locks and for waiters, which most scripts need.
 
+-- Returns the part of a value that a reply may contain. Ours are shorter; that of another program may
+-- have megabytes, and the server hangs up on a subscriber whose replies take more than 32 of them.
+local function shown(value)
+  return string.sub(value, 1, 4096)
+end
+
 -- Returns the value in a lock's string; if it is marked, also the end of the lease and, as text, of
 -- the queue.
 local function unmarked(text)

@@ -106,7 +106,7 @@ impl RedisNotifications {
     /// Delivers a message.
     pub(super) fn deliver(&self, channel: &str, message: &str) {
         let Some(id) = subscriber_of(channel) else {
-            tracing::warn!(channel, "ignored a message without a subscriber");
+            tracing::warn!(lockattr.channel = channel, "ignored a message without a subscriber");
             return;
         };
         if let Some(name) = message.strip_prefix("wanted ") {

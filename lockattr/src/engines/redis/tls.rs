@@ -85,3 +85,20 @@ impl Tls {
 fn connector(files: &TlsFiles) -> Result<TlsConnector, Error> {
     Ok(TlsConnector::from(Arc::new(client_config(files, Verification::Full)?)))
 }
+
+#[cfg(all(test, feature = "tls"))]
+mod tests {
+    use rustls::crypto::CryptoProvider;
+
+    use super::*;
+
+    /// The choice for the whole process is the program's.
+    #[test]
+    fn a_store_with_tls_chooses_no_provider_for_the_process() {
+        let url = "rediss://db.example/";
+        let store = crate::store::RedisStore::open(url).unwrap();
+        assert!(CryptoProvider::get_default().is_none(), "{store:?}");
+        assert!(Tls::read(&TlsFiles::default(), true).unwrap().connector.is_some());
+        assert!(CryptoProvider::get_default().is_none());
+    }
+}

@@ -4,29 +4,34 @@ use std::collections::BTreeMap;
 
 use super::quorum::Quorum;
 use crate::store::StoreError;
-use crate::{HeldLock, Holder};
+use crate::{HeldLock, HeldLocks, Holder};
 
 /// The lists of the nodes that replied, and an error of the others.
 pub(super) struct HeldLockLists {
     quorum: Quorum,
     lists: Vec<Vec<HeldLock>>,
+    /// The most names that one node left out.
+    left_out: u64,
     error: Option<StoreError>,
 }
 
 impl HeldLockLists {
     pub(super) fn of(quorum: Quorum) -> Self {
-        Self { quorum, lists: Vec::new(), error: None }
+        Self { quorum, lists: Vec::new(), left_out: 0, error: None }
     }
 
-    pub(super) fn add(&mut self, reply: Result<Vec<HeldLock>, StoreError>) {
+    pub(super) fn add(&mut self, reply: Result<HeldLocks, StoreError>) {
         match reply {
-            Ok(list) => self.lists.push(list),
+            Ok(HeldLocks { locks, left_out }) => {
+                self.lists.push(locks);
+                self.left_out = self.left_out.max(left_out);
+            }
             Err(error) => self.error = Some(error),
         }
     }
 
     /// Returns the locks that a majority lists: no process holds a lock that no majority granted.
-    pub(super) fn outcome(self) -> Result<Vec<HeldLock>, StoreError> {
+    pub(super) fn outcome(self) -> Result<HeldLocks, StoreError> {
         let majority = self.quorum.majority();
         if self.lists.len() < majority {
             return Err(self.error.unwrap_or_else(|| {
@@ -37,7 +42,8 @@ impl HeldLockLists {
         for held in self.lists.into_iter().flatten() {
             by_key.entry(held.key.clone()).or_default().push(held);
         }
-        Ok(by_key.into_values().filter_map(|reported| agreed(&reported, majority)).collect())
+        let agreed = by_key.into_values().filter_map(|reported| agreed(&reported, majority));
+        Ok(HeldLocks { locks: agreed.collect(), left_out: self.left_out })
     }
 }
 
@@ -86,9 +92,9 @@ mod tests {
         lists: impl IntoIterator<Item = Vec<HeldLock>>,
     ) -> Result<Vec<HeldLock>, StoreError> {
         let mut replies = HeldLockLists::of(Quorum::of(5));
-        lists.into_iter().for_each(|list| replies.add(Ok(list)));
+        lists.into_iter().for_each(|list| replies.add(Ok(list.into())));
         replies.add(Err(StoreError::new("down")));
-        replies.outcome()
+        Ok(replies.outcome()?.locks)
     }
 
     /// Red without: the comparison with `majority`, in `agreed` or in `outcome`.

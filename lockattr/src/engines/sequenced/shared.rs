@@ -240,7 +240,10 @@ impl<E: LockRecipe> Shared<E> {
         for (pending, removed) in removals.iter().zip(outcomes) {
             if let Err(error) = removed {
                 let key = pending.claim.key().as_str();
-                tracing::debug!(key, %error, "the entries of an expired claim could not be removed; retrying");
+                tracing::debug!(
+                    lockattr.key = key, error.message = %error,
+                    "the entries of an expired claim could not be removed; retrying"
+                );
                 self.retry_removal(pending);
             }
         }

@@ -48,7 +48,10 @@ pub(super) async fn wait<E: LockRecipe>(
                 // again and enters anew. Until then its other entries stay known.
                 if let Err(error) = other {
                     let key = claim.key().as_str();
-                    tracing::debug!(key, %error, "the wait queue could not be read; the claim asks again");
+                    tracing::debug!(
+                        lockattr.key = key, error.message = %error,
+                        "the wait queue could not be read; the claim asks again"
+                    );
                 }
                 // The manager decides how long the claim waits.
                 match shared.subscriber(&claim) {

@@ -62,6 +62,12 @@ fn invalid(reason: &CertificateError) -> String {
         CertificateError::UnknownIssuer => {
             "is signed by an unknown authority: name the authority's file with `ca`".to_owned()
         }
+        // As after an authority was made anew under its old name.
+        CertificateError::BadSignature => {
+            "is signed by an unknown authority, with the name of a trusted one and another key: name \
+             the authority's file with `ca`"
+                .to_owned()
+        }
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
             format!("has expired ({reason}): renew it on the server")
         }

@@ -3,14 +3,22 @@
 //! Nothing here installs a provider of cryptography for the whole process: that choice is the
 //! program's.
 
+#[cfg(feature = "tls")]
 mod authorities;
+#[cfg(feature = "tls")]
 mod config;
+#[cfg(feature = "tls")]
 mod failure;
 mod mode;
+#[cfg(feature = "tls")]
 mod pem;
+#[cfg(feature = "tls")]
 mod verification;
 
+#[cfg(feature = "tls")]
 pub(in crate::engines) use config::client_config;
+#[cfg(feature = "tls")]
 pub(in crate::engines) use failure::explained;
 pub(in crate::engines) use mode::TlsMode;
+#[cfg(feature = "tls")]
 pub(in crate::engines) use verification::Verification;

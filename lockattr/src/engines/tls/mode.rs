@@ -1,5 +1,6 @@
 //! Whether a connection uses TLS, and what it verifies: the modes of libpq.
 
+#[cfg(feature = "tls")]
 use super::Verification;
 use crate::lock::server_options::TlsFiles;
 
@@ -38,6 +39,7 @@ impl TlsMode {
     }
 
     /// What is verified in this mode. As in libpq, a file of authorities is never ignored.
+    #[cfg(feature = "tls")]
     pub(in crate::engines) fn verification(self, files: &TlsFiles) -> Verification {
         match self {
             Self::VerifyFull => Verification::Full,

@@ -11,7 +11,7 @@ use rustls::{DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engines) enum Verification {
-    /// Any certificate will do: the connection is encrypted, to whoever answers.
+    /// Any certificate will do: the connection is encrypted, whichever server answers.
     None,
     /// A trusted authority must have signed the certificate, for whichever host.
     Chain,

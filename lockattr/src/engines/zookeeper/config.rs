@@ -4,8 +4,11 @@ use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
 use url::Url;
+use zookeeper_client::{Client, Connector};
 
+use super::login::Login;
 use crate::Error;
+use crate::engines::plaintext;
 use crate::lock::server_options::ServerOptions;
 use crate::lock::settings::duration;
 use crate::store::url::{shown, unknown_setting};
@@ -25,8 +28,11 @@ pub(super) struct Config {
     pub(super) hosts: Vec<String>,
     /// Begins with `/`, and does not end with it.
     pub(super) chroot: String,
-    /// `user:password`.
-    pub(super) login: Option<String>,
+    /// What each session begins with.
+    pub(super) connector: Connector,
+    pub(super) login: Login,
+    /// Whether only clients with the same identity may use the nodes.
+    pub(super) private: bool,
     /// The URL without its password, for errors.
     pub(super) address: String,
     pub(super) session_timeout: Duration,
@@ -41,10 +47,13 @@ impl Config {
         defaults: &ServerOptions,
     ) -> Result<Self, Error> {
         let address = shown(urls);
+        let login = Login::read(&urls[0], defaults.credentials.clone())?;
         let mut config = Self {
             hosts: urls.iter().map(host).collect::<Result<_, _>>()?,
-            chroot: chroot(&urls[0])?,
-            login: login(&urls[0])?,
+            chroot: chroot(&percent_decode_str(urls[0].path()).decode_utf8_lossy())?,
+            connector: Client::connector(),
+            private: login.authenticates(),
+            login,
             address,
             session_timeout: DEFAULT_SESSION_TIMEOUT,
             connect_timeout: defaults.connect_timeout,
@@ -69,14 +78,58 @@ impl Config {
         if let Some((name, _)) = times.iter().find(|(_, time)| time.is_zero()) {
             return Err(Error::InvalidOptions(format!("`{name}` must not be zero")));
         }
-        let whole = config.session_timeout.subsec_nanos().is_multiple_of(1_000_000);
-        let range = Duration::from_millis(100)..=Duration::from_secs(24 * 60 * 60);
-        if !whole || !range.contains(&config.session_timeout) {
+        check_session_timeout(config.session_timeout)?;
+        Ok(config)
+    }
+
+    /// Takes the program's own connector, and the servers in the client's notation.
+    pub(super) fn of_connector(
+        connector: Connector,
+        cluster: &str,
+        options: &ServerOptions,
+    ) -> Result<Self, Error> {
+        options.check()?;
+        let (hosts, path) = split_cluster(cluster);
+        if hosts.is_empty() || hosts.iter().any(String::is_empty) {
             return Err(Error::InvalidOptions(
-                "`session_timeout` must be 100 ms to one day, in whole milliseconds".into(),
+                "a `ZookeeperStore` needs its servers: write them like `host1,host2:2181/chroot`"
+                    .into(),
             ));
         }
-        Ok(config)
+        let login = Login { digest: None, credentials: options.credentials.clone() };
+        Ok(Self {
+            address: shown_hosts(&hosts),
+            hosts,
+            chroot: chroot(path)?,
+            connector,
+            private: login.authenticates(),
+            login,
+            session_timeout: DEFAULT_SESSION_TIMEOUT,
+            connect_timeout: options.connect_timeout,
+            response_timeout: options.response_timeout,
+        })
+    }
+
+    pub(super) fn with_session_timeout(&self, session_timeout: Duration) -> Result<Self, Error> {
+        check_session_timeout(session_timeout)?;
+        Ok(Self { session_timeout, ..self.clone() })
+    }
+
+    pub(super) fn with_private_nodes(&self) -> Self {
+        Self { private: true, ..self.clone() }
+    }
+
+    /// Says in the log that the connections to another machine are not encrypted.
+    pub(super) fn warn_about_plaintext(&self) {
+        let is_remote_plaintext = |host: &String| {
+            let plain = host.strip_prefix("tcp://").unwrap_or(host);
+            let name = plain.rsplit_once(':').map_or(plain, |(name, _port)| name);
+            !host.starts_with("tcp+tls://") && plaintext::is_remote(name)
+        };
+        if self.hosts.iter().any(is_remote_plaintext) {
+            let advice = "use a connector with TLS (`ZookeeperStore::from_connector`)";
+            plaintext::warn_once(&self.address, advice);
+        }
     }
 
     /// How long a connection may be silent before the client leaves it for another server: short
@@ -110,6 +163,31 @@ impl Config {
 const ZOOKEEPER_NAMES: &str =
     ", and for ZooKeeper `session_timeout`, `connect_timeout`, `response_timeout`";
 
+fn check_session_timeout(session_timeout: Duration) -> Result<(), Error> {
+    let whole = session_timeout.subsec_nanos().is_multiple_of(1_000_000);
+    let range = Duration::from_millis(100)..=Duration::from_secs(24 * 60 * 60);
+    if !whole || !range.contains(&session_timeout) {
+        return Err(Error::InvalidOptions(
+            "`session_timeout` must be 100 ms to one day, in whole milliseconds".into(),
+        ));
+    }
+    Ok(())
+}
+
+/// Splits `tcp+tls://host1,host2:2181/chroot` into its servers and its path.
+fn split_cluster(cluster: &str) -> (Vec<String>, &str) {
+    let last = cluster.rfind(',').map_or(0, |comma| comma + 1);
+    let host = cluster[last..].find("://").map_or(last, |scheme| last + scheme + "://".len());
+    let end = cluster[host..].find('/').map_or(cluster.len(), |slash| host + slash);
+    (cluster[..end].split(',').map(str::to_owned).collect(), &cluster[end..])
+}
+
+/// The servers without the schemes that a cluster may name.
+fn shown_hosts(hosts: &[String]) -> String {
+    let plain = hosts.iter().map(|host| host.rsplit("://").next().unwrap_or_default());
+    format!("zookeeper://{}/…", plain.collect::<Vec<_>>().join(","))
+}
+
 fn host(url: &Url) -> Result<String, Error> {
     match url.host_str() {
         Some(host) if !host.is_empty() => {
@@ -124,8 +202,7 @@ fn host(url: &Url) -> Result<String, Error> {
     }
 }
 
-fn chroot(url: &Url) -> Result<String, Error> {
-    let path = percent_decode_str(url.path()).decode_utf8_lossy();
+fn chroot(path: &str) -> Result<String, Error> {
     let path = path.trim_end_matches('/');
     if path.is_empty() {
         return Ok(DEFAULT_CHROOT.into());
@@ -145,26 +222,10 @@ fn chroot(url: &Url) -> Result<String, Error> {
     Ok(path.into())
 }
 
-fn login(url: &Url) -> Result<Option<String>, Error> {
-    if url.username().is_empty() && url.password().is_none() {
-        return Ok(None);
-    }
-    let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
-    match url.password() {
-        Some(password) if !url.username().is_empty() => {
-            Ok(Some([decoded(url.username()), decoded(password)].join(":")))
-        }
-        _ => {
-            let sentence = "a ZooKeeper URL takes both user and password, or neither";
-            Err(Error::InvalidOptions(sentence.into()))
-        }
-    }
-}
-
 fn no_tls() -> Error {
     Error::InvalidOptions(
-        "`zookeeper://` does not support TLS: leave `tls`, `ca`, `client_cert` and `client_key` \
-         out, and connect through a tunnel"
+        "`zookeeper://` does not support TLS: leave `tls`, `ca`, `client_cert` and `client_key` out, \
+         and make the store by `ZookeeperStore::from_connector`, whose connector may have TLS"
             .into(),
     )
 }

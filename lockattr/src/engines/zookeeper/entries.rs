@@ -32,9 +32,9 @@ impl Zookeeper {
     }
 
     pub(super) fn as_mode(&self, mode: CreateMode) -> CreateOptions<'static> {
-        match self.sessions.config.login {
-            Some(_) => mode.with_acls(Acls::creator_all()),
-            None => mode.with_acls(Acls::anyone_all()),
+        match self.sessions.config.private {
+            true => mode.with_acls(Acls::creator_all()),
+            false => mode.with_acls(Acls::anyone_all()),
         }
     }
 

@@ -263,7 +263,10 @@ async fn ended(state: &mut StateWatcher) {
 
 async fn establish(config: &Config) -> Result<Client, StoreError> {
     let Config { address, session_timeout, .. } = config;
-    let (connector, hosts) = connector(config);
+    let (mut connector, hosts) = connector(config);
+    if let Some(login) = config.login.current().await? {
+        connector = connector.with_auth("digest", login.as_bytes());
+    }
     let each = config.silence_limit() + config.connect_timeout;
     let limit = each * u32::try_from(config.hosts.len()).unwrap_or(1);
     let connected = timeout(limit, connector.connect(&hosts)).await;
@@ -292,13 +295,13 @@ fn connector(config: &Config) -> (Connector, String) {
     let mut hosts = config.hosts.clone();
     // The client tries them in order, and not all clients of a fleet should use the first.
     hosts.shuffle(&mut rand::rng());
-    let mut connector = Client::connector()
+    let connector = config
+        .connector
+        .clone()
         .with_session_timeout(config.session_timeout)
         .with_connection_timeout(config.silence_limit())
+        .with_readonly(false)
         .with_fail_eagerly();
-    if let Some(login) = &config.login {
-        connector = connector.with_auth("digest", login.as_bytes());
-    }
     (connector, hosts.join(","))
 }
 

@@ -14,7 +14,6 @@ use crate::hold::core::Core;
 use crate::hold::last_known::Head;
 use crate::lease::{GrantedLease, LeaseState};
 use crate::lock::options::ResolvedOptions;
-use crate::observe;
 use crate::store::{self, Claim, ReleaseRequest, Sharing};
 use crate::{Error, FencingToken, Lease, LostReason};
 
@@ -59,23 +58,26 @@ impl OwnedLease {
         // Until the answer arrives, dropping this future must still release the lock.
         let held = self.0.insert(held);
         let hold = held.frame.hold().clone();
+        held.report_loss();
         let releases = [held.release_request(now)];
         hold.lose(LostReason::Released);
+        let telemetry = held.frame.core().watchdog.telemetry().clone();
         let answer = held.frame.core().store().release(&releases).await.pop();
         match answer {
             Some(Ok(store::ReleaseOutcome::Released)) => {
-                observe::release("released");
+                telemetry.release("released");
                 self.settle();
                 Ok(())
             }
             Some(Ok(store::ReleaseOutcome::NotHeld)) | None => {
-                observe::release("not_held");
+                telemetry.release("not_held");
+                held.frame.core().watchdog.report_lost(&hold, LostReason::Taken);
                 self.settle();
                 Err(hold.lost(LostReason::Taken))
             }
             // Dropping `self` keeps trying.
             Some(Err(error)) => {
-                observe::release("unknown");
+                telemetry.release("unknown");
                 Err(error.about(&hold.claim().named()))
             }
         }
@@ -88,11 +90,13 @@ impl OwnedLease {
         let now = Instant::now();
         let Some(held) = self.0.take().and_then(|held| held.pass_on(now)) else { return false };
         let held = self.0.insert(held);
-        let (is_held, until) = (held.is_held(now), held.frame.hold().expires_in_store_at());
+        let held_until_now = held.if_held(now);
+        held.report_loss();
+        let until = held.frame.hold().expires_in_store_at();
         let release = held.release_request(now);
         held.frame.hold().lose(LostReason::Released);
         let watchdog = held.frame.core().watchdog.clone();
-        let is_pending = watchdog.release_in_background(release, until, is_held).await;
+        let is_pending = watchdog.release_in_background(release, until, held_until_now).await;
         self.settle();
         is_pending
     }
@@ -110,10 +114,12 @@ impl Drop for OwnedLease {
         self.leave_to_parent();
         let now = Instant::now();
         if let Some(held) = self.0.take().and_then(|held| held.pass_on(now)) {
-            let (is_held, until) = (held.is_held(now), held.frame.hold().expires_in_store_at());
+            let held_until_now = held.if_held(now);
+            held.report_loss();
+            let until = held.frame.hold().expires_in_store_at();
             let release = held.release_request(now);
             held.frame.hold().lose(LostReason::Released);
-            held.frame.core().watchdog.release_later(release, until, is_held);
+            held.frame.core().watchdog.release_later(release, until, held_until_now);
             held.frame.core().watchdog.forget(held.id);
         }
     }
@@ -164,6 +170,18 @@ impl HeldLease {
 
     pub(super) fn is_held(&self, now: Instant) -> bool {
         self.frame.hold().check(now).is_ok()
+    }
+
+    /// The hold, if it is still held: the store's answer to its release may be that it was lost.
+    fn if_held(&self, now: Instant) -> Option<Arc<LeaseState>> {
+        self.is_held(now).then(|| self.frame.hold().clone())
+    }
+
+    /// Reports a loss that its holder noticed before the watchdog did.
+    fn report_loss(&self) {
+        if let Some(reason) = self.frame.hold().ended_by() {
+            self.frame.core().watchdog.report_lost(self.frame.hold(), reason);
+        }
     }
 
     pub(super) fn claim(&self) -> &Arc<Claim> {

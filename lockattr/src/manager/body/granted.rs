@@ -108,7 +108,9 @@ impl Granted {
         match self.manager.acquire_new(&options, keys).await {
             Ok(guard) => Ok(Self { guard: guard.with_reentered(reentered), ..self }),
             Err(error) => {
-                tracing::debug!(%error, "the lease ended before the body began, and the lock \
+                tracing::debug!(
+                    error.message = %error,
+                    "the lease ended before the body began, and the lock \
                      could not be acquired again");
                 Err(lost)
             }

@@ -46,7 +46,7 @@ fn watch(queue: &mut Queue, hold: Arc<LeaseState>, requested_at: Instant) -> u64
 }
 
 fn release(until: Instant) -> PendingRelease {
-    PendingRelease::new(ReleaseRequest::new(claim()), until, true, until)
+    PendingRelease::new(ReleaseRequest::new(claim()), until, None, until)
 }
 
 fn was_woken(wake: &Arc<Notify>) -> bool {

@@ -7,6 +7,8 @@ use tokio::runtime::{self, Builder, Handle};
 use tokio::time::Instant;
 
 use super::{MAX_RETRY_PAUSE, MIN_RETRY_PAUSE, PendingRelease, Releases};
+use crate::FencingToken;
+use crate::lease::{GrantedLease, LeaseState};
 use crate::store::{Claim, LockKey, ReleaseRequest};
 
 const LATER: Duration = Duration::from_secs(10);
@@ -18,7 +20,18 @@ fn lock(key: &str) -> ReleaseRequest {
 
 /// A release that is tried until `until`.
 fn release(key: &str, until: Instant) -> PendingRelease {
-    PendingRelease::new(lock(key), until, true, until)
+    PendingRelease::new(lock(key), until, Some(hold(key)), until)
+}
+
+fn hold(key: &str) -> Arc<LeaseState> {
+    Arc::new(LeaseState::new(GrantedLease {
+        claim: lock(key).claim,
+        fencing: FencingToken::from_counter(1),
+        requested_at: Instant::now(),
+        ttl: LATER,
+        renew: true,
+        max_hold: None,
+    }))
 }
 
 fn keys(due: &[PendingRelease]) -> Vec<&str> {
@@ -42,7 +55,7 @@ fn each_lock_is_sent_once_and_owed_until_it_is_settled() {
     assert!(releases.due(now - INSTANT).is_empty(), "not before its time");
     let due = releases.due(now);
     assert_eq!(keys(&due), ["a", "b"]);
-    assert!(due.iter().all(|release| release.held));
+    assert!(due.iter().all(|release| release.held.is_some()));
     assert!(releases.due(now).is_empty() && releases.next().is_none());
     assert!(!releases.all_settled(), "they are on their way");
     releases.settled();
@@ -70,7 +83,7 @@ fn what_a_caller_left_behind_is_adopted_where_it_was_sent() {
 
 /// If the lock is gone the next time, the first attempt may have released it.
 ///
-/// Red without: `held = false` or `insert` in `put_back`.
+/// Red without: `held = None` or `insert` in `put_back`.
 #[test]
 fn what_is_put_back_is_still_owed_and_no_news_any_more() {
     let (mut releases, now) = (Releases::default(), Instant::now());
@@ -80,7 +93,7 @@ fn what_is_put_back_is_still_owed_and_no_news_any_more() {
     assert!(releases.due(now + LATER - INSTANT).is_empty());
     let due = releases.due(now + LATER);
     assert_eq!(keys(&due), ["a"]);
-    assert!(!due[0].held);
+    assert!(due[0].held.is_none());
     releases.settled();
     assert!(releases.all_settled());
 }
@@ -134,9 +147,9 @@ fn a_hurry_makes_all_due_that_wait_and_none_that_come_later() {
 #[test]
 fn what_stays_taken_does_so_until_the_same_instant_whenever_it_is_sent() {
     let now = Instant::now();
-    let release = PendingRelease::new(lock("a").after(LATER), now + LATER, true, now);
+    let release = PendingRelease::new(lock("a").after(LATER), now + LATER, None, now);
     assert_eq!(release.request(now).after, LATER);
     assert_eq!(release.request(now + LATER / 4).after, LATER * 3 / 4);
     assert_eq!(release.request(now + LATER * 2).after, Duration::ZERO);
-    assert_eq!(PendingRelease::new(lock("b"), now, true, now).request(now).after, Duration::ZERO);
+    assert_eq!(PendingRelease::new(lock("b"), now, None, now).request(now).after, Duration::ZERO);
 }

@@ -6,24 +6,24 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use lockattr::store::EtcdStore;
 use lockattr_tests::{Engine, Etcd, eventually};
 
-use super::super::asked::{PREFIX, set_key_prefix};
-use super::super::{AnyStore, TTL};
-use super::Fleet;
+use super::{AnyStore, Fleet, TTL, prefix_of};
 
 /// The store as each process sees it. Its session is long enough for the longest lease of the
 /// suite.
 pub(in super::super) struct OnEtcd {
     etcd: &'static Etcd,
-    apart: String,
+    prefix: String,
 }
 
 impl Fleet for OnEtcd {
     async fn start() -> Self {
         static TESTS: AtomicUsize = AtomicUsize::new(0);
         let etcd = Etcd::shared().await;
-        let apart = format!("test {}:", TESTS.fetch_add(1, Ordering::Relaxed));
-        set_key_prefix(&apart);
-        Self { etcd, apart }
+        Self { etcd, prefix: prefix_of(TESTS.fetch_add(1, Ordering::Relaxed)) }
+    }
+
+    fn prefix(&self) -> String {
+        self.prefix.clone()
     }
 
     fn node(&self) -> AnyStore {
@@ -33,12 +33,11 @@ impl Fleet for OnEtcd {
         AnyStore::new(EtcdStore::open(&url).expect("a good URL"))
     }
 
-    /// etcd needs no notification: the store skips the claims of a session that has ended.
-    async fn wait_until_gone(&self, _inbox: u64) {}
+    // The store skips the claims of a session that has ended, so there is nothing to wait for.
 
     /// A dropped store revokes its session, and with it all entries of that session.
-    async fn saw_nothing_wrong(&self) {
-        let nothing = async || self.etcd.keys(&[PREFIX, &self.apart].concat()).await.is_empty();
+    async fn finish(&self) {
+        let nothing = async || self.etcd.keys(&self.prefix).await.is_empty();
         eventually(TTL, "all entries go with their store", nothing).await;
     }
 }

@@ -6,7 +6,7 @@ use lockattr_tests::{MariaDb, eventually};
 use mysql_async::Error;
 use mysql_async::prelude::Queryable;
 
-use super::{AnyStore, Fleet, TTL, set_key_prefix};
+use super::{AnyStore, Fleet, TTL};
 
 const NO_SUCH_TABLE: u16 = 1146;
 
@@ -27,7 +27,6 @@ impl OnMysql {
 
 impl Fleet for OnMysql {
     async fn start() -> Self {
-        set_key_prefix("");
         let server = MariaDb::shared().await;
         let database = server.database().await;
         Self { server, database }
@@ -48,7 +47,7 @@ impl Fleet for OnMysql {
 
     /// Checks that the counts of waiters and holders match their rows, and that no row is left for
     /// a lock that is neither held nor waited for.
-    async fn saw_nothing_wrong(&self) {
+    async fn finish(&self) {
         let wrong = "SELECT CONCAT(k.name, ' ', k.waiting, ' ', (SELECT COUNT(*) FROM lockattr_v2_queue l \
                      WHERE l.id = k.id), ' ', k.holders) FROM lockattr_v2_locks k WHERE k.seat = '' AND \
                      (k.waiting <> (SELECT COUNT(*) FROM lockattr_v2_queue l WHERE l.id = k.id) OR \

@@ -13,10 +13,8 @@ impl Fleet for OnMysqlSessions {
         self.0.node_with("lock=session&")
     }
 
-    async fn wait_until_gone(&self, _inbox: u64) {}
-
     /// A session lock leaves no row. This checks that no table of the other lock form was used.
-    async fn saw_nothing_wrong(&self) {
+    async fn finish(&self) {
         let left = self.0.server.left_in(&self.0.database).await;
         assert!(left.is_empty(), "{left:?}");
     }

@@ -4,7 +4,6 @@ use lockattr::store::PostgresStore;
 use lockattr_tests::{PostgresServer, eventually};
 
 use super::{AnyStore, Fleet, TTL};
-use crate::store_contract::asked::set_key_prefix;
 
 pub(in crate::store_contract) struct OnPostgres {
     url: String,
@@ -13,7 +12,6 @@ pub(in crate::store_contract) struct OnPostgres {
 
 impl Fleet for OnPostgres {
     async fn start() -> Self {
-        set_key_prefix("");
         let (url, schema) = PostgresServer::shared().await.new_schema().await;
         // Many tests share a machine with their server, so slow replies are expected.
         let url = format!("{url}&response_timeout=10s&connect_timeout=10s&heartbeat=60s");

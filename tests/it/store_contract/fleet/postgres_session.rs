@@ -7,11 +7,11 @@ use lockattr::store::PostgresSessionStore;
 use lockattr_tests::{PostgresServer, eventually};
 use tokio::sync::OnceCell;
 
-use super::{AnyStore, Fleet, TTL};
-use crate::store_contract::asked::set_key_prefix;
+use super::{AnyStore, Fleet, TTL, prefix_of};
 
 pub(in crate::store_contract) struct OnPostgresSessions {
     url: String,
+    prefix: String,
 }
 
 /// Returns the name of the shared database.
@@ -35,11 +35,16 @@ async fn database() -> &'static str {
 impl Fleet for OnPostgresSessions {
     async fn start() -> Self {
         static TESTS: AtomicUsize = AtomicUsize::new(0);
-        set_key_prefix(&format!("test {}:", TESTS.fetch_add(1, Ordering::Relaxed)));
+        let prefix = prefix_of(TESTS.fetch_add(1, Ordering::Relaxed));
         let (server, database) = (PostgresServer::shared().await, database().await);
         // Many tests share a machine with their server, so slow replies are expected.
         let timing = "response_timeout=10s&connect_timeout=10s&heartbeat=60s";
-        Self { url: format!("postgres://connects@{}/{database}?{timing}", server.addr()) }
+        let url = format!("postgres://connects@{}/{database}?{timing}", server.addr());
+        Self { url, prefix }
+    }
+
+    fn prefix(&self) -> String {
+        self.prefix.clone()
     }
 
     fn node(&self) -> AnyStore {

@@ -15,7 +15,6 @@ pub(in crate::store_contract) struct OnZooKeeper(String);
 
 impl Fleet for OnZooKeeper {
     async fn start() -> Self {
-        super::set_key_prefix("");
         let ensemble = ZooKeeper::shared().await;
         ADDRS.get_or_init(|| ensemble.addrs());
         Self(ensemble.chroot_apart())
@@ -28,12 +27,11 @@ impl Fleet for OnZooKeeper {
         AnyStore::new(ZookeeperStore::open(&url).expect("a good URL"))
     }
 
-    /// The session is closed with its store, and its entries are gone before the next waiters are
-    /// notified.
-    async fn wait_until_gone(&self, _inbox: u64) {}
+    // A session is closed with its store, and its entries are gone before the next waiters are
+    // notified, so there is nothing to wait for.
 
     /// By now the store is dropped and its session is closed.
-    async fn saw_nothing_wrong(&self) {
+    async fn finish(&self) {
         let ensemble = ZooKeeper::shared().await;
         let nothing = async || ensemble.left_below(&self.0).await.is_empty();
         eventually(TTL, "neither entries nor their parents are left", nothing).await;

@@ -8,10 +8,10 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
-use tokio_postgres::tls::NoTlsStream;
-use tokio_postgres::{Client, Connection, NoTls, Socket};
+use tokio_postgres::Client;
 
 use super::super::config::Config;
+use super::super::connect::{Login, Messages};
 use super::super::driver::{self, Driver};
 use super::super::failure::{connected, failure_of};
 use super::super::pooler;
@@ -62,18 +62,23 @@ pub(super) struct Session {
 impl Session {
     pub(super) async fn open(inner: &Arc<Inner>, own: bool) -> Result<Arc<Self>, StoreError> {
         pooler::refuse(&inner.config).await?;
-        let opened = connected(&inner.config, Self::establish(inner, own)).await;
+        let login = inner.config.login().await.map_err(StoreError::not_sent)?;
+        let opened = connected(&inner.config, Self::establish(inner, &login, own)).await;
         opened.map_err(StoreError::not_sent)
     }
 
-    async fn establish(inner: &Arc<Inner>, own: bool) -> Result<Arc<Self>, StoreError> {
+    async fn establish(
+        inner: &Arc<Inner>,
+        login: &Login<'_>,
+        own: bool,
+    ) -> Result<Arc<Self>, StoreError> {
         static LAST: AtomicU64 = AtomicU64::new(0);
         let runtime = Handle::try_current()
             .map_err(|_| StoreError::new("this store can only be used inside a tokio runtime"))?;
         let config = &inner.config;
         let failed = |error| failure_of(&config.address, error).error;
         let id = LAST.fetch_add(1, Ordering::Relaxed);
-        let (client, connection) = config.server.connect(NoTls).await.map_err(failed)?;
+        let (client, connection) = config.connect(login).await?;
         let driver = Driver::start(drive(connection, id, Arc::downgrade(inner)));
         let settings = settings(config, &inner.left());
         let (set, process, table, statements) = tokio::try_join!(
@@ -212,7 +217,7 @@ fn end_of(pid: i32, began: &str) -> String {
 }
 
 /// Reads and writes for a connection until it ends, also with its runtime; then reports the end.
-async fn drive(connection: Connection<Socket, NoTlsStream>, id: u64, inner: Weak<Inner>) {
+async fn drive(connection: Box<dyn Messages>, id: u64, inner: Weak<Inner>) {
     let ended = NotifyOnDrop { id, inner };
     driver::drive(connection, |notification| {
         if let Some(inner) = ended.inner.upgrade() {

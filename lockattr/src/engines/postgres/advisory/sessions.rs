@@ -26,12 +26,12 @@ pub(super) type Place = OwnedSemaphorePermit;
 
 /// Five processes with as many sessions, and two shared ones each, fit in a server with PostgreSQL's
 /// default of 100 connections.
-const MAX_SESSIONS: usize = 16;
+pub(super) const DEFAULT_MAX_SESSIONS: usize = 16;
 
 /// Takes the setting `max_sessions` out of a URL's query, or returns its default.
 pub(super) fn take_max_sessions(query: &mut Vec<(String, String)>) -> Result<usize, Error> {
     let Some(at) = query.iter().position(|(name, _)| name == "max_sessions") else {
-        return Ok(MAX_SESSIONS);
+        return Ok(DEFAULT_MAX_SESSIONS);
     };
     read_max_sessions(&query.remove(at).1)
 }

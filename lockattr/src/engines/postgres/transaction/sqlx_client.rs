@@ -1,6 +1,5 @@
 //! Transactions of sqlx.
 
-use sqlx::error::DatabaseError;
 use sqlx::{AssertSqlSafe, Error, Postgres, Transaction, query_scalar};
 
 use super::PostgresTransaction;
@@ -38,6 +37,6 @@ impl PostgresTransaction for Transaction<'_, Postgres> {
 /// The server's code for the error, if it comes from sqlx: `Some(None)` if the server sent none.
 pub(super) fn code(error: &(dyn std::error::Error + 'static)) -> Option<Option<String>> {
     let error = error.downcast_ref::<Error>()?;
-    let sent = error.as_database_error().and_then(DatabaseError::code);
+    let sent = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
     Some(sent.map(Into::into))
 }

@@ -93,7 +93,7 @@ impl Follower {
             let _changed_or_not = timeout(self.heartbeat, self.changed.notified()).await;
             let Some(sentinels) = self.sentinels.upgrade() else { return };
             if let Err(error) = sentinels.query().await {
-                tracing::debug!(%error, "the sentinels do not report the master");
+                tracing::debug!(error.message = %error, "the sentinels do not report the master");
             }
         }
     }

@@ -32,7 +32,6 @@ impl Sentinels {
         })?;
         // The sentinels report the host, so any host will do here.
         let template = other(&urls[0], &format!("/{database}"))?;
-        let template = endpoint(template, address, tls.clone())?;
         let (user, pass) = (setting("sentinel_user"), setting("sentinel_pass"));
         if user.is_some() && pass.is_none() {
             return Err(refused("`sentinel_user` needs `sentinel_pass`"));
@@ -53,6 +52,7 @@ impl Sentinels {
             set.map_err(|()| refused("a host of the URL cannot be read"))?;
             endpoints.push(endpoint(sentinel, address, tls.clone())?);
         }
+        let template = endpoint(template, address, tls.clone())?;
         Ok(Self::new(endpoints, name, template, address, timing))
     }
 }

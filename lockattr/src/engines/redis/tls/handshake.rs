@@ -6,12 +6,13 @@ use std::io;
 
 use futures_util::future::select_ok;
 use redis::{ErrorKind, RedisResult};
-use rustls::CertificateError;
 use rustls::pki_types::ServerName;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::task::AbortHandle;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+
+use crate::engines::tls;
 
 /// An encrypted connection.
 pub(in crate::engines::redis) type Stream = TlsStream<TcpStream>;
@@ -55,54 +56,18 @@ pub(super) async fn connect(
     Ok(connector.connect(name, stream).await.map_err(|error| explained(error, host))?)
 }
 
-/// Adds the host to the error of a handshake, and says of a refused certificate what is wrong.
+/// Says in a sentence why a handshake failed.
 fn explained(error: io::Error, host: &str) -> io::Error {
-    let kind = error.kind();
-    let cause = error.into_inner().map(<dyn StdError + Send + Sync>::downcast::<rustls::Error>);
-    let Some(Ok(cause)) = cause else {
-        return io::Error::new(kind, format!("the TLS handshake with `{host}` was cut off"));
-    };
-    let reason = match &*cause {
-        rustls::Error::InvalidCertificate(why) => reason(why, host),
-        _ => None,
-    };
-    let reason = reason.unwrap_or_else(|| cause.to_string());
-    let sentence = format!("TLS with `{host}` failed: {reason}");
-    io::Error::new(kind, Refused { sentence, cause: *cause })
-}
-
-fn reason(why: &CertificateError, host: &str) -> Option<String> {
-    let sentence = match why {
-        CertificateError::NotValidForNameContext { presented, .. } if !presented.is_empty() => {
-            let presented = presented.join(", ");
-            return Some(format!(
-                "the server's certificate is not for this name, but for {presented}; write a name \
-                 that is in it"
-            ));
-        }
-        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            return Some(format!("the server's certificate is not for the name `{host}`"));
-        }
-        CertificateError::UnknownIssuer => {
-            "no trusted authority has signed the server's certificate; name its authority's file \
-             with `ca`"
-        }
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            "the server's certificate has expired"
-        }
-        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            "the server's certificate is not valid yet; is this machine's clock right?"
-        }
-        _ => return None,
-    };
-    Some(sentence.into())
+    let sentence = tls::explained(host, &error)
+        .unwrap_or_else(|| format!("the TLS handshake with {host} was cut off: {error}"));
+    io::Error::new(error.kind(), Refused { sentence, cause: error })
 }
 
 /// A handshake that failed, in a sentence.
 #[derive(Debug)]
 struct Refused {
     sentence: String,
-    cause: rustls::Error,
+    cause: io::Error,
 }
 
 impl fmt::Display for Refused {

@@ -1,0 +1,45 @@
+//! The checks, one file for each group. `promises.rs` says what each of them checks.
+
+mod absent;
+mod companions;
+mod deadlocks;
+mod downgrade;
+mod force_release;
+mod kept;
+mod lease;
+mod listing;
+mod overtaking;
+mod permits;
+mod processes;
+mod quorum_node;
+mod several_keys;
+mod shared;
+mod tokens;
+mod wait_queue;
+
+use std::time::Duration;
+
+pub(crate) use absent::*;
+pub(crate) use companions::*;
+pub(crate) use deadlocks::*;
+pub(crate) use downgrade::*;
+pub(crate) use force_release::*;
+pub(crate) use kept::*;
+pub(crate) use lease::*;
+pub(crate) use listing::*;
+pub(crate) use overtaking::*;
+pub(crate) use permits::*;
+pub(crate) use processes::*;
+pub(crate) use quorum_node::*;
+pub(crate) use several_keys::*;
+pub(crate) use shared::*;
+pub(crate) use tokens::*;
+pub(crate) use wait_queue::*;
+
+/// The usual lease of a check.
+pub(crate) const TTL: Duration = Duration::from_secs(20);
+const LONGER: Duration = Duration::from_secs(60);
+const SHORT: Duration = Duration::from_millis(40);
+
+/// A short lease that still outlasts the next request while many tests share two cores.
+const MEANWHILE: Duration = Duration::from_millis(400);

@@ -1,0 +1,86 @@
+//! Logs in: as the URL or the program's own configuration says, or with the credentials that a
+//! provider returns for each connection.
+
+use mysql_async::{Conn, Error, Opts, OptsBuilder};
+
+use super::connect::error_from;
+#[cfg(all(feature = "tls", unix))]
+use super::relay::Greeted;
+use super::tls::Tls;
+use crate::engines::plaintext;
+use crate::lock::credentials::CredentialsProvider;
+use crate::store::{Credentials, StoreError};
+
+/// The server's code for a user that it does not know, or a wrong password.
+const ACCESS_DENIED: u16 = 1045;
+
+#[derive(Clone)]
+pub(super) struct Login {
+    pub(super) opts: Opts,
+    pub(super) credentials: Option<CredentialsProvider>,
+    pub(super) tls: Tls,
+}
+
+/// Why a connection was not opened.
+pub(super) enum Failure {
+    Client(Error),
+    #[cfg(all(feature = "tls", unix))]
+    Tls(StoreError),
+}
+
+impl Login {
+    /// Opens a connection.
+    pub(super) async fn connect(&self, address: &str) -> Result<Conn, StoreError> {
+        let failed = |failure| match failure {
+            Failure::Client(error) => error_from(address, error),
+            #[cfg(all(feature = "tls", unix))]
+            Failure::Tls(error) => error,
+        };
+        let Some(provider) = &self.credentials else {
+            return self.open(self.opts.clone(), address).await.map_err(failed);
+        };
+        let first = provider.current().await?;
+        match self.open(self.opts_with(&first), address).await {
+            Err(Failure::Client(Error::Server(refused))) if refused.code == ACCESS_DENIED => {
+                // The password may have changed on its way to the server.
+                let second = provider.current().await?;
+                if second == first {
+                    return Err(failed(Failure::Client(Error::Server(refused))));
+                }
+                self.open(self.opts_with(&second), address).await.map_err(failed)
+            }
+            opened => opened.map_err(failed),
+        }
+    }
+
+    fn opts_with(&self, credentials: &Credentials) -> Opts {
+        let mut opts = OptsBuilder::from_opts(self.opts.clone()).pass(Some(credentials.password()));
+        if let Some(user) = credentials.user() {
+            opts = opts.user(Some(user));
+        }
+        opts.into()
+    }
+
+    async fn open(&self, opts: Opts, address: &str) -> Result<Conn, Failure> {
+        #[cfg(all(feature = "tls", unix))]
+        if let Some(config) = &self.tls.config {
+            let greeted = Greeted::connect(&opts).await;
+            if let Some(server) = greeted.map_err(|error| Failure::Client(error.into()))? {
+                return server.open(opts, config.clone()).await;
+            }
+            if self.tls.is_required {
+                return Err(Failure::Tls(StoreError::new(format!(
+                    "{address} offers no TLS, and `ssl-mode` requires it: give the server a \
+                     certificate (`ssl_cert`, `ssl_key`), or write `ssl-mode=disabled`"
+                ))));
+            }
+        }
+        // The program's own configuration may encrypt, or use a socket.
+        let is_plain = opts.ssl_opts().is_none() && opts.socket().is_none();
+        if is_plain && plaintext::is_remote(opts.ip_or_hostname()) {
+            let advice = "add `ssl-mode=verify_identity` to the URL (with the feature `tls`)";
+            plaintext::warn_once(address, advice);
+        }
+        Conn::new(opts).await.map_err(Failure::Client)
+    }
+}

@@ -1,0 +1,171 @@
+//! TLS between the MySQL client and its server.
+//!
+//! The client takes neither a `rustls::ClientConfig` nor a stream of the program's. Its own TLS uses
+//! the process' provider of cryptography, and installs one if there is none. But it also connects to
+//! Unix sockets. So each connection of the client goes to a socket of this process, and a task relays
+//! it to the server, through TLS. The socket accepts no other process.
+
+use std::io;
+use std::sync::Arc;
+
+use mysql_async::{Conn, Error, Opts, OptsBuilder};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncWriteExt, copy, split};
+use tokio::net::{TcpStream, UnixListener, UnixStream};
+use tokio::sync::oneshot;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::handshake::{Packet, Packets};
+use super::login::Failure;
+use crate::engines::tls::explained;
+use crate::store::StoreError;
+
+/// A server that has greeted, and offers TLS.
+pub(super) struct Greeted {
+    stream: TcpStream,
+    greeting: Packet,
+    packets: Packets,
+}
+
+impl Greeted {
+    /// Connects to the server. `None` if it does not offer TLS.
+    pub(super) async fn connect(opts: &Opts) -> io::Result<Option<Self>> {
+        let mut stream = TcpStream::connect((opts.ip_or_hostname(), opts.tcp_port())).await?;
+        stream.set_nodelay(true)?;
+        if let Some(after) = opts.tcp_keepalive() {
+            let keepalive = TcpKeepalive::new().with_time(after);
+            SockRef::from(&stream).set_tcp_keepalive(&keepalive)?;
+        }
+        let mut packets = Packets::default();
+        let greeting = packets.next(&mut stream).await?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        if let Some(refusal) = greeting.refusal() {
+            return Err(io::Error::other(refusal));
+        }
+        Ok(greeting.offers_tls().then_some(Self { stream, greeting, packets }))
+    }
+
+    /// Opens the client's connection to this server.
+    pub(super) async fn open(self, opts: Opts, config: Arc<ClientConfig>) -> Result<Conn, Failure> {
+        let host = opts.ip_or_hostname().to_owned();
+        let (listener, path) = listen().map_err(|error| Failure::Client(error.into()))?;
+        let (failed, reason) = oneshot::channel();
+        tokio::spawn(relay(self, listener, host, config, failed));
+        let opts = OptsBuilder::from_opts(opts).socket(Some(path));
+        match Conn::new(opts).await {
+            // The server's own words.
+            Err(error @ Error::Server(_)) => Err(Failure::Client(error)),
+            // The relay ends with the client's connection.
+            Err(error) => Err(reason.await.map_or(Failure::Client(error), Failure::Tls)),
+            Ok(connection) => Ok(connection),
+        }
+    }
+
+    /// Relays the handshake, with TLS between its first packets and the login.
+    async fn log_in(
+        self,
+        client: &mut UnixStream,
+        host: &str,
+        config: Arc<ClientConfig>,
+    ) -> Result<Option<TlsStream<TcpStream>>, StoreError> {
+        let Self { mut stream, greeting, mut packets } = self;
+        let failed = |error: io::Error| {
+            let sentence = explained(host, &error);
+            let sentence = sentence.unwrap_or_else(|| format!("TLS to {host} failed: {error}"));
+            StoreError::new(sentence).with_source(error)
+        };
+        let mut answers = Packets::default();
+        client.write_all(greeting.without_tls().bytes()).await.map_err(failed)?;
+        let Some(answer) = answers.next(client).await.map_err(failed)? else { return Ok(None) };
+        let (request, answer) = answer.with_tls().map_err(failed)?;
+        stream.write_all(request.bytes()).await.map_err(failed)?;
+        let name = ServerName::try_from(host.to_owned()).map_err(|_| {
+            StoreError::new(format!(
+                "no certificate can name the host {host}: write it differently"
+            ))
+        })?;
+        let mut server = TlsConnector::from(config).connect(name, stream).await.map_err(failed)?;
+        server.write_all(answer.bytes()).await.map_err(failed)?;
+        server.flush().await.map_err(failed)?;
+        // The server counts one packet more than the client: the request for TLS.
+        loop {
+            tokio::select! {
+                reply = packets.next(&mut server) => {
+                    let Some(reply) = reply.map_err(failed)? else { return Ok(None) };
+                    let is_last = reply.is_last();
+                    client.write_all(reply.moved(-1).bytes()).await.map_err(failed)?;
+                    if is_last {
+                        client.write_all(&packets.rest()).await.map_err(failed)?;
+                        server.write_all(&answers.rest()).await.map_err(failed)?;
+                        return Ok(Some(server));
+                    }
+                }
+                answer = answers.next(client) => {
+                    let Some(answer) = answer.map_err(failed)? else { return Ok(None) };
+                    server.write_all(answer.moved(1).bytes()).await.map_err(failed)?;
+                    server.flush().await.map_err(failed)?;
+                }
+            }
+        }
+    }
+}
+
+/// Relays one connection, until either side closes it.
+async fn relay(
+    server: Greeted,
+    listener: UnixListener,
+    host: String,
+    config: Arc<ClientConfig>,
+    mut failed: oneshot::Sender<StoreError>,
+) {
+    let accepted = tokio::select! {
+        accepted = accept(&listener) => accepted,
+        // The caller gave up.
+        () = failed.closed() => return,
+    };
+    drop(listener);
+    let Ok(mut client) = accepted else { return };
+    let server = match server.log_in(&mut client, &host, config).await {
+        Ok(Some(server)) => server,
+        Ok(None) => return,
+        Err(error) => return drop(failed.send(error)),
+    };
+    drop(failed);
+    let (mut from_server, mut to_server) = split(server);
+    let (mut from_client, mut to_client) = client.split();
+    // When one side closes, so does the other, as if there were no relay.
+    tokio::select! {
+        _ = copy(&mut from_server, &mut to_client) => {}
+        _ = copy(&mut from_client, &mut to_server) => {}
+    }
+    let _closed = to_server.shutdown().await;
+}
+
+/// A socket that only this process may connect to, and its name.
+fn listen() -> io::Result<(UnixListener, String)> {
+    let name = format!("lockattr-{}-{:016x}", std::process::id(), rand::random::<u64>());
+    // Linux keeps such names out of the file system, which may not be writable.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    let path = format!("\0{name}");
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    let path = std::env::temp_dir().join(name).to_string_lossy().into_owned();
+    Ok((UnixListener::bind(&path)?, path))
+}
+
+/// Accepts the client of this process, and turns others away.
+async fn accept(listener: &UnixListener) -> io::Result<UnixStream> {
+    let own = i32::try_from(std::process::id()).ok();
+    let accepted = loop {
+        let (stream, _) = listener.accept().await?;
+        if stream.peer_cred()?.pid() == own {
+            break stream;
+        }
+    };
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    if let Some(path) = listener.local_addr()?.as_pathname() {
+        std::fs::remove_file(path)?;
+    }
+    Ok(accepted)
+}

@@ -1,0 +1,99 @@
+//! Whether a store's connections are encrypted, by the modes of MySQL's own clients.
+
+#[cfg(feature = "tls")]
+use std::sync::Arc;
+
+#[cfg(feature = "tls")]
+use rustls::ClientConfig;
+
+use crate::Error;
+#[cfg(feature = "tls")]
+use crate::engines::tls::{TlsMode, client_config};
+use crate::lock::server_options::TlsFiles;
+
+/// The names of the modes, as MySQL's clients have them.
+const MODES: [&str; 5] = ["disabled", "preferred", "required", "verify_ca", "verify_identity"];
+
+/// The TLS settings of one store. The files were read when it was made.
+#[derive(Clone, Default)]
+pub(super) struct Tls {
+    /// `None` for plaintext.
+    #[cfg(feature = "tls")]
+    pub(super) config: Option<Arc<ClientConfig>>,
+    /// Whether a server that offers no TLS is refused.
+    #[cfg(feature = "tls")]
+    pub(super) is_required: bool,
+}
+
+impl Tls {
+    /// Reads the setting `ssl-mode`, and the files.
+    pub(super) fn read(mode: Option<&str>, files: &TlsFiles) -> Result<Self, Error> {
+        let mode = mode.map(named).transpose()?;
+        let has_files = files.ca.is_some() || files.cert.is_some();
+        if mode == Some(0) && has_files {
+            return Err(Error::InvalidOptions(
+                "`ca`, `client_cert` and `client_key` are for a store with TLS: leave \
+                 `ssl-mode=disabled` out"
+                    .into(),
+            ));
+        }
+        Self::with(mode, files, has_files)
+    }
+
+    #[cfg(not(feature = "tls"))]
+    fn with(mode: Option<usize>, _files: &TlsFiles, has_files: bool) -> Result<Self, Error> {
+        if has_files || mode.is_some_and(|mode| mode > 1) {
+            return Err(Error::InvalidOptions(
+                "TLS needs lockattr's feature `tls`: add it in Cargo.toml".into(),
+            ));
+        }
+        Ok(Self::default())
+    }
+
+    #[cfg(feature = "tls")]
+    fn with(mode: Option<usize>, files: &TlsFiles, _has_files: bool) -> Result<Self, Error> {
+        let mode = match mode {
+            None => TlsMode::default_with(files),
+            Some(0) => TlsMode::Disable,
+            Some(1) => TlsMode::Prefer,
+            Some(2) => TlsMode::Require,
+            Some(3) => TlsMode::VerifyCa,
+            Some(_) => TlsMode::VerifyFull,
+        };
+        let is_required = !matches!(mode, TlsMode::Disable | TlsMode::Prefer);
+        if !CAN_RELAY && is_required {
+            return Err(Error::InvalidOptions(
+                "`mysql://` has TLS on Linux, Android and macOS only: connect through a tunnel here"
+                    .into(),
+            ));
+        }
+        let config = (CAN_RELAY && mode != TlsMode::Disable)
+            .then(|| client_config(files, mode.verification(files)).map(Arc::new));
+        Ok(Self { config: config.transpose()?, is_required })
+    }
+}
+
+/// Whether this system says which process connects to a Unix socket.
+#[cfg(feature = "tls")]
+pub(super) const CAN_RELAY: bool =
+    cfg!(any(target_os = "linux", target_os = "android", target_os = "macos"));
+
+/// The position of a mode among [`MODES`].
+fn named(value: &str) -> Result<usize, Error> {
+    let plain = value.to_ascii_lowercase().replace('-', "_");
+    MODES.iter().position(|mode| *mode == plain).ok_or_else(|| {
+        Error::InvalidOptions(
+            "`ssl-mode` in a `mysql://` URL is `disabled`, `preferred`, `required`, `verify_ca` or \
+             `verify_identity`"
+                .into(),
+        )
+    })
+}
+
+/// The error for a name of this setting in other clients.
+pub(super) fn other_name(name: &str) -> Error {
+    Error::InvalidOptions(format!(
+        "`{name}` is another client's name: for `mysql://`, write `ssl-mode` with `disabled`, \
+         `preferred`, `required`, `verify_ca` or `verify_identity`"
+    ))
+}

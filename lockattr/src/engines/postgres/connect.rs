@@ -1,0 +1,99 @@
+//! How the connections of a store are opened: with which login, and over which TLS.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
+use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
+use tokio_postgres::{AsyncMessage, Client, Connection, Error, Socket};
+
+use super::config::Config;
+use super::failure::failure_of;
+use crate::store::StoreError;
+
+/// Opens connections. Hides the type of the TLS, which the program may choose.
+pub(super) trait Connect: Send + Sync {
+    fn connect<'a>(
+        &'a self,
+        server: &'a tokio_postgres::Config,
+    ) -> BoxFuture<'a, Result<Connected, Error>>;
+}
+
+/// A client, and what reads and writes for it.
+pub(super) type Connected = (Client, Box<dyn Messages>);
+
+/// A [`Connection`], whatever its TLS.
+pub(super) trait Messages: Send {
+    fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<AsyncMessage, Error>>>;
+}
+
+impl<S, T> Messages for Connection<S, T>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send,
+    T: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<AsyncMessage, Error>>> {
+        Connection::poll_message(self, cx)
+    }
+}
+
+/// Connects by a TLS implementation for the client.
+pub(super) struct By<T>(pub(super) T);
+
+impl<T> Connect for By<T>
+where
+    T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
+    T::Stream: Send + 'static,
+    T::TlsConnect: Send,
+    <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+{
+    fn connect<'a>(
+        &'a self,
+        server: &'a tokio_postgres::Config,
+    ) -> BoxFuture<'a, Result<Connected, Error>> {
+        let tls = self.0.clone();
+        async move {
+            let (client, connection) = server.connect(tls).await?;
+            Ok((client, Box::new(connection) as Box<dyn Messages>))
+        }
+        .boxed()
+    }
+}
+
+/// The client's settings for one connection.
+pub(super) struct Login<'a>(Cow<'a, tokio_postgres::Config>);
+
+impl Config {
+    /// Asks the credentials provider, if there is one. It has `connect_timeout` to answer.
+    pub(super) async fn login(&self) -> Result<Login<'_>, StoreError> {
+        let Some(provider) = &self.timing.credentials else {
+            return Ok(Login(Cow::Borrowed(&self.server)));
+        };
+        let limit = self.timing.connect_timeout;
+        let current = timeout(limit, provider.current()).await.unwrap_or_else(|_| {
+            let sentence = format!(
+                "no connection to {}: the credentials provider has not answered within {limit:?}",
+                self.address
+            );
+            Err(StoreError::new(sentence).not_sent())
+        })?;
+        let mut server = self.server.clone();
+        if let Some(user) = current.user() {
+            server.user(user);
+        }
+        server.password(current.password());
+        Ok(Login(Cow::Owned(server)))
+    }
+
+    pub(super) async fn connect(&self, login: &Login<'_>) -> Result<Connected, StoreError> {
+        let connected = self.connector.connect(&login.0).await;
+        connected.map_err(|error| failure_of(&self.address, error).error)
+    }
+}
+
+/// What a [`Config`] holds.
+pub(super) type Connector = Arc<dyn Connect>;

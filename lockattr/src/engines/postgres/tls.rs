@@ -1,0 +1,170 @@
+//! TLS to the server, by libpq's `sslmode`.
+
+#[cfg(feature = "tls")]
+mod channel_binding;
+#[cfg(feature = "tls")]
+mod handshake;
+
+use std::sync::Arc;
+#[cfg(feature = "tls")]
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio_postgres::config::{Host, SslMode, SslNegotiation};
+use tokio_postgres::{Error as PostgresError, NoTls};
+
+use super::connect::{By, Connect, Connected, Connector};
+use crate::Error;
+use crate::engines::plaintext;
+use crate::engines::tls::TlsMode;
+#[cfg(feature = "tls")]
+use crate::engines::tls::client_config;
+use crate::lock::server_options::TlsFiles;
+#[cfg(feature = "tls")]
+use handshake::Handshakes;
+
+/// Applies `sslmode`, if there is one, and reads the files. Returns what opens the connections.
+pub(super) fn connector(
+    server: &mut tokio_postgres::Config,
+    sslmode: Option<&str>,
+    files: &TlsFiles,
+    address: &str,
+) -> Result<Connector, Error> {
+    let mode = mode(server, sslmode, files)?;
+    if mode == TlsMode::Disable {
+        if let Some((name, _)) = files.named().next().filter(|_| sslmode.is_some()) {
+            return Err(Error::InvalidOptions(format!(
+                "`{name}` is for TLS, and `sslmode=disable` excludes it: leave one of them out"
+            )));
+        }
+        server.ssl_mode(SslMode::Disable);
+        return Ok(Arc::new(By(NoTls)));
+    }
+    // What a verifier demands is not the client's concern.
+    let is_preferred = mode == TlsMode::Prefer;
+    server.ssl_mode(if is_preferred { SslMode::Prefer } else { SslMode::Require });
+    if is_preferred && server.get_ssl_negotiation() == SslNegotiation::Direct {
+        return Err(Error::InvalidOptions(
+            "`sslnegotiation=direct` leaves the server no choice: add `sslmode=verify-full`, \
+             `verify-ca` or `require`"
+                .into(),
+        ));
+    }
+    let warned = reaches_a_network(server).then(|| address.to_owned());
+    #[cfg(feature = "tls")]
+    {
+        let mut tls = client_config(files, mode.verification(files))?;
+        // Without it, a server refuses a direct negotiation.
+        tls.alpn_protocols = vec![b"postgresql".to_vec()];
+        let handshakes = Handshakes::new(tls);
+        if is_preferred {
+            return Ok(Arc::new(Preferred { handshakes, warned }));
+        }
+        Ok(Arc::new(By(handshakes)))
+    }
+    #[cfg(not(feature = "tls"))]
+    {
+        if !is_preferred {
+            return Err(Error::InvalidOptions(
+                "TLS needs lockattr's feature `tls`: add it in Cargo.toml, or leave out `sslmode` \
+                 and the files for TLS"
+                    .into(),
+            ));
+        }
+        Ok(Arc::new(Unavailable { warned }))
+    }
+}
+
+fn mode(
+    server: &tokio_postgres::Config,
+    sslmode: Option<&str>,
+    files: &TlsFiles,
+) -> Result<TlsMode, Error> {
+    let chosen = match sslmode {
+        None => TlsMode::default_with(files),
+        Some(name) => TlsMode::from_libpq(name).ok_or_else(|| {
+            Error::InvalidOptions(
+                "`sslmode` must be `disable`, `prefer` (the default), `require`, `verify-ca` or \
+                 `verify-full`; `allow`, which begins in plaintext, is not supported"
+                    .into(),
+            )
+        })?,
+    };
+    // As in libpq, `sslmode` does not concern Unix sockets: the server has no TLS there.
+    let hosts = server.get_hosts();
+    let only_sockets = !hosts.is_empty() && hosts.iter().all(|it| !matches!(it, Host::Tcp(_)));
+    Ok(if only_sockets { TlsMode::Disable } else { chosen })
+}
+
+/// Whether one of the hosts is another machine.
+fn reaches_a_network(server: &tokio_postgres::Config) -> bool {
+    let addresses = server.get_hostaddrs();
+    if !addresses.is_empty() {
+        return addresses.iter().any(|ip| !ip.is_loopback());
+    }
+    server.get_hosts().iter().any(|host| match host {
+        Host::Tcp(name) => plaintext::is_remote(name),
+        #[cfg(unix)]
+        Host::Unix(_) => false,
+    })
+}
+
+/// TLS if the server offers it.
+#[cfg(feature = "tls")]
+struct Preferred {
+    handshakes: Handshakes,
+    /// The address to warn about if it does not.
+    warned: Option<String>,
+}
+
+#[cfg(feature = "tls")]
+impl Connect for Preferred {
+    fn connect<'a>(
+        &'a self,
+        server: &'a tokio_postgres::Config,
+    ) -> BoxFuture<'a, Result<Connected, PostgresError>> {
+        async move {
+            let began = Arc::new(AtomicBool::new(false));
+            let handshakes = By(self.handshakes.noted_in(&began));
+            let connected = handshakes.connect(server).await?;
+            if let Some(address) = self.warned.as_ref().filter(|_| !began.load(Ordering::Relaxed)) {
+                plaintext::warn_once(
+                    address,
+                    "set `ssl = on` on the server and write `sslmode=verify-full`, or \
+                     `sslmode=disable` if the network is your own",
+                );
+            }
+            Ok(connected)
+        }
+        .boxed()
+    }
+}
+
+/// Plaintext, because this program was built without TLS.
+#[cfg(not(feature = "tls"))]
+struct Unavailable {
+    /// The address to warn about.
+    warned: Option<String>,
+}
+
+#[cfg(not(feature = "tls"))]
+impl Connect for Unavailable {
+    fn connect<'a>(
+        &'a self,
+        server: &'a tokio_postgres::Config,
+    ) -> BoxFuture<'a, Result<Connected, PostgresError>> {
+        async move {
+            let connected = By(NoTls).connect(server).await?;
+            if let Some(address) = &self.warned {
+                plaintext::warn_once(
+                    address,
+                    "enable lockattr's feature `tls` and write `sslmode=verify-full`, or \
+                     `sslmode=disable` if the network is your own",
+                );
+            }
+            Ok(connected)
+        }
+        .boxed()
+    }
+}

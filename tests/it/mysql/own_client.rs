@@ -1,0 +1,78 @@
+//! Stores that a program makes with the configuration of its own client.
+
+use std::sync::Arc;
+
+use lockattr::store::{MysqlStore, ServerOptions};
+use lockattr::{Error, LockManager, LockOptions};
+use mysql_async::{Opts, OptsBuilder, Pool};
+
+use super::{Database, LIMIT};
+
+fn options() -> ServerOptions {
+    // Many other tests share two cores.
+    ServerOptions::new().connect_timeout(LIMIT / 2).response_timeout(LIMIT / 2)
+}
+
+async fn manager(store: MysqlStore) -> LockManager {
+    LockManager::builder().store(Arc::new(store)).connect().await.expect("it answers")
+}
+
+fn opts(database: &Database) -> Opts {
+    Opts::from_url(&database.server.url_of(&database.name)).expect("a good URL")
+}
+
+#[tokio::test]
+async fn stores_from_opts_and_from_a_url_share_their_locks() {
+    let database = Database::new().await;
+    database.execute("CREATE TABLE seen (id INT)").await;
+    // A program whose statements count found rows, and whose connections begin with its own
+    // statement.
+    let own = OptsBuilder::from_opts(opts(&database))
+        .client_found_rows(true)
+        .init(vec!["INSERT INTO seen VALUES (1)"]);
+    let ours = manager(MysqlStore::from_opts(own, options()).unwrap()).await;
+    let theirs = database.manager("").await;
+    for round in 0..3 {
+        let held = ours.acquire("a", LockOptions::new()).await.unwrap();
+        assert!(theirs.try_acquire("a", LockOptions::new()).await.unwrap().is_none(), "{round}");
+        held.release().await.unwrap();
+        let held = theirs.acquire("a", LockOptions::new()).await.unwrap();
+        assert!(ours.try_acquire("a", LockOptions::new()).await.unwrap().is_none(), "{round}");
+        held.release().await.unwrap();
+    }
+    assert!(database.number("SELECT COUNT(*) FROM seen").await > 0, "`init` was dropped");
+    database.holds_nothing().await;
+}
+
+#[tokio::test]
+async fn a_connection_of_a_pool_gives_the_configuration_for_locks_of_connections() {
+    let database = Database::new().await;
+    let pool = Pool::new(opts(&database));
+    let of_pool = pool.get_conn().await.unwrap().opts().clone();
+    let store = MysqlStore::from_opts(of_pool, options()).unwrap().with_session_locks(8).unwrap();
+    let (ours, theirs) = (manager(store).await, database.manager("lock=session").await);
+    let held = ours.acquire("a", LockOptions::new()).await.unwrap();
+    let session = "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE()";
+    assert!(database.number(session).await > 0);
+    let rows = database.number("SELECT COUNT(*) FROM lockattr_v2_locks").await;
+    assert_eq!(rows, 0, "the lock is a row");
+    assert!(theirs.try_acquire("a", LockOptions::new()).await.unwrap().is_none());
+    held.release().await.unwrap();
+    theirs.acquire("a", LockOptions::new()).await.unwrap().release().await.unwrap();
+    pool.disconnect().await.unwrap();
+}
+
+#[test]
+fn opts_without_a_database_and_a_wrong_number_of_sessions_are_refused() {
+    let nameless = OptsBuilder::default().ip_or_hostname("h1").user(Some("u")).pass(Some("s3cret"));
+    let refused = |outcome: Result<MysqlStore, Error>| match outcome {
+        Err(Error::InvalidOptions(sentence)) => sentence,
+        other => panic!("{other:?}"),
+    };
+    let sentence = refused(MysqlStore::from_opts(nameless.clone(), options()));
+    assert!(sentence.contains("`db_name`"), "{sentence}");
+    let store = MysqlStore::from_opts(nameless.db_name(Some("shop")), options()).unwrap();
+    assert!(!format!("{store:?}").contains("s3cret"));
+    let sentence = refused(store.with_session_locks(0));
+    assert!(sentence.contains("`max_sessions`"), "{sentence}");
+}

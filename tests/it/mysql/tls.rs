@@ -1,0 +1,202 @@
+//! TLS to a real server: what each mode verifies, and what a refusal says.
+
+use std::fs::write;
+use std::path::PathBuf;
+
+use lockattr::store::MysqlStore;
+use lockattr::{Error, LockManager, LockOptions};
+use lockattr_tests::{Engine, MariaDb};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    date_time_ymd,
+};
+use tempfile::TempDir;
+
+use super::LIMIT;
+
+/// A server with a certificate for `localhost`, its authority, and another authority.
+struct Secure {
+    server: MariaDb,
+    files: TempDir,
+}
+
+impl Secure {
+    async fn start(is_expired: bool) -> Self {
+        let files = TempDir::with_prefix("lockattr-").expect("a temporary directory");
+        write_certificates(&files, is_expired);
+        let option =
+            |name: &str, file: &str| format!("--{name}={}", files.path().join(file).display());
+        let options = [
+            option("ssl-ca", "ca.pem"),
+            option("ssl-cert", "server.pem"),
+            option("ssl-key", "server.key"),
+        ];
+        let server = MariaDb::with(&options.each_ref().map(String::as_str)).await;
+        server.execute("mysql", "CREATE DATABASE lockattr").await;
+        for (user, requires) in [("encrypted", "SSL"), ("certified", "X509")] {
+            let create = format!("CREATE USER {user} IDENTIFIED BY 's3cret' REQUIRE {requires}");
+            server.execute("mysql", &create).await;
+            server.execute("mysql", &format!("GRANT ALL ON lockattr.* TO {user}")).await;
+        }
+        Self { server, files }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.files.path().join(name)
+    }
+
+    fn url(&self, user: &str, host: &str, settings: &str) -> String {
+        let url = self.server.url_at(&self.server.addrs());
+        let url = url.replace("locker:s3cret@127.0.0.1", &format!("{user}:s3cret@{host}"));
+        let (ca, other) = (self.file("ca.pem"), self.file("other.pem"));
+        let settings = settings
+            .replace("CA", &ca.display().to_string())
+            .replace("OTHER", &other.display().to_string())
+            .replace("CLIENT", &self.file("client").display().to_string());
+        format!("{url}?connect_timeout=10s&response_timeout=10s&{settings}")
+    }
+
+    /// Every connection of a user that must encrypt is encrypted, or the lock cannot be acquired.
+    async fn locks(&self, user: &str, host: &str, settings: &str) {
+        let url = self.url(user, host, settings);
+        let connect = async || match LockManager::connect(&url).await {
+            Ok(manager) => manager,
+            Err(error) => panic!("{settings}: {error}"),
+        };
+        let (one, other) = (connect().await, connect().await);
+        let held = one.acquire("a", LockOptions::new()).await.expect("it is free");
+        let next = tokio::spawn(async move {
+            let held = other.acquire("a", LockOptions::new().wait(LIMIT)).await.expect("granted");
+            held.release().await.expect("released");
+        });
+        held.release().await.expect("released");
+        next.await.expect("the waiter is woken");
+    }
+
+    async fn refused(&self, user: &str, host: &str, settings: &str) -> String {
+        match LockManager::connect(self.url(user, host, settings)).await {
+            Err(error @ Error::Store { .. }) => {
+                assert!(!format!("{error} {error:?}").contains("s3cret"), "{error}");
+                error.to_string()
+            }
+            other => panic!("{settings}: {other:?}"),
+        }
+    }
+}
+
+fn write_certificates(files: &TempDir, is_expired: bool) {
+    let (ca, issuer) = authority("ours");
+    let (other, _) = authority("another");
+    let (server, server_key) = signed("localhost", &issuer, is_expired);
+    let (client, client_key) = signed("client", &issuer, false);
+    for (name, pem) in [
+        ("ca.pem", ca),
+        ("other.pem", other),
+        ("server.pem", server),
+        ("server.key", server_key),
+        ("client.pem", client),
+        ("client.key", client_key),
+    ] {
+        write(files.path().join(name), pem).expect("a file in our own directory");
+    }
+}
+
+fn authority(name: &str) -> (String, Issuer<'static, KeyPair>) {
+    let mut params = CertificateParams::new(Vec::new()).expect("no names");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+    params.distinguished_name.push(DnType::CommonName, name);
+    let key = KeyPair::generate().expect("a key");
+    let pem = params.self_signed(&key).expect("a certificate").pem();
+    (pem, Issuer::new(params, key))
+}
+
+fn signed(name: &str, issuer: &Issuer<'_, KeyPair>, is_expired: bool) -> (String, String) {
+    let mut params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
+    params.distinguished_name.push(DnType::CommonName, name);
+    if is_expired {
+        (params.not_before, params.not_after) =
+            (date_time_ymd(2020, 1, 1), date_time_ymd(2021, 1, 1));
+    }
+    let key = KeyPair::generate().expect("a key");
+    (params.signed_by(&key, issuer).expect("a certificate").pem(), key.serialize_pem())
+}
+
+/// Red without: `Verification` in `Tls::with`.
+#[tokio::test]
+async fn each_mode_verifies_what_it_says() {
+    let secure = Secure::start(false).await;
+    for settings in ["", "ssl-mode=preferred", "ssl-mode=REQUIRED"] {
+        secure.locks("encrypted", "127.0.0.1", settings).await;
+    }
+    for settings in ["ssl-mode=verify_ca&ca=CA", "ssl-mode=required&ca=CA"] {
+        secure.locks("encrypted", "127.0.0.1", settings).await;
+    }
+    for settings in ["ssl-mode=verify_identity&ca=CA", "ca=CA", "ca=CA&lock=session"] {
+        secure.locks("encrypted", "localhost", settings).await;
+    }
+    secure.locks("locker", "127.0.0.1", "ssl-mode=disabled").await;
+    for (host, settings, says) in [
+        ("127.0.0.1", "ssl-mode=disabled", "needs TLS or a certificate"),
+        ("127.0.0.1", "ssl-mode=verify_identity&ca=CA", "is for another host"),
+        ("127.0.0.1", "ca=CA", "is for another host"),
+        ("localhost", "ssl-mode=verify_identity&ca=OTHER", "signed by an unknown authority"),
+        ("localhost", "ssl-mode=verify_ca&ca=OTHER", "signed by an unknown authority"),
+        // The system's authorities do not know ours.
+        ("localhost", "ssl-mode=verify_identity", "signed by an unknown authority"),
+    ] {
+        let sentence = secure.refused("encrypted", host, settings).await;
+        assert!(sentence.contains(says), "{settings}: {sentence}");
+    }
+}
+
+#[tokio::test]
+async fn a_user_that_needs_a_certificate_gets_in_with_it() {
+    let secure = Secure::start(false).await;
+    let with = "ca=CA&client_cert=CLIENT.pem&client_key=CLIENT.key";
+    secure.locks("certified", "localhost", with).await;
+    let sentence = secure.refused("certified", "localhost", "ca=CA").await;
+    assert!(sentence.contains("`client_cert`"), "{sentence}");
+}
+
+#[tokio::test]
+async fn an_expired_certificate_is_refused() {
+    let secure = Secure::start(true).await;
+    let sentence = secure.refused("encrypted", "localhost", "ca=CA").await;
+    assert!(sentence.contains("has expired"), "{sentence}");
+    secure.locks("encrypted", "localhost", "ssl-mode=required").await;
+}
+
+/// MySQL creates a certificate for itself, so only MariaDB can be without.
+#[tokio::test]
+async fn a_server_without_tls_is_refused_where_the_mode_requires_it() {
+    if MariaDb::runs_mysql() {
+        return;
+    }
+    let server = MariaDb::with(&["--skip-ssl"]).await;
+    server.execute("mysql", "CREATE DATABASE lockattr").await;
+    let url = server.url_at(&server.addrs()) + "?connect_timeout=10s&response_timeout=10s";
+    let refused = LockManager::connect(format!("{url}&ssl-mode=required")).await.unwrap_err();
+    assert!(refused.to_string().contains("offers no TLS"), "{refused}");
+    let manager = LockManager::connect(&url).await.expect("`preferred` is the default");
+    manager.acquire("a", LockOptions::new()).await.unwrap().release().await.unwrap();
+}
+
+#[test]
+fn the_names_of_other_clients_and_wrong_modes_are_refused() {
+    for (settings, says) in [
+        ("sslmode=require", "write `ssl-mode`"),
+        ("tls=true", "write `ssl-mode`"),
+        ("ssl-mode=on", "`verify_identity`"),
+        ("ssl-mode=disabled&ca=/nowhere", "leave `ssl-mode=disabled` out"),
+        ("ca=/nowhere", "`ca=/nowhere` cannot be read"),
+        ("client_cert=/nowhere", "`client_key`"),
+    ] {
+        match MysqlStore::open(&format!("mysql://h1/shop?{settings}")) {
+            Err(Error::InvalidOptions(sentence)) => {
+                assert!(sentence.contains(says), "{settings}: {sentence}");
+            }
+            other => panic!("{settings}: {other:?}"),
+        }
+    }
+}

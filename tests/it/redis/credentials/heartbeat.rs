@@ -1,0 +1,123 @@
+//! At each heartbeat an open connection logs in with what the provider says now.
+
+use std::time::Duration;
+
+use lockattr::store::{RedisStore, ServerOptions, redis};
+use lockattr::{LockManager, LockOptions};
+use lockattr_tests::{Cli, Fault, Proxy, RedisServer, assert_nothing_left, eventually};
+
+use super::{Rotating, set_password};
+use crate::redis::own_client::manager;
+
+const SOON: Duration = Duration::from_secs(10);
+const RIGHTS: &str = "~* &* +@all";
+
+/// The id and the user of each connection but the harness' own.
+async fn clients(cli: &Cli) -> Vec<(String, String)> {
+    let list: String = cli.query(&["CLIENT", "LIST"]).await;
+    let field = |line: &str, name: &str| -> String {
+        line.split(' ').find_map(|word| word.strip_prefix(name)).unwrap_or_default().to_owned()
+    };
+    let others = list.lines().filter(|line| field(line, "name=") != "harness");
+    others.map(|line| (field(line, "id="), field(line, "user="))).collect()
+}
+
+fn ids(clients: &[(String, String)]) -> Vec<&String> {
+    clients.iter().map(|(id, _)| id).collect()
+}
+
+async fn cycle(manager: &LockManager) {
+    manager.acquire("a", LockOptions::new()).await.unwrap().release().await.unwrap();
+}
+
+async fn two_users() -> RedisServer {
+    RedisServer::builder()
+        .user("one", "s3cret-1", RIGHTS)
+        .user("two", "s3cret-2", RIGHTS)
+        .start()
+        .await
+}
+
+fn options(rotating: &Rotating) -> ServerOptions {
+    ServerOptions::new().heartbeat(Duration::from_millis(50)).credentials(rotating.provider())
+}
+
+/// Services close a connection whose token is too old, unless it logs in again.
+///
+/// Red without: `renew_login` in `heartbeat.rs`.
+#[tokio::test]
+async fn an_open_connection_logs_in_again_when_the_answer_changes() {
+    let server = two_users().await;
+    let (cli, rotating) = (server.cli().await, Rotating::new("one", "s3cret-1"));
+    let client = redis::Client::open(server.url()).unwrap();
+    let manager = manager(RedisStore::from_client(client, options(&rotating).connections(2)));
+    let keys: Vec<_> = (0..20).map(|key| format!("{key}")).collect();
+    for key in keys {
+        manager.acquire(key, LockOptions::new()).await.unwrap().release().await.unwrap();
+    }
+    let before = clients(&cli).await;
+    assert!(before.len() == 2 && before.iter().all(|(_, user)| user == "one"), "{before:?}");
+    rotating.set("two", "s3cret-2");
+    eventually(SOON, "all have logged in as `two`", async || {
+        clients(&cli).await.iter().all(|(_, user)| user == "two")
+    })
+    .await;
+    assert_eq!(ids(&before), ids(&clients(&cli).await), "on the same connections");
+    cycle(&manager).await;
+    // Only once for each answer.
+    cli.reset_stats().await;
+    eventually(SOON, "some heartbeats", async || {
+        cli.commandstats().await.get("ping").is_some_and(|pings| *pings > 5)
+    })
+    .await;
+    assert_eq!(cli.commandstats().await.get("auth"), None);
+    drop(manager);
+    assert_nothing_left(&server).await;
+}
+
+/// The provider may know a password before its server does.
+#[tokio::test]
+async fn a_login_that_is_refused_costs_no_connection() {
+    let server = two_users().await;
+    let (cli, rotating) = (server.cli().await, Rotating::new("one", "s3cret-1"));
+    let client = redis::Client::open(server.url()).unwrap();
+    let manager = manager(RedisStore::from_client(client, options(&rotating)));
+    cycle(&manager).await;
+    let before = clients(&cli).await;
+    rotating.set("two", "s3cret-3");
+    cli.reset_stats().await;
+    eventually(SOON, "some logins were refused", async || {
+        cycle(&manager).await;
+        cli.commandstats().await.get("auth").is_some_and(|logins| *logins > 2)
+    })
+    .await;
+    assert_eq!(before, clients(&cli).await, "the connection was replaced");
+    set_password(&cli, "two", "s3cret-3").await;
+    eventually(SOON, "it has logged in", async || {
+        clients(&cli).await.iter().all(|(_, user)| user == "two")
+    })
+    .await;
+    assert_eq!(ids(&before), ids(&clients(&cli).await), "on the same connection");
+}
+
+/// A connection that is subscribed without RESP3 cannot log in again, so it is made anew.
+#[tokio::test]
+async fn without_resp3_both_connections_are_replaced() {
+    let server = two_users().await;
+    let proxy = Proxy::start(server.addr()).await;
+    let unknown = "ERR unknown command `HELLO`, with args beginning with: `3`";
+    proxy.always("hello", Fault::Answer(unknown.into()));
+    let (cli, rotating) = (server.cli().await, Rotating::new("one", "s3cret-1"));
+    let client = redis::Client::open(server.url_through(&proxy)).unwrap();
+    let manager = manager(RedisStore::from_client(client, options(&rotating)));
+    cycle(&manager).await;
+    let before = clients(&cli).await;
+    assert!(before.len() == 2 && before.iter().all(|(_, user)| user == "one"), "{before:?}");
+    rotating.set("two", "s3cret-2");
+    eventually(SOON, "both are those of `two`", async || {
+        cycle(&manager).await;
+        let now = clients(&cli).await;
+        now.len() == 2 && now.iter().all(|(_, user)| user == "two")
+    })
+    .await;
+}

@@ -1,0 +1,44 @@
+//! A login that a provider returns for each session.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use lockattr::store::Credentials;
+use lockattr_tests::Engine;
+use tokio::time::timeout;
+
+use super::*;
+
+/// Red without: the provider in `Login::current`.
+#[tokio::test]
+async fn each_session_asks_for_its_login() {
+    let ensemble = ZooKeeper::shared().await;
+    let url = ensemble.url_apart();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = asked.clone();
+    let ours = LockManager::builder()
+        .url(&url)
+        .credentials(move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+            async { Ok::<_, std::io::Error>(Credentials::new("app", "s3cret")) }
+        })
+        .connect()
+        .await
+        .unwrap();
+    let held = ours.acquire("a", LockOptions::new()).await.unwrap();
+    let before = asked.load(Ordering::Relaxed);
+    // The nodes belong to the login that was returned, and to no other.
+    let theirs = LockManager::connect(url.replacen("://", "://app:s3cret@", 1)).await.unwrap();
+    assert!(theirs.try_acquire("a", LockOptions::new()).await.unwrap().is_none());
+    let stranger = LockManager::connect(&url).await.unwrap_err();
+    assert!(stranger.to_string().contains("rights"), "{stranger}");
+    // The next session authenticates itself too: otherwise it could not use the nodes.
+    let connector = zookeeper_client::Client::connector().with_auth("digest", b"app:s3cret");
+    let client = connector.connect(&ensemble.addrs().join(",")).await.unwrap();
+    let entries = client.list_children(&format!("{}/lock:a", chroot(&url))).await.unwrap();
+    end_session_of(ensemble, &entries[0]).await;
+    timeout(LIMIT, held.lost()).await.expect("at once");
+    let options = LockOptions::new().wait(LIMIT);
+    let again = ours.acquire("a", options).await.unwrap();
+    assert!(asked.load(Ordering::Relaxed) > before);
+    again.release().await.unwrap();
+}
