@@ -1,5 +1,6 @@
 //! Behavior specific to PostgreSQL: tables, functions, sessions, `LISTEN` and the clock.
 
+mod columns;
 mod connections;
 mod credentials;
 mod fencing;

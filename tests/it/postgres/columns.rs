@@ -12,7 +12,7 @@ const NEGATIVE: &str = "no token is negative";
 async fn tokio_postgres_writes_and_reads_a_token() {
     let database = Database::new().await;
     let token = acquire(&database.manager("").await, "a").await.fencing_token();
-    let client = database.client().await;
+    let client = database.server.client_of(&database.name).await;
     client.batch_execute("create temporary table row (fence bigint)").await.unwrap();
     let write = "insert into row values ($1), ($2)";
     client.execute(write, &[&token, &None::<FencingToken>]).await.unwrap();
