@@ -99,8 +99,8 @@ const LONGEST_NAME: usize = 8192;
 ///
 /// | `ssl-mode` | connection | the server's certificate |
 /// |---|---|---|
-/// | `disabled` | plaintext | |
-/// | `preferred`, the default | TLS if the server offers it | any |
+/// | `disabled`, the default for a server on this machine | plaintext | |
+/// | `preferred`, the default for another machine | TLS if the server offers it | any |
 /// | `required` | TLS | any, or with `ca` one that is signed by it |
 /// | `verify_ca` | TLS | signed by `ca`, or by an authority of the system |
 /// | `verify_identity`, the default with `ca` | TLS | the same, and it names the URL's host |

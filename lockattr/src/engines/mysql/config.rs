@@ -78,7 +78,8 @@ impl Config {
         };
         let opts = login(&url)?;
         let opts = with_settings(opts, &timing).init(session_settings(&timing));
-        let (credentials, tls) = (timing.credentials.clone(), Tls::read(mode, &timing.tls)?);
+        let host = url.host_str().unwrap_or_default();
+        let (credentials, tls) = (timing.credentials.clone(), Tls::read(host, mode, &timing.tls)?);
         let login = Login { opts: opts.into(), credentials, tls };
         Ok(Self { login, address, timing, sessions, max_sessions })
     }

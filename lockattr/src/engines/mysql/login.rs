@@ -18,6 +18,7 @@ const ACCESS_DENIED: u16 = 1045;
 pub(super) struct Login {
     pub(super) opts: Opts,
     pub(super) credentials: Option<CredentialsProvider>,
+    #[cfg_attr(not(all(feature = "tls", unix)), expect(dead_code, reason = "no TLS here"))]
     pub(super) tls: Tls,
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rustls::ClientConfig;
 
 use crate::Error;
+use crate::engines::plaintext;
 #[cfg(feature = "tls")]
 use crate::engines::tls::{TlsMode, client_config};
 use crate::lock::server_options::TlsFiles;
@@ -26,10 +27,14 @@ pub(super) struct Tls {
 }
 
 impl Tls {
-    /// Reads the setting `ssl-mode`, and the files.
-    pub(super) fn read(mode: Option<&str>, files: &TlsFiles) -> Result<Self, Error> {
-        let mode = mode.map(named).transpose()?;
+    /// Reads the setting `ssl-mode`, and the files. Without either, a server on this machine is
+    /// reached in plaintext: nothing crosses a network.
+    pub(super) fn read(host: &str, mode: Option<&str>, files: &TlsFiles) -> Result<Self, Error> {
         let has_files = files.ca.is_some() || files.cert.is_some();
+        let mode = match mode.map(named).transpose()? {
+            None if !has_files && !plaintext::is_remote(host) => Some(0),
+            mode => mode,
+        };
         if mode == Some(0) && has_files {
             return Err(Error::InvalidOptions(
                 "`ca`, `client_cert` and `client_key` are for a store with TLS: leave \
@@ -96,4 +101,19 @@ pub(super) fn other_name(name: &str) -> Error {
         "`{name}` is another client's name: for `mysql://`, write `ssl-mode` with `disabled`, \
          `preferred`, `required`, `verify_ca` or `verify_identity`"
     ))
+}
+
+#[cfg(all(test, feature = "tls"))]
+mod tests {
+    use super::*;
+
+    /// Red without: `is_remote` in `Tls::read`.
+    #[test]
+    fn the_default_is_plaintext_on_one_machine_and_tls_to_another() {
+        let files = TlsFiles::default();
+        let is_encrypted = |host, mode| Tls::read(host, mode, &files).unwrap().config.is_some();
+        assert!(!is_encrypted("localhost", None) && !is_encrypted("127.0.0.1", None));
+        assert!(is_encrypted("db.example", None) && is_encrypted("localhost", Some("preferred")));
+        assert!(!is_encrypted("db.example", Some("disabled")));
+    }
 }
