@@ -33,13 +33,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let app = App::open(PgPool::connect(&database).await?, database_locks).await?;
     let address = env::var("LISTEN").unwrap_or_else(|_| "127.0.0.1:3000".into());
     let listener = TcpListener::bind(address).await?;
-    println!("listening on {}", listener.local_addr()?);
-    // What orchestrators send. Registered here, so that the first one is not missed.
+    // What orchestrators send, and Ctrl-C. Registered here, so that the first one is not missed.
     let mut terminates = signal(SignalKind::terminate())?;
+    let mut interrupts = signal(SignalKind::interrupt())?;
+    println!("listening on {}", listener.local_addr()?);
     let stops = async move {
         tokio::select! {
             _ = terminates.recv() => {}
-            _ = tokio::signal::ctrl_c() => {}
+            _ = interrupts.recv() => {}
         }
     };
     run(listener, app, locks, stops).await?;
