@@ -128,10 +128,10 @@ const WAITER: &str = "lockattr:waiter:";
 ///
 /// A provider that is set with [`ServerOptions::credentials`] or
 /// [`LockManagerBuilder::credentials`](crate::LockManagerBuilder::credentials) is asked for each
-/// connection, and at each `heartbeat` for all of them. If its answer has changed, the connection
-/// sends `AUTH`, so a service that closes connections whose token is too old finds them logged in
-/// again. If the server refuses that login, the connection keeps its old one until the next
-/// heartbeat. Without RESP3 the connection is replaced instead.
+/// connection, and at each `heartbeat` for all of them. If its answer has changed and the
+/// server accepts it, the connection is replaced, so a service that closes connections whose token is
+/// too old finds new ones. If the server refuses that login, the connection stays as it is until the
+/// next heartbeat.
 ///
 /// If the server refuses the login of a new connection, the provider is asked again at once, and
 /// then at each retry of a caller. So while the provider's answer is valid sooner than a caller's

@@ -102,7 +102,7 @@ impl ServerOptions {
     /// A function that returns the credentials which are valid now, for passwords that rotate.
     ///
     /// The store asks it for each connection that it opens. A Redis store also asks at each
-    /// [`heartbeat`](Self::heartbeat), and logs in again if the answer has changed. So the function
+    /// [`heartbeat`](Self::heartbeat), and replaces its connections if the answer has changed. So the function
     /// should cache what it fetches. The answer replaces the user and the password in the URL or in
     /// the client's configuration.
     ///

@@ -102,7 +102,7 @@ impl ConnectionSlot {
             let mut live = LiveConnection::new(connected, id, endpoint.address.clone());
             (live.heartbeat, live.demotion) = (heartbeat, demotion);
             (live.listener, live.grants, live.native) = (listener, grants, native);
-            live.login = Login::new(endpoint.user(), credentials);
+            live.login = Login::new(credentials);
             for &subscriber in subscribers.iter().flatten() {
                 let outcome = match &live.listener {
                     Some(listener) => listener.subscribe(subscriber).await,
@@ -152,6 +152,14 @@ impl ConnectionSlot {
             }
             return Err(error_from(&endpoint.address, error).not_sent());
         }
+    }
+
+    /// Logs in with these credentials, over a connection of its own.
+    pub(super) async fn check_login(&self, credentials: &Credentials) -> Result<(), StoreError> {
+        let endpoint = self.config.server.find().await?;
+        let config = self.plain_config();
+        let connected = endpoint.connect(ProtocolVersion::RESP2, Some(credentials), &config).await;
+        connected.map(drop).map_err(|error| error_from(&endpoint.address, error))
     }
 
     /// The limits of a connection, without messages.

@@ -66,11 +66,6 @@ impl Endpoint {
         self.info.addr()
     }
 
-    /// Returns the user whose password a provider gives, if it names no other.
-    pub(super) fn user(&self) -> Option<&str> {
-        self.info.redis_settings().username()
-    }
-
     /// Connects, with the client's own login unless there are `credentials`.
     pub(super) async fn connect(
         &self,

@@ -122,11 +122,13 @@ impl HeartbeatTask {
 }
 
 impl HeartbeatTask {
-    /// Logs in again if the provider's answer has changed. Returns whether the connection remains in
-    /// use.
+    /// Has the connection replaced by one with a new login, if the provider's answer has changed.
+    /// Returns whether the connection remains in use.
     ///
-    /// A server that refuses the new login keeps the old one, and the store keeps the connection:
-    /// the provider may know a password before its server does.
+    /// A new login that the server refuses costs no connection: the provider may know a password
+    /// before its server does. It is tried over a connection of its own. Redis 8.6 sends no reply to
+    /// an `AUTH` that it refuses among other commands, and each later reply would then be taken for
+    /// that of another command.
     async fn renew_login(&self) -> bool {
         let provider_of = |connection_slot: Arc<ConnectionSlot>| {
             let timing = &connection_slot.config.timing;
@@ -148,21 +150,16 @@ impl HeartbeatTask {
         };
         let Some(connection_slot) = self.connection_slot.upgrade() else { return false };
         let Some(live) = connection_slot.live_with(self.id) else { return false };
-        let Some(auth) = live.login.change(&credentials) else { return true };
-        match auth.query_async::<()>(&mut live.connection()).await {
-            // The connection for messages accepts no login while it is subscribed.
-            Ok(()) if live.listener.is_some() => false,
-            Ok(()) => {
-                live.login.changed(credentials);
+        if live.login.has(&credentials) {
+            return true;
+        }
+        match timeout(limit, connection_slot.check_login(&credentials)).await {
+            Ok(Ok(())) => false,
+            Ok(Err(error)) => {
+                tracing::warn!(error.message = %error, "the server refused the new login of a connection");
                 true
             }
-            Err(error) if error.is_timeout() || error.is_unrecoverable_error() => false,
-            // Without the server's words, which may repeat the password.
-            Err(error) => {
-                let (server, code) = (&live.address, error.code().unwrap_or_default());
-                tracing::warn!(server.address = %server, error.type = code, "the server refused the new login of a connection");
-                true
-            }
+            Err(_) => true,
         }
     }
 }
