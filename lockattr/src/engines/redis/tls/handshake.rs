@@ -1,7 +1,5 @@
 //! Opens a connection with TLS. A refusal says which host the certificate is wrong for, and why.
 
-use std::error::Error as StdError;
-use std::fmt;
 use std::io;
 
 use futures_util::future::select_ok;
@@ -60,24 +58,13 @@ pub(super) async fn connect(
 fn explained(error: io::Error, host: &str) -> io::Error {
     let sentence = tls::explained(host, &error)
         .unwrap_or_else(|| format!("the TLS handshake with {host} was cut off: {error}"));
-    io::Error::new(error.kind(), Refused { sentence, cause: error })
+    io::Error::new(error.kind(), Refused { sentence, source: error })
 }
 
 /// A handshake that failed, in a sentence.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{sentence}")]
 struct Refused {
     sentence: String,
-    cause: io::Error,
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.sentence)
-    }
-}
-
-impl StdError for Refused {
-    fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        Some(&self.cause)
-    }
+    source: io::Error,
 }
