@@ -1,6 +1,9 @@
 //! Checks the promise about Rust versions: a release supports the three latest stable ones.
 
+use std::collections::BTreeSet;
 use std::fs;
+
+use serde_json::Value;
 
 use crate::child;
 use crate::members::{self, quoted};
@@ -58,4 +61,51 @@ fn the_pages_name_the_oldest_version() {
     ] {
         assert!(read(page).contains(&sentence), "{page} does not say: {sentence}");
     }
+}
+
+/// Returns name and version of each crate that the published crates need, with every feature but
+/// `sqlx`, whose driver needs a newer Rust.
+fn needed() -> BTreeSet<String> {
+    let mut needed = BTreeSet::new();
+    for member in members::published() {
+        let words = ["tree", "--edges", "normal,build", "--prefix", "none", "--target", "all"];
+        let features = member.names("features").into_iter().filter(|name| *name != "sqlx");
+        let features = features.collect::<Vec<_>>().join(",");
+        let mut tree = child::cargo(&words);
+        tree.args(["--package", member.name(), "--features", &features]);
+        let output = tree.current_dir(child::root()).output().expect("cargo tree");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8_lossy(&output.stdout);
+        needed.extend(text.lines().filter_map(|line| {
+            let (name, rest) = line.split_once(" v")?;
+            Some(format!("{name} {}", rest.split(' ').next()?))
+        }));
+    }
+    needed
+}
+
+/// Where no older Rust can be installed, this and Clippy's `incompatible_msrv` are what is checked.
+///
+/// Red without: the filter for `sqlx`.
+#[test]
+fn no_dependency_needs_a_newer_version() {
+    let mut metadata = child::cargo(&["metadata", "--format-version", "1", "--all-features"]);
+    let output = metadata.current_dir(child::root()).output().expect("cargo metadata");
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo metadata's JSON");
+    let (oldest, needed) = (minor(&oldest()), needed());
+    let packages = metadata["packages"].as_array().expect("a list of packages").iter();
+    let (mut found, mut newer) = (0, Vec::new());
+    for package in packages {
+        let field = |name: &str| package[name].as_str().unwrap_or_default();
+        let name = format!("{} {}", field("name"), field("version"));
+        let rust = field("rust_version");
+        if needed.contains(&name) {
+            found += 1;
+            if !rust.is_empty() && minor(rust) > oldest {
+                newer.push(format!("{name} needs Rust {rust}"));
+            }
+        }
+    }
+    assert_eq!(found, needed.len(), "a crate of `cargo tree` is not in `cargo metadata`");
+    assert!(newer.is_empty(), "{newer:?}");
 }
