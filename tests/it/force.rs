@@ -8,7 +8,7 @@ use lockattr::store::{
     AcquireOutcome, AcquireRequest, LockKey, MemoryStore, ReleaseOutcome, ReleaseRequest,
     RenewOutcome, RenewRequest, Store, StoreError,
 };
-use lockattr::{Error, Holder, LockManager, LockOptions, LostReason};
+use lockattr::{Error, Holder, LockManager, LockOptions, LostReason, Mode};
 use tokio::time::{Instant, sleep};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -186,4 +186,20 @@ async fn a_store_that_can_do_neither_says_so() {
     let (key, sentence) = said(&manager.force_release("a").await.unwrap_err());
     assert_eq!(key, "a");
     assert!(sentence.contains("end the holder's process"), "{sentence}");
+}
+
+/// Red without: the default body of `refuses_claim`.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_says_nothing_of_other_kinds_of_locks_has_none() {
+    let manager = LockManager::builder().store(Bare(MemoryStore::new())).build().unwrap();
+    for (keys, options) in [
+        (["a"].as_slice(), lease().mode(Mode::Shared)),
+        (&["a"], lease().permits(2)),
+        (&["a", "b"], lease()),
+    ] {
+        let refused = manager.acquire_all(keys, options).await.map(drop).unwrap_err();
+        assert!(matches!(refused, Error::InvalidOptions { .. }), "{refused:?}");
+        assert!(refused.to_string().contains("exclusive locks with one key only"), "{refused}");
+    }
+    assert!(manager.holder("a").await.unwrap().is_none());
 }

@@ -232,6 +232,10 @@ impl Store for Scripted {
     async fn ping(&self) -> Result<(), StoreError> {
         Ok(())
     }
+
+    fn refuses_claim(&self, claim: &Claim) -> Option<String> {
+        self.store().refuses_claim(claim)
+    }
 }
 
 /// Returns a store that replies with errors only.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lockattr::Holder;
 use lockattr::store::{
-    AcquireOutcome, AcquireRequest, LockKey, RedisStore, ReleaseOutcome, ReleaseRequest,
+    AcquireOutcome, AcquireRequest, Claim, LockKey, RedisStore, ReleaseOutcome, ReleaseRequest,
     RenewOutcome, RenewRequest, Store, StoreError, Subscriber,
 };
 use lockattr_tests::Cli;
@@ -102,6 +102,10 @@ impl Store for Counted {
 
     async fn ping(&self) -> Result<(), StoreError> {
         self.store.ping().await
+    }
+
+    fn refuses_claim(&self, claim: &Claim) -> Option<String> {
+        self.store.refuses_claim(claim)
     }
 
     fn refuses(&self, key: &LockKey) -> Option<String> {

@@ -34,11 +34,11 @@ fn shortened() -> String {
     let replaced = [
         ("[10m]", "[6s]"),
         ("[5m]", "[6s]"),
+        ("[2m]", "[6s]"),
         ("offset 5m", "offset 30s"),
         ("for: 10m", "for: 2s"),
         ("for: 5m", "for: 4s"),
         ("for: 2m", "for: 2s"),
-        ("for: 1m", "for: 1s"),
         ("> 60", "> 3"),
     ];
     replaced.iter().fold(rules, |rules, (long, short)| {

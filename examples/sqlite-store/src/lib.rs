@@ -26,8 +26,8 @@ use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lockattr::store::{
-    AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
-    RenewRequest, Sharing, Store, StoreError,
+    AcquireOutcome, AcquireRequest, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
+    RenewRequest, Store, StoreError,
 };
 use lockattr::{FencingToken, HeldLock, Holder};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
@@ -223,11 +223,6 @@ impl Store for SqliteStore {
 
     async fn ping(&self) -> Result<(), StoreError> {
         self.run(|_, _| Ok(())).await
-    }
-
-    fn refuses_claim(&self, claim: &Claim) -> Option<String> {
-        let plain = claim.sharing() == Sharing::Exclusive && claim.keys().len() == 1;
-        (!plain).then(|| "this store has exclusive locks with one key only".to_owned())
     }
 }
 

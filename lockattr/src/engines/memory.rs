@@ -155,4 +155,9 @@ impl Store for MemoryStore {
     async fn ping(&self) -> Result<(), StoreError> {
         Ok(())
     }
+
+    /// It has shared locks, permits and several keys.
+    fn refuses_claim(&self, _claim: &Claim) -> Option<String> {
+        None
+    }
 }

@@ -172,6 +172,8 @@ macro_rules! migration {
 /// leaves out `options` (add them if you set a search path) and certificates that are not files:
 ///
 /// ```ignore
+/// use sqlx::ConnectOptions;
+///
 /// let url = pool.connect_options().to_url_lossy();
 /// let manager = LockManager::connect(url.as_str()).await?;
 /// ```
@@ -431,11 +433,11 @@ impl Store for PostgresStore {
         self.slot(key).answered_since(since)
     }
 
-    /// Each connection is checked, so that the first locks need not wait for one.
     fn needs_io(&self) -> bool {
         true
     }
 
+    /// Each connection is checked, so that the first locks need not wait for one.
     async fn ping(&self) -> Result<(), StoreError> {
         let pings = join_all(self.slots.iter().map(|slot| async move {
             let live = slot.get().await?;
@@ -450,5 +452,10 @@ impl Store for PostgresStore {
         (bytes > LONGEST_NAME).then(|| {
             format!("with its prefix it has {bytes} bytes, and PostgreSQL indexes {LONGEST_NAME}")
         })
+    }
+
+    /// It has shared locks, permits and several keys.
+    fn refuses_claim(&self, _claim: &Claim) -> Option<String> {
+        None
     }
 }

@@ -45,7 +45,7 @@ use super::redlock::Member;
 use crate::lock::server_options::ServerOptions;
 use crate::store::url::{StoreUrl, shown};
 use crate::store::{
-    AcquireOutcome, AcquireRequest, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
+    AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
     RenewRequest, Store, StoreError, Subscriber, Waiting,
 };
 use crate::{Error, FencingToken, HeldLock, HeldLocks, Holder};
@@ -81,7 +81,7 @@ const WAITER: &str = "lockattr:waiter:";
 /// `redis+cluster://` URL, or from the program's own Redis clients: by
 /// [`from_client`](Self::from_client), [`from_sentinels`](Self::from_sentinels) or
 /// [`from_cluster`](Self::from_cluster). All commands for one key use one connection, so they keep
-/// their order.
+/// their order. (With `replicas`, renewals have a connection of their own.)
 ///
 /// A lock is a string under prefix and key, or a sorted set if it is shared. While claims wait for
 /// it, `lockattr:line:…` is their wait queue, and `lockattr:waiter:…` says what each of them wants.
@@ -116,9 +116,9 @@ const WAITER: &str = "lockattr:waiter:";
 /// |---|---|
 /// | one server | `connections`: 1 by default, which carries commands and messages |
 /// | with `replicas` | one more: 2 by default for commands, and 1 for renewals |
-/// | without RESP3 (before Redis 6) | one more, for messages |
+/// | without RESP3 (behind some proxies) | one more, for messages |
 /// | Sentinel | the same to the master, and 1 to each sentinel for its messages |
-/// | cluster | `connections` to each master that has a lock of this process, and 1 for messages; with `replicas` one more |
+/// | cluster | `connections` to each master that has a lock of this process, and 1 more to each of them for messages; with `replicas` one more |
 /// | quorum | the same as for one server to each of them |
 ///
 /// At each `heartbeat`, and before it connects to a master, the store also opens a connection to
@@ -423,6 +423,11 @@ impl Store for RedisStore {
 
     fn refuses(&self, key: &LockKey) -> Option<String> {
         is_ours(key.name()).then(|| "the store reserves names like this for itself".into())
+    }
+
+    /// It has shared locks, permits and several keys.
+    fn refuses_claim(&self, _claim: &Claim) -> Option<String> {
+        None
     }
 }
 

@@ -303,6 +303,11 @@ impl Store for RedlockStore {
         self.nodes.iter().find_map(|node| node.refuses(key))
     }
 
+    /// It has shared locks, permits and several keys.
+    fn refuses_claim(&self, _claim: &Claim) -> Option<String> {
+        None
+    }
+
     fn supports_companions(&self) -> bool {
         true
     }

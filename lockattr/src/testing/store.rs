@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use super::network::{Fault, Network};
 use crate::platform::sync::{Mutex, MutexGuard};
 use crate::store::{
-    AcquireOutcome, AcquireRequest, LockKey, MemoryStore, OwnerToken, ReleaseOutcome,
+    AcquireOutcome, AcquireRequest, Claim, LockKey, MemoryStore, OwnerToken, ReleaseOutcome,
     ReleaseRequest, RenewOutcome, RenewRequest, Store, StoreError, Subscriber,
 };
 use crate::{FencingToken, HeldLock, Holder};
@@ -140,6 +140,11 @@ impl Store for ScriptedStore {
 
     async fn ping(&self) -> Result<(), StoreError> {
         self.network.send(|| ()).await
+    }
+
+    /// It has shared locks, permits and several keys.
+    fn refuses_claim(&self, _claim: &Claim) -> Option<String> {
+        None
     }
 
     fn supports_companions(&self) -> bool {

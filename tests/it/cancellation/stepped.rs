@@ -12,7 +12,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use lockattr::Holder;
 use lockattr::store::{
-    AcquireOutcome, AcquireRequest, LockKey, MemoryStore, ReleaseOutcome, ReleaseRequest,
+    AcquireOutcome, AcquireRequest, Claim, LockKey, MemoryStore, ReleaseOutcome, ReleaseRequest,
     RenewOutcome, RenewRequest, Store, StoreError, Subscriber,
 };
 use tokio::sync::{mpsc, oneshot, watch};
@@ -210,5 +210,9 @@ impl Store for Stepped {
 
     async fn ping(&self) -> Result<(), StoreError> {
         self.call("ping", async { Ok(()) }, Err).await
+    }
+
+    fn refuses_claim(&self, claim: &Claim) -> Option<String> {
+        self.memory.refuses_claim(claim)
     }
 }

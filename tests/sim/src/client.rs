@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockattr::store::{
-    AcquireOutcome, AcquireRequest, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
+    AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
     RenewRequest, Store, StoreError, Subscriber, Waiting,
 };
 use lockattr::{FencingToken, Holder};
@@ -169,5 +169,9 @@ impl Store for WireStore {
 
     async fn ping(&self) -> Result<(), StoreError> {
         self.call(Request::Ping).await.map(|_| ())
+    }
+
+    fn refuses_claim(&self, _claim: &Claim) -> Option<String> {
+        None
     }
 }

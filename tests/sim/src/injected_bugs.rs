@@ -183,6 +183,10 @@ impl Store for WrongStore {
     async fn ping(&self) -> Result<(), StoreError> {
         self.inner.ping().await
     }
+
+    fn refuses_claim(&self, claim: &Claim) -> Option<String> {
+        self.inner.refuses_claim(claim)
+    }
 }
 
 impl fmt::Debug for WrongStore {

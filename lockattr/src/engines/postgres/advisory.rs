@@ -336,11 +336,11 @@ impl Store for PostgresSessionStore {
         session.is_some_and(|session| session.last_reply.is_after(since))
     }
 
-    /// Opens all shared connections, so that the first locks need not wait for them.
     fn needs_io(&self) -> bool {
         true
     }
 
+    /// Opens all shared connections, so that the first locks need not wait for them.
     async fn ping(&self) -> Result<(), StoreError> {
         let places = 0..self.0.config.timing.database_connections();
         let pings = join_all(places.map(|place| async move {
