@@ -44,6 +44,30 @@ async fn stores_from_opts_and_from_a_url_share_their_locks() {
     database.holds_nothing().await;
 }
 
+/// Otherwise the application would decide whether the store's statements are committed, and how long
+/// they may take.
+///
+/// Red without: `ours` at the start of `init` or of `setup` in `Config::of_opts`.
+#[tokio::test]
+async fn settings_of_the_programs_connections_do_not_change_those_of_the_store() {
+    let database = Database::new().await;
+    let settings = vec![
+        "SET SESSION autocommit = 0",
+        "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+        "SET SESSION group_concat_max_len = 4, sql_mode = 'PIPES_AS_CONCAT'",
+    ];
+    let own = OptsBuilder::from_opts(opts(&database));
+    for own in [own.clone().init(settings.clone()), own.setup(settings)] {
+        let manager = manager(MysqlStore::from_opts(own, options()).unwrap()).await;
+        let names = ["a", "b", "c"];
+        let held = manager.acquire_all(names, LockOptions::new()).await.unwrap();
+        let other = database.manager("").await;
+        assert!(other.try_acquire("b", LockOptions::new()).await.unwrap().is_none());
+        held.release().await.unwrap();
+    }
+    database.holds_nothing().await;
+}
+
 #[tokio::test]
 async fn a_connection_of_a_pool_gives_the_configuration_for_locks_of_connections() {
     let database = Database::new().await;

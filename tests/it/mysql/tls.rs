@@ -11,6 +11,10 @@ use rcgen::{
     date_time_ymd,
 };
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc::{Receiver, channel};
+use tokio::time::timeout;
 
 use super::LIMIT;
 
@@ -182,6 +186,61 @@ async fn a_server_without_tls_is_refused_where_the_mode_requires_it() {
     assert!(refused.to_string().contains("offers no TLS"), "{refused}");
     let manager = LockManager::connect(&url).await.expect("`preferred` is the default");
     manager.acquire("a", LockOptions::new()).await.unwrap().release().await.unwrap();
+}
+
+/// A greeting of MySQL that offers TLS.
+fn greeting() -> Vec<u8> {
+    let capabilities = [0xff, 0xff, 45, 2, 0, 0xff, 0xdf, 21];
+    let payload = [
+        &b"\x0a8.4.0\0"[..],
+        &[7, 0, 0, 0],
+        b"nonce123\0",
+        &capabilities,
+        &[0; 10],
+        b"nonce4567890\0",
+        b"caching_sha2_password\0",
+    ]
+    .concat();
+    [&[u8::try_from(payload.len()).expect("a short one"), 0, 0, 0], &payload[..]].concat()
+}
+
+/// A server that greets each client with `bytes`, and then only reads. Returns its URL, and where it
+/// reports each client that is gone.
+async fn greets(bytes: Vec<u8>) -> (String, Receiver<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("its address");
+    let (report, gone) = channel(1);
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let (bytes, report) = (bytes.clone(), report.clone());
+            tokio::spawn(async move {
+                client.write_all(&bytes).await.expect("the client reads");
+                let _reset = client.read_to_end(&mut Vec::new()).await;
+                let _not_interesting = report.send(()).await;
+            });
+        }
+    });
+    (format!("mysql://u:s3cret@{address}/shop?ssl-mode=required&connect_timeout=1s"), gone)
+}
+
+/// The certificate would prove nothing: these bytes come from whoever changed the greeting.
+///
+/// Red without: the check of `packets.rest()` in `Greeted::connect`.
+#[tokio::test]
+async fn data_before_tls_is_refused() {
+    let accepts = [7, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0];
+    let (url, _) = greets([greeting(), accepts.to_vec()].concat()).await;
+    let refused = LockManager::connect(url).await.unwrap_err();
+    assert!(refused.to_string().contains("it sent data before TLS"), "{refused}");
+}
+
+/// Red without: `answers.next` beside the handshake in `Greeted::log_in`.
+#[tokio::test]
+async fn a_handshake_that_never_ends_leaves_no_connection_behind() {
+    let (url, mut gone) = greets(greeting()).await;
+    let refused = LockManager::connect(url).await.unwrap_err();
+    assert!(refused.to_string().contains("within 1s"), "{refused}");
+    timeout(LIMIT, gone.recv()).await.expect("the relay is gone").expect("a report");
 }
 
 #[test]

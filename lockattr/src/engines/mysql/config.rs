@@ -97,8 +97,13 @@ impl Config {
             Some(socket) => format!("mysql socket {socket}"),
             None => format!("mysql://{}:{}/…", opts.ip_or_hostname(), opts.tcp_port()),
         };
-        let init = [opts.init(), &session_settings(&timing)].concat();
-        let builder = OptsBuilder::from_opts(opts).client_found_rows(false).init(init);
+        // The client runs both lists from their ends, and `setup` after `init`. What the store relies
+        // on has to be the last word.
+        let ours = session_settings(&timing);
+        let init = [&ours, opts.init()].concat();
+        let setup =
+            if opts.setup().is_empty() { Vec::new() } else { [&ours, opts.setup()].concat() };
+        let builder = OptsBuilder::from_opts(opts).client_found_rows(false).init(init).setup(setup);
         let opts = with_settings(builder, &timing).into();
         let (credentials, tls) = (timing.credentials.clone(), Tls::default());
         let login = Login { opts, credentials, tls };
@@ -161,14 +166,15 @@ fn login(url: &Url) -> Result<OptsBuilder, Error> {
 }
 
 fn with_settings(opts: OptsBuilder, timing: &ServerOptions) -> OptsBuilder {
-    // Detects a peer that is gone silently. The system counts whole seconds.
-    opts.tcp_keepalive(Some(timing.heartbeat.max(Duration::from_secs(1))))
+    // Detects a peer that is gone silently. The system counts whole seconds, up to the second of these.
+    let (least, most) = (Duration::from_secs(1), Duration::from_secs(32_767));
+    opts.tcp_keepalive(Some(timing.heartbeat.clamp(least, most)))
         // The client would ask the server for both, in an extra round trip.
         .max_allowed_packet(Some(LARGEST_PACKET))
         .wait_timeout(usize::try_from(idle_seconds(idle(timing))).ok())
 }
 
-/// What each connection sets first, so that no setting of the user's server matters.
+/// What each connection sets, so that no setting of the user's server or client matters.
 fn session_settings(timing: &ServerOptions) -> Vec<String> {
     // A lock wait in the server lasts no longer than the wait for its answer. The server counts
     // whole seconds. A queued session waits in one long statement, so statements have no time

@@ -7,6 +7,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mysql_async::{Conn, Error, Opts, OptsBuilder};
 use rustls::ClientConfig;
@@ -15,6 +16,7 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncWriteExt, copy, split};
 use tokio::net::{TcpStream, UnixListener, UnixStream};
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -23,11 +25,13 @@ use super::login::Failure;
 use crate::engines::tls::explained;
 use crate::store::StoreError;
 
+/// How long the end of a connection may take.
+const CLOSING: Duration = Duration::from_secs(1);
+
 /// A server that has greeted, and offers TLS.
 pub(super) struct Greeted {
     stream: TcpStream,
     greeting: Packet,
-    packets: Packets,
 }
 
 impl Greeted {
@@ -36,15 +40,23 @@ impl Greeted {
         let mut stream = TcpStream::connect((opts.ip_or_hostname(), opts.tcp_port())).await?;
         stream.set_nodelay(true)?;
         if let Some(after) = opts.tcp_keepalive() {
-            let keepalive = TcpKeepalive::new().with_time(after);
-            SockRef::from(&stream).set_tcp_keepalive(&keepalive)?;
+            let socket = SockRef::from(&stream);
+            socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(after))?;
+            // A server that reads nothing more would keep the relay for ever, in a write.
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            socket.set_tcp_user_timeout(Some(after * 2))?;
         }
         let mut packets = Packets::default();
         let greeting = packets.next(&mut stream).await?.ok_or(io::ErrorKind::UnexpectedEof)?;
         if let Some(refusal) = greeting.refusal() {
             return Err(io::Error::other(refusal));
         }
-        Ok(greeting.offers_tls().then_some(Self { stream, greeting, packets }))
+        // What follows in plaintext would be taken for what comes through TLS (CVE-2021-23222 of
+        // PostgreSQL's clients). An honest server waits for the answer.
+        if !packets.rest().is_empty() {
+            return Err(io::Error::other("it sent data before TLS, as only an attacker does"));
+        }
+        Ok(greeting.offers_tls().then_some(Self { stream, greeting }))
     }
 
     /// Opens the client's connection to this server.
@@ -70,7 +82,7 @@ impl Greeted {
         host: &str,
         config: Arc<ClientConfig>,
     ) -> Result<Option<TlsStream<TcpStream>>, StoreError> {
-        let Self { mut stream, greeting, mut packets } = self;
+        let Self { mut stream, greeting } = self;
         let failed = |error: io::Error| {
             let sentence = explained(host, &error);
             let sentence = sentence.unwrap_or_else(|| format!("TLS to {host} failed: {error}"));
@@ -86,10 +98,16 @@ impl Greeted {
                 "no certificate can name the host {host}: write it differently"
             ))
         })?;
-        let mut server = TlsConnector::from(config).connect(name, stream).await.map_err(failed)?;
+        let connecting = TlsConnector::from(config).connect(name, stream);
+        let mut server = tokio::select! {
+            connected = connecting => connected.map_err(failed)?,
+            // The client sends nothing until the server has answered: its caller gave up.
+            _ = answers.next(client) => return Ok(None),
+        };
         server.write_all(answer.bytes()).await.map_err(failed)?;
         server.flush().await.map_err(failed)?;
         // The server counts one packet more than the client: the request for TLS.
+        let mut packets = Packets::default();
         loop {
             tokio::select! {
                 reply = packets.next(&mut server) => {
@@ -140,7 +158,7 @@ async fn relay(
         _ = copy(&mut from_server, &mut to_client) => {}
         _ = copy(&mut from_client, &mut to_server) => {}
     }
-    let _closed = to_server.shutdown().await;
+    let _closed = timeout(CLOSING, to_server.shutdown()).await;
 }
 
 /// A socket that only this process may connect to, and its name.
