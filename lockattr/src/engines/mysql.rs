@@ -102,8 +102,8 @@ const LONGEST_NAME: usize = 8192;
 /// | `disabled`, the default for a server on this machine | plaintext | |
 /// | `preferred`, the default for another machine | TLS if the server offers it | any |
 /// | `required` | TLS | any, or with `ca` one that is signed by it |
-/// | `verify_ca` | TLS | signed by `ca`, or by an authority of the system |
-/// | `verify_identity`, the default with `ca` | TLS | the same, and it names the URL's host |
+/// | `verify_ca`, with `ca` | TLS | signed by `ca` |
+/// | `verify_identity`, the default with `ca` | TLS | signed by `ca`, or by an authority of the system, and it names the URL's host |
 ///
 /// `ca`, `client_cert` and `client_key` name PEM files. Only `verify_identity` keeps someone on the
 /// network from answering in the server's place. A plaintext connection to another machine is
@@ -232,8 +232,9 @@ impl MysqlStore {
     /// The store opens its own connections, each of which it must have to itself, so it takes the
     /// configuration and not a `Pool`. A pool does not return its configuration, but each of its
     /// connections does: `pool.get_conn().await?.opts().clone()`. The store replaces these settings:
-    /// `tcp_keepalive`, `max_allowed_packet`, `wait_timeout` and `client_found_rows`. It appends
-    /// statements to `init`. Does not contact the server.
+    /// `tcp_keepalive`, `max_allowed_packet`, `wait_timeout` and `client_found_rows`. After the
+    /// statements of `init` and `setup` it runs its own, so that theirs do not change how it locks.
+    /// Does not contact the server.
     ///
     /// ```
     /// use lockattr::store::{MysqlStore, ServerOptions};

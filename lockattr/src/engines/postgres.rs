@@ -120,12 +120,12 @@ macro_rules! migration {
 /// | `disable` | no | |
 /// | `prefer`, the default | if the server has TLS | any |
 /// | `require` | yes | any |
-/// | `verify-ca` | yes | signed by a trusted authority |
+/// | `verify-ca`, with `sslrootcert` | yes | signed by a trusted authority |
 /// | `verify-full` | yes | signed by a trusted authority, for this host |
 ///
 /// Only `verify-full` protects from a machine in between. `sslrootcert` (or `ca`) names a PEM file
-/// with the trusted authorities. Without it, those of the system are trusted, also with
-/// `sslrootcert=system`. A file is never ignored: with one, the default is `verify-full`, and
+/// with the trusted authorities. Without it, `verify-full` trusts those of the system, also with
+/// `sslrootcert=system`, and `verify-ca` is refused: any host can have a certificate of those. A file is never ignored: with one, the default is `verify-full`, and
 /// `prefer` and `require` verify like `verify-ca`. `sslcert` and `sslkey` (or `client_cert` and
 /// `client_key`) name the client's certificate and key. The files are read when the store is
 /// opened.

@@ -251,6 +251,7 @@ fn the_names_of_other_clients_and_wrong_modes_are_refused() {
         ("ssl-mode=on", "`verify_identity`"),
         ("ssl-mode=disabled&ca=/nowhere", "leave `ssl-mode=disabled` out"),
         ("ca=/nowhere", "`ca=/nowhere` cannot be read"),
+        ("ssl-mode=verify_ca", "any public authority"),
         ("client_cert=/nowhere", "`client_key`"),
     ] {
         match MysqlStore::open(&format!("mysql://h1/shop?{settings}")) {

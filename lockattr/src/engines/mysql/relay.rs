@@ -63,6 +63,7 @@ impl Greeted {
     pub(super) async fn open(self, opts: Opts, config: Arc<ClientConfig>) -> Result<Conn, Failure> {
         let host = opts.ip_or_hostname().to_owned();
         let (listener, path) = listen().map_err(|error| Failure::Client(error.into()))?;
+        let _file = SocketFile(path.clone());
         let (failed, reason) = oneshot::channel();
         tokio::spawn(relay(self, listener, host, config, failed));
         let opts = OptsBuilder::from_opts(opts).socket(Some(path));
@@ -175,15 +176,21 @@ fn listen() -> io::Result<(UnixListener, String)> {
 /// Accepts the client of this process, and turns others away.
 async fn accept(listener: &UnixListener) -> io::Result<UnixStream> {
     let own = i32::try_from(std::process::id()).ok();
-    let accepted = loop {
+    loop {
         let (stream, _) = listener.accept().await?;
         if stream.peer_cred()?.pid() == own {
-            break stream;
+            return Ok(stream);
         }
-    };
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    if let Some(path) = listener.local_addr()?.as_pathname() {
-        std::fs::remove_file(path)?;
     }
-    Ok(accepted)
+}
+
+/// Removes the socket's name once it has connected, or nobody waits for it any more.
+struct SocketFile(String);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if !self.0.starts_with('\0') {
+            let _no_longer_there = std::fs::remove_file(&self.0);
+        }
+    }
 }

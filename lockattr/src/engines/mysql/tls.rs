@@ -73,7 +73,7 @@ impl Tls {
             ));
         }
         let config = (CAN_RELAY && mode != TlsMode::Disable)
-            .then(|| client_config(files, mode.verification(files)).map(Arc::new));
+            .then(|| client_config(files, mode.verification(files)?).map(Arc::new));
         Ok(Self { config: config.transpose()?, is_required })
     }
 }

@@ -54,7 +54,7 @@ pub(super) fn connector(
     let warned = reaches_a_network(server).then(|| address.to_owned());
     #[cfg(feature = "tls")]
     {
-        let mut tls = client_config(files, mode.verification(files))?;
+        let mut tls = client_config(files, mode.verification(files)?)?;
         // Without it, a server refuses a direct negotiation.
         tls.alpn_protocols = vec![b"postgresql".to_vec()];
         let handshakes = Handshakes::new(tls);
@@ -93,7 +93,16 @@ fn mode(
     };
     // As in libpq, `sslmode` does not concern Unix sockets: the server has no TLS there.
     let hosts = server.get_hosts();
-    let only_sockets = !hosts.is_empty() && hosts.iter().all(|it| !matches!(it, Host::Tcp(_)));
+    let is_socket = |host: &Host| !matches!(host, Host::Tcp(_));
+    // The client connects to an address by TCP, whatever the host is.
+    if !server.get_hostaddrs().is_empty() && hosts.iter().any(is_socket) {
+        return Err(Error::InvalidOptions(
+            "`hostaddr` is an address in the network, and `host` a socket on this machine: leave one \
+             of them out"
+                .into(),
+        ));
+    }
+    let only_sockets = !hosts.is_empty() && hosts.iter().all(is_socket);
     Ok(if only_sockets { TlsMode::Disable } else { chosen })
 }
 

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "tls")]
 use super::Verification;
+#[cfg(feature = "tls")]
+use crate::Error;
 use crate::lock::server_options::TlsFiles;
 
 /// The modes of libpq's `sslmode`. MySQL has the same under other names.
@@ -40,14 +42,22 @@ impl TlsMode {
 
     /// What is verified in this mode. As in libpq, a file of authorities is never ignored.
     #[cfg(feature = "tls")]
-    pub(in crate::engines) fn verification(self, files: &TlsFiles) -> Verification {
-        match self {
+    pub(in crate::engines) fn verification(self, files: &TlsFiles) -> Result<Verification, Error> {
+        if self == Self::VerifyCa && files.ca.is_none() {
+            return Err(Error::InvalidOptions(
+                "without `ca`, `verify-ca` accepts any certificate that any public authority signed, \
+                 for any host: name the file of your authority with `ca`, or write `verify-full` \
+                 (`verify_identity` for MySQL)"
+                    .into(),
+            ));
+        }
+        Ok(match self {
             Self::VerifyFull => Verification::Full,
             Self::VerifyCa => Verification::Chain,
             Self::Disable | Self::Prefer | Self::Require if files.ca.is_some() => {
                 Verification::Chain
             }
             Self::Disable | Self::Prefer | Self::Require => Verification::None,
-        }
+        })
     }
 }

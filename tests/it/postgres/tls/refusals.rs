@@ -39,7 +39,6 @@ async fn an_unknown_authority_is_refused() {
         &format!("sslmode=require&{other}"),
         &format!("sslmode=verify-ca&{other}"),
         &format!("sslmode=verify-full&{other}"),
-        "sslmode=verify-ca",
         "sslmode=verify-full",
         "sslrootcert=system",
     ] {

@@ -23,6 +23,7 @@ fn contradictions_are_refused() {
         ("ca=/a.pem&sslrootcert=/b.pem", "`sslrootcert` twice"),
         ("sslkey=/a.pem&key=/b.pem&sslcert=/c.pem", "`sslkey` twice"),
         ("sslrootcert=system&sslmode=require", "`sslmode=verify-full`"),
+        ("sslmode=verify-ca", "any public authority"),
         ("sslnegotiation=direct", "`sslnegotiation=direct`"),
         ("sslnegotiation=direct&sslmode=prefer", "`sslnegotiation=direct`"),
     ] {
@@ -51,6 +52,16 @@ async fn files_that_cannot_be_used_are_refused_by_their_names() {
         let sentence = invalid(&query);
         assert!(sentence.contains(expected), "{query}: {sentence}");
     }
+}
+
+/// The client would connect to the address, and in plaintext, as to a socket.
+///
+/// Red without: the check of `get_hostaddrs` in `tls::mode`.
+#[test]
+fn a_socket_with_an_address_in_the_network_is_refused() {
+    let url = "postgres:///shop?host=/run/postgresql&hostaddr=10.0.0.5&sslmode=verify-full";
+    let sentence = PostgresStore::open(url).unwrap_err().to_string();
+    assert!(sentence.contains("`hostaddr` is an address in the network"), "{sentence}");
 }
 
 /// As libpq: a server has no TLS on a socket, and a program's URL may name either.
