@@ -76,9 +76,9 @@ impl Package {
 }
 
 fn source(annotated: bool) -> String {
-    let mut source = String::from("use lockattr::{Error, distributed_lock as _};\n");
+    let mut source = String::from("use lockattr::Error;\n");
     if annotated {
-        source = source.replace(" as _", "");
+        source += "use lockattr::distributed_lock;\n";
     }
     for number in 0..FUNCTIONS {
         if annotated {
