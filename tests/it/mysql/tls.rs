@@ -223,7 +223,7 @@ async fn greets(bytes: Vec<u8>) -> (String, Receiver<()>) {
     (format!("mysql://u:s3cret@{address}/shop?ssl-mode=required&connect_timeout=1s"), gone)
 }
 
-/// The certificate would prove nothing: these bytes come from whoever changed the greeting.
+/// The certificate would prove nothing: these bytes come from the machine that changed the greeting.
 ///
 /// Red without: the check of `packets.rest()` in `Greeted::connect`.
 #[tokio::test]

@@ -42,7 +42,7 @@ impl Greeted {
         if let Some(after) = opts.tcp_keepalive() {
             let socket = SockRef::from(&stream);
             socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(after))?;
-            // A server that reads nothing more would keep the relay for ever, in a write.
+            // A server that reads nothing more would keep the relay without end, in a write.
             #[cfg(any(target_os = "linux", target_os = "android"))]
             socket.set_tcp_user_timeout(Some(after * 2))?;
         }
@@ -184,7 +184,7 @@ async fn accept(listener: &UnixListener) -> io::Result<UnixStream> {
     }
 }
 
-/// Removes the socket's name once it has connected, or nobody waits for it any more.
+/// Removes the socket's name once it has connected, or no caller waits for it any more.
 struct SocketFile(String);
 
 impl Drop for SocketFile {
