@@ -318,7 +318,7 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// Why the store can never grant this claim, if so: it has no such kind of lock.
     ///
     /// By default a store locks one key exclusively, and refuses shared locks, permits and several keys. A store that has
-    /// them reports it here. Otherwise it would lock a part of what the caller asked for.
+    /// them returns `None`, and a wrapper around another store forwards the call.
     fn refuses_claim(&self, claim: &Claim) -> Option<String> {
         let plain = claim.sharing() == Sharing::Exclusive && claim.keys().len() == 1;
         (!plain).then(|| "this store has exclusive locks with one key only".to_owned())
