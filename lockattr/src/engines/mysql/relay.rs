@@ -20,7 +20,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::handshake::{Packet, Packets};
 use super::login::Failure;
-use crate::engines::tls::explained;
+use crate::engines::tls::{Verification, explained, server_name};
 use crate::store::StoreError;
 
 /// A server that has greeted, and offers TLS.
@@ -48,11 +48,19 @@ impl Greeted {
     }
 
     /// Opens the client's connection to this server.
-    pub(super) async fn open(self, opts: Opts, config: Arc<ClientConfig>) -> Result<Conn, Failure> {
+    pub(super) async fn open(
+        self,
+        opts: Opts,
+        config: Arc<ClientConfig>,
+        verification: Verification,
+    ) -> Result<Conn, Failure> {
         let host = opts.ip_or_hostname().to_owned();
+        let name = server_name(&host, verification);
+        let name = name
+            .map_err(|error| Failure::Tls(StoreError::new(error.to_string()).with_source(error)))?;
         let (listener, path) = listen().map_err(|error| Failure::Client(error.into()))?;
         let (failed, reason) = oneshot::channel();
-        tokio::spawn(relay(self, listener, host, config, failed));
+        tokio::spawn(relay(self, listener, (host, name), config, failed));
         let opts = OptsBuilder::from_opts(opts).socket(Some(path));
         match Conn::new(opts).await {
             // The server's own words.
@@ -67,7 +75,7 @@ impl Greeted {
     async fn log_in(
         self,
         client: &mut UnixStream,
-        host: &str,
+        (host, name): (&str, ServerName<'static>),
         config: Arc<ClientConfig>,
     ) -> Result<Option<TlsStream<TcpStream>>, StoreError> {
         let Self { mut stream, greeting, mut packets } = self;
@@ -81,11 +89,6 @@ impl Greeted {
         let Some(answer) = answers.next(client).await.map_err(failed)? else { return Ok(None) };
         let (request, answer) = answer.with_tls().map_err(failed)?;
         stream.write_all(request.bytes()).await.map_err(failed)?;
-        let name = ServerName::try_from(host.to_owned()).map_err(|_| {
-            StoreError::new(format!(
-                "no certificate can name the host {host}: write it differently"
-            ))
-        })?;
         let mut server = TlsConnector::from(config).connect(name, stream).await.map_err(failed)?;
         server.write_all(answer.bytes()).await.map_err(failed)?;
         server.flush().await.map_err(failed)?;
@@ -116,7 +119,7 @@ impl Greeted {
 async fn relay(
     server: Greeted,
     listener: UnixListener,
-    host: String,
+    (host, name): (String, ServerName<'static>),
     config: Arc<ClientConfig>,
     mut failed: oneshot::Sender<StoreError>,
 ) {
@@ -127,7 +130,7 @@ async fn relay(
     };
     drop(listener);
     let Ok(mut client) = accepted else { return };
-    let server = match server.log_in(&mut client, &host, config).await {
+    let server = match server.log_in(&mut client, (&host, name), config).await {
         Ok(Some(server)) => server,
         Ok(None) => return,
         Err(error) => return drop(failed.send(error)),
