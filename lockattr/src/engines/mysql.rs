@@ -43,7 +43,7 @@ use crate::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
     RenewRequest, Sharing, Store, StoreError, Subscriber,
 };
-use crate::{Error, HeldLock, Holder};
+use crate::{Error, HeldLock, HeldLocks, Holder};
 use config::Config;
 use leases::Leases;
 use sessions::Sessions;
@@ -341,6 +341,10 @@ impl Store for MysqlStore {
     }
 
     async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
+        Ok(self.list_held_locks(prefix).await?.locks)
+    }
+
+    async fn list_held_locks(&self, prefix: &str) -> Result<HeldLocks, StoreError> {
         match &self.locks {
             Locks::Leases(leases) => leases.held_locks(prefix).await,
             Locks::Sessions(_) => {
