@@ -58,6 +58,9 @@ async fn on(report: &mut Report, server: MariaDb, time: Duration) {
     let all = in_turn([&lease, &session, &get_lock, &tables[0]], rounds, cycles).await;
     note(report, "a free lock, acquired and released", &all);
     let [by_lease, by_session, by_get_lock, by_table] = &all;
+    if cfg!(feature = "tls") && is_mysql {
+        over_tls(report, &url, (rounds, time)).await;
+    }
     let bar = Bar::AtMost(if is_mysql { 1.3 } else { 1.2 });
     report.bar("free lock: lease over a table by hand", by_lease.over(by_table), "x", bar);
     // The rate is the inverse of the time.
@@ -80,6 +83,28 @@ async fn on(report: &mut Report, server: MariaDb, time: Duration) {
     table.note(report, &format!("{}, {CONNECTIONS} connections", NAMES[3]));
     let what = format!("{MANY} keys: rate over tables by hand");
     report.bar(&what, ours.over(&table), "x", Bar::AtLeast(3.0));
+}
+
+/// What TLS costs, with the relay inside the process that it goes through. A MySQL makes a
+/// certificate for itself.
+async fn over_tls(report: &mut Report, url: &str, (rounds, time): (usize, Duration)) {
+    let ways = ["required", "disabled"].map(|mode| format!("{url}?ssl-mode={mode}"));
+    let [tls, plaintext] = [Way::ours(&ways[0]).await, Way::ours(&ways[1]).await];
+    let all = in_turn([&tls, &plaintext], rounds, cycles).await;
+    report.note("the same, over TLS and in plaintext");
+    for (taken, name) in all.iter().zip(["lockattr, TLS", "lockattr, plaintext"]) {
+        taken.note(report, name, 40);
+    }
+    let [by_tls, by_plaintext] = &all;
+    report.bar("free lock: TLS over plaintext", by_tls.over(by_plaintext), "x", Bar::AtMost(1.5));
+
+    let (tls, plaintext) = ([tls], [plaintext]);
+    let loads = [&tls[..], &plaintext].map(|clients| Load::own_keys(clients, MANY));
+    let [by_tls, by_plaintext] = rates::in_turn(loads, (time, 2 * ROUND)).await;
+    by_tls.note(report, &format!("{MANY} tasks, TLS"));
+    by_plaintext.note(report, &format!("{MANY} tasks, plaintext"));
+    let what = format!("{MANY} keys: rate over TLS over plaintext");
+    report.bar(&what, by_tls.over(&by_plaintext), "x", Bar::AtLeast(0.7));
 }
 
 fn note(report: &mut Report, what: &str, all: &[Taken]) {

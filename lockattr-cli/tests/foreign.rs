@@ -126,27 +126,6 @@ async fn what_is_not_a_lock_is_neither_listed_nor_held_nor_released() {
     }
 }
 
-/// Red without: `left_out` in `held_locks.rs` of Redis, or `notice` in `ls.rs`.
-#[tokio::test]
-async fn names_that_no_key_can_have_are_counted() {
-    let (server, url) = server().await;
-    set(&server, "lock:product:42", "theirs").await;
-    let clean = said(&url, &["ls"]).await;
-    assert_eq!((clean.out.lines().count(), clean.err.as_str()), (2, ""), "{clean:?}");
-
-    set(&server, b"lock:\xff\xfe", "theirs").await;
-    let one = said(&url, &["ls"]).await;
-    assert_eq!((one.code, one.out), (Some(0), clean.out.clone()));
-    let why = "left out: not UTF-8, or longer than 1024 bytes, so no key of a lock\n";
-    assert_eq!(one.err, format!("lockattr: 1 name under the prefix is {why}"));
-
-    set(&server, format!("lock:{}", "k".repeat(1025)), "theirs").await;
-    set(&server, "lock:", "theirs").await;
-    let json = said(&url, &["ls", "--json"]).await;
-    assert_eq!((json.code, json.out.lines().count()), (Some(0), 1), "{json:?}");
-    assert_eq!(json.err, format!("lockattr: 3 names under the prefix are {why}"));
-}
-
 /// Red without: `AHEAD` in `span.rs`, or `LAST` in `row.rs`.
 #[tokio::test]
 async fn a_label_with_an_absurd_time_has_no_age() {

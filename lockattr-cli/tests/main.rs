@@ -2,6 +2,7 @@
 
 mod bench;
 mod foreign;
+mod left_out;
 mod operators;
 mod recordings;
 mod run;

@@ -258,6 +258,19 @@ impl ZooKeeper {
         }
     }
 
+    /// Creates an empty node that stays until it is deleted.
+    ///
+    /// # Panics
+    ///
+    /// If it exists, or its parent does not.
+    pub async fn create(&self, path: &str) {
+        use zookeeper_client::{Acls, Client, CreateMode};
+        let client = Client::connect(&self.addrs().join(",")).await;
+        let client = client.expect("the harness can connect");
+        let stays = CreateMode::Persistent.with_acls(Acls::anyone_all());
+        client.create(path, b"", &stays).await.expect("there is room for the node");
+    }
+
     /// Deletes a node.
     ///
     /// # Panics

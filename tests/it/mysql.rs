@@ -3,11 +3,13 @@
 
 mod away;
 mod batch;
+mod connections;
 mod counts;
 mod credentials;
 mod dialect;
 mod found_rows;
 mod left;
+mod observer;
 mod overload;
 mod own_client;
 mod purge;

@@ -32,7 +32,7 @@ mod value;
 mod wait_queue;
 mod without_resp3;
 
-pub(crate) use credentials::{Load, Rotating};
+pub(crate) use credentials::{load, rotating};
 pub(crate) use rights::RIGHTS;
 
 /// Returns all text that an error shows.

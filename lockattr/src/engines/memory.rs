@@ -132,6 +132,7 @@ impl Store for MemoryStore {
         Ok(self.with(|locks, notifier| locks.holder(key, notifier.now)))
     }
 
+    /// All of them: only this program writes here, and only names of keys.
     async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
         Ok(self.with(|locks, notifier| locks.held_locks(prefix, notifier.now)))
     }

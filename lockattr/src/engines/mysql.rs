@@ -43,7 +43,7 @@ use crate::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
     RenewRequest, Sharing, Store, StoreError, Subscriber,
 };
-use crate::{Error, HeldLock, Holder};
+use crate::{Error, HeldLock, HeldLocks, Holder};
 use config::Config;
 use leases::Leases;
 use sessions::Sessions;
@@ -92,6 +92,21 @@ const LONGEST_NAME: usize = 8192;
 ///
 /// With `binlog_format = STATEMENT` no lock can be acquired: use `ROW` (the default) or `MIXED`.
 ///
+/// # Connections
+///
+/// The store opens its own connections, also with the configuration of the program's client. Each
+/// tokio runtime that uses the store has these, and keeps them while they work:
+///
+/// | locks | idle, and while callers hold locks | while callers wait |
+/// |---|---|---|
+/// | leases, the default | `connections` (2), and 2 that [listen](#waiting) | the same |
+/// | `lock=session` | one for each lock that is held; `connections` (2) stay open without a lock | one more for each caller that waits; at most `max_sessions` (64) for all runtimes together |
+///
+/// With leases, the number does not depend on how many locks and callers there are, and each
+/// connection is opened when a lock first needs it: [`connect`](crate::LockManager::connect) opens
+/// one, the first lock opens those that listen. A server with `max_connections = 151`, the default,
+/// has room for 37 processes with the default of four.
+///
 /// # TLS
 ///
 /// With the feature `tls`, all connections of the store are encrypted if the server offers it (all
@@ -122,8 +137,8 @@ const LONGEST_NAME: usize = 8192;
 ///
 /// # Waiting
 ///
-/// MySQL cannot push messages to a client. So each process has two more connections for each
-/// runtime. One sleeps on the server, in a query that the next message interrupts (`KILL QUERY`).
+/// MySQL cannot push messages to a client. So with its first lock, each process opens two more
+/// connections for each runtime. One sleeps on the server, in a query that the next message interrupts (`KILL QUERY`).
 /// The other marks the process as listening (`GET_LOCK`), and reads the messages. A process that
 /// has died is passed over at once, and one that is stopped or cut off within its TTL (at most 15
 /// seconds). Each waiter sends a request three times in that time.
@@ -342,6 +357,10 @@ impl Store for MysqlStore {
     }
 
     async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
+        Ok(self.list_held_locks(prefix).await?.locks)
+    }
+
+    async fn list_held_locks(&self, prefix: &str) -> Result<HeldLocks, StoreError> {
         match &self.locks {
             Locks::Leases(leases) => leases.held_locks(prefix).await,
             Locks::Sessions(_) => {

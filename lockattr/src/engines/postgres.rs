@@ -51,7 +51,7 @@ use crate::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
     RenewRequest, Sharing, Store, StoreError, Subscriber,
 };
-use crate::{Error, HeldLock, Holder};
+use crate::{Error, HeldLock, HeldLocks, Holder};
 pub use advisory::PostgresSessionStore;
 use config::Config;
 use connect::By;
@@ -131,7 +131,8 @@ macro_rules! migration {
 /// opened.
 ///
 /// * The name to verify is that of `host`, also if `hostaddr` gives the address to connect to. It
-///   must be in the certificate's `subjectAltName`: unlike libpq, the `CN` does not count.
+///   must be in the certificate's `subjectAltName`: unlike libpq, the `CN` does not count. A host that
+///   no certificate can name, such as `127.1`, is refused with `verify-full` only.
 /// * A password is bound to the connection (SCRAM-SHA-256-PLUS) if the server offers it;
 ///   `channel_binding=require` demands that.
 /// * `prefer` falls back to plaintext only if the server says that it has no TLS. A failed handshake
@@ -421,6 +422,10 @@ impl Store for PostgresStore {
     }
 
     async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
+        Ok(self.list_held_locks(prefix).await?.locks)
+    }
+
+    async fn list_held_locks(&self, prefix: &str) -> Result<HeldLocks, StoreError> {
         self.slots[0].query(&HeldLocksQuery(prefix)).await
     }
 

@@ -36,11 +36,11 @@ use crate::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
     RenewRequest, Store, StoreError, Subscriber,
 };
-use crate::{HeldLock, Holder};
+use crate::{HeldLock, HeldLocks, Holder};
 pub(crate) use delegate::sequenced_store;
 pub(crate) use gate::Permit;
 pub(crate) use recipe::{
-    ClaimEntries, Entered, Entry, EntryValue, LockQueue, LockRecipe, NewEntry,
+    ClaimEntries, Entered, Entry, EntryValue, LockQueue, LockQueues, LockRecipe, NewEntry,
 };
 use shared::Shared;
 pub(crate) use thread::{StoreThread, ThreadGuard};
@@ -88,6 +88,10 @@ impl<E: LockRecipe> Store for SequencedStore<E> {
     }
 
     async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
+        Ok(self.list_held_locks(prefix).await?.locks)
+    }
+
+    async fn list_held_locks(&self, prefix: &str) -> Result<HeldLocks, StoreError> {
         self.shared.held_locks(prefix).await
     }
 

@@ -1,4 +1,14 @@
 //! Credentials that rotate: a provider that is asked for the current ones.
+#![cfg_attr(
+    not(any(
+        feature = "redis",
+        feature = "postgres",
+        feature = "mysql",
+        feature = "zookeeper",
+        feature = "etcd"
+    )),
+    expect(dead_code, reason = "only a store with a server asks for them")
+)]
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -48,16 +58,6 @@ impl Credentials {
         self.user.as_deref()
     }
 
-    #[cfg_attr(
-        not(any(
-            feature = "redis",
-            feature = "postgres",
-            feature = "mysql",
-            feature = "zookeeper",
-            feature = "etcd"
-        )),
-        expect(dead_code, reason = "only a store with a server reads it")
-    )]
     pub(crate) fn password(&self) -> &str {
         &self.password
     }
@@ -93,16 +93,6 @@ impl CredentialsProvider {
     /// # Errors
     ///
     /// A [`StoreError`] that says that no request was sent.
-    #[cfg_attr(
-        not(any(
-            feature = "redis",
-            feature = "postgres",
-            feature = "mysql",
-            feature = "zookeeper",
-            feature = "etcd"
-        )),
-        expect(dead_code, reason = "only a store with a server asks")
-    )]
     pub(crate) async fn current(&self) -> Result<Credentials, StoreError> {
         (self.0)().await
     }

@@ -1,5 +1,7 @@
 //! Errors, named by what the caller does next.
 
+mod clauses;
+
 use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
@@ -9,6 +11,8 @@ use tokio::time::Instant;
 
 use crate::Holder;
 use crate::lock::holder::rounded;
+use crate::lock::printable::printable;
+use clauses::{Circle, Named, Unreachable};
 
 /// Why a lock was not acquired, or was lost.
 ///
@@ -22,7 +26,8 @@ use crate::lock::holder::rounded;
 /// | [`Reentered`](Self::Reentered), [`NoManager`](Self::NoManager), [`NoManagerNamed`](Self::NoManagerNamed), [`InvalidKey`](Self::InvalidKey), [`InvalidOptions`](Self::InvalidOptions) | fix the program |
 ///
 /// An outage is never reported as contention, nor contention as an outage. No variant carries a
-/// password.
+/// password. The text of an error is safe to log: what is not [printable](crate::printable) in a key
+/// is replaced there. [`key`](Self::key) and the fields have the key as it is.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -47,8 +52,8 @@ use crate::lock::holder::rounded;
 #[non_exhaustive]
 pub enum Error {
     /// Another holder had the lock at the last attempt: try later.
-    #[error("`{key}` is held by {}; gave up after {attempts} attempt{} in {}",
-        Named(holder.as_deref()), if *attempts == 1 { "" } else { "s" }, rounded(*waited))]
+    #[error("`{}` is held by {}; gave up after {attempts} attempt{} in {}",
+        printable(key), Named(holder.as_deref()), if *attempts == 1 { "" } else { "s" }, rounded(*waited))]
     Contended {
         /// The key or keys of the call.
         key: String,
@@ -73,7 +78,10 @@ pub enum Error {
     },
     /// The lease ended while the work went on: stop, and check what it has done. If the lease ended
     /// before the work began, the work has not begun.
-    #[error("the lease on `{key}` was lost: {reason}; stop, and check what the work has done")]
+    #[error(
+        "the lease on `{}` was lost: {reason}; stop, and check what the work has done",
+        printable(key)
+    )]
     Lost {
         /// The key or keys of the lock.
         key: String,
@@ -91,14 +99,16 @@ pub enum Error {
     },
     /// A nested call requested a key that its own call chain holds, with `reentrant = false`.
     #[error(
-        "`{key}` is already held by this call chain, and `reentrant = false` forbids entering it again"
+        "`{}` is already held by this call chain, and `reentrant = false` forbids entering it \
+        again",
+        printable(key)
     )]
     Reentered {
         /// The key or keys of the lock.
         key: String,
     },
     /// The manager is shutting down and grants nothing more.
-    #[error("`{key}` was not acquired: the lock manager is shut down")]
+    #[error("`{}` was not acquired: the lock manager is shut down", printable(key))]
     ShutDown {
         /// The key or keys of the call.
         key: String,
@@ -113,18 +123,19 @@ pub enum Error {
     /// No manager is installed under the name in `manager = "…"`. Call
     /// [`LockManager::install_as`](crate::LockManager::install_as) at start-up.
     #[error(
-        "no lock manager is installed under the name `{name}`: call \
-         `LockManager::install_as(\"{name}\")` at start-up"
+        "no lock manager is installed under the name `{0}`: call \
+         `LockManager::install_as(\"{0}\")` at start-up",
+        printable(name)
     )]
     NoManagerNamed {
         /// The name.
         name: String,
     },
     /// The key cannot be locked; the text says why.
-    #[error("{0}")]
+    #[error("{}", printable(.0))]
     InvalidKey(String),
     /// The options contradict each other or a limit; the text says what to write instead.
-    #[error("{0}")]
+    #[error("{}", printable(.0))]
     InvalidOptions(String),
 }
 
@@ -324,7 +335,8 @@ impl StoreError {
 
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        // It may quote a key, or what a server says about it.
+        f.write_str(&printable(&self.message))
     }
 }
 
@@ -337,50 +349,5 @@ impl fmt::Debug for StoreError {
 impl StdError for StoreError {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         self.source.as_deref().map(|source| source as _)
-    }
-}
-
-struct Named<'a>(Option<&'a Holder>);
-
-impl fmt::Display for Named<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(holder) => holder.fmt(f),
-            None => f.write_str("another holder"),
-        }
-    }
-}
-
-struct Circle<'a> {
-    circle: &'a [(String, Holder)],
-    holds: &'a str,
-}
-
-impl fmt::Display for Circle<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (nth, (key, holder)) in self.circle.iter().enumerate() {
-            match nth {
-                0 => write!(f, "`{key}` is held by {holder}")?,
-                _ => write!(f, ", which waits for `{key}`, held by {holder}")?,
-            }
-        }
-        write!(
-            f,
-            ", which waits for `{}`, held by this call chain: a deadlock; release what is held \
-             and try again, and acquire these locks in one order everywhere, or together with \
-             `keys`",
-            self.holds
-        )
-    }
-}
-
-struct Unreachable<'a>(&'a str);
-
-impl fmt::Display for Unreachable<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            "" => f.write_str("the store could not be reached"),
-            key => write!(f, "the request to the store for `{key}` failed"),
-        }
     }
 }

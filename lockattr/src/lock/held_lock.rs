@@ -82,7 +82,8 @@ pub struct HeldLocks {
     /// The locks.
     pub locks: Vec<HeldLock>,
     /// The number of names under the prefix that no key can have: they are not UTF-8, or longer
-    /// than 1 KiB. Only another program can have written them.
+    /// than 1 KiB, or the prefix alone. Only another program can have written them. `memory://` has
+    /// no such names, because no other program can write to it.
     pub left_out: u64,
 }
 

@@ -1,29 +1,38 @@
 //! Builds the list of held locks from table rows, one row for each holder.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::{HeldLock, Holder};
+use super::ListedName;
+use crate::{HeldLock, HeldLocks, Holder};
 
 /// The rows read so far, by key.
 pub(crate) struct HeldLockRows<'a> {
     prefix: &'a str,
     by_key: BTreeMap<String, HeldLock>,
+    /// Names that no key can have. One that several holders share has several rows.
+    left_out: BTreeSet<Vec<u8>>,
 }
 
 impl<'a> HeldLockRows<'a> {
     /// For locks whose names begin with `prefix`.
     pub(crate) fn of(prefix: &'a str) -> Self {
-        Self { prefix, by_key: BTreeMap::new() }
+        Self { prefix, by_key: BTreeMap::new(), left_out: BTreeSet::new() }
     }
 
     /// Adds one holder of the lock of this name, whose lease has `left` microseconds left. Of
-    /// several holders, the one whose lease ends first comes first. Names that are not valid keys
-    /// are skipped.
+    /// several holders, the one whose lease ends first comes first. A name that
+    /// no key can have is counted.
     pub(crate) fn add(&mut self, name: &[u8], value: &[u8], left: i64, shared: bool, waiting: i64) {
-        let name = std::str::from_utf8(name).ok();
-        let key = name.and_then(|name| name.strip_prefix(self.prefix));
-        let Some(key) = key.filter(|key| !key.is_empty()) else { return };
+        let key = match ListedName::read(self.prefix, name) {
+            ListedName::Key(key) => key,
+            ListedName::LeftOut => {
+                self.left_out.insert(name.to_owned());
+                return;
+            }
+            ListedName::Elsewhere => return,
+        };
+        let key = key.as_str();
         if let Some(held) = self.by_key.get_mut(key) {
             held.holders = held.holders.saturating_add(1);
             return;
@@ -34,8 +43,10 @@ impl<'a> HeldLockRows<'a> {
         self.by_key.insert(key.to_owned(), held);
     }
 
-    pub(crate) fn held(self) -> Vec<HeldLock> {
-        self.by_key.into_values().collect()
+    pub(crate) fn held(self) -> HeldLocks {
+        let mut held = HeldLocks::from(self.by_key.into_values().collect::<Vec<_>>());
+        held.left_out = u64::try_from(self.left_out.len()).unwrap_or(u64::MAX);
+        held
     }
 }
 
@@ -54,7 +65,7 @@ pub(crate) fn from_micros(left: i64) -> Duration {
 mod tests {
     use super::*;
 
-    /// Red without: the count of holders, or the look at the prefix.
+    /// Red without: the count of holders, the look at the prefix, or the set of names.
     #[test]
     fn holders_of_one_lock_are_one_lock() {
         let mut rows = HeldLockRows::of("lock:");
@@ -62,9 +73,11 @@ mod tests {
         rows.add(b"lock:a", b"1 service=second", 7, true, 2);
         rows.add(b"lock:b", b"2", -1, false, 0);
         rows.add(b"other:c", b"3", 1, false, 0);
-        rows.add(b"lock:\xff", b"4", 1, false, 0);
+        rows.add(b"lock:\xff", b"4", 1, true, 0);
+        rows.add(b"lock:\xff", b"4", 1, true, 0);
         rows.add(b"lock:", b"5", 1, false, 0);
-        let held = rows.held();
+        let HeldLocks { locks: held, left_out } = rows.held();
+        assert_eq!(left_out, 2);
         assert_eq!(held.iter().map(|held| held.key.as_str()).collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!((held[0].holders, held[0].waiting, held[0].shared), (2, 2, true));
         assert_eq!(held[0].holder.service.as_deref(), Some("first"));

@@ -61,6 +61,8 @@ pub(crate) mod held_lock_rows;
     feature = "etcd"
 ))]
 pub(crate) mod last_reply;
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "zookeeper", feature = "etcd"))]
+mod listed_name;
 #[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
 mod notifications;
 pub(crate) mod queue;
@@ -117,6 +119,8 @@ pub type News = Notification;
 pub(crate) use connection_for::connection_for;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) use held_lock_rows::{HeldLockRows, holder_of};
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "zookeeper", feature = "etcd"))]
+pub(crate) use listed_name::ListedName;
 #[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
 pub(crate) use notifications::Notifications;
 pub(crate) use queue::MAX_RECHECK;
@@ -216,7 +220,7 @@ pub trait Store: Debug + Send + Sync + 'static {
     }
 
     /// The [held locks](Self::held_locks), and the number of names under the prefix that no key can have. The default
-    /// leaves out no name.
+    /// counts none, which is right for a store that no other program can write to.
     ///
     /// # Errors
     ///

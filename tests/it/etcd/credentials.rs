@@ -1,34 +1,22 @@
 //! A password that rotates while locks are acquired.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lockattr::store::{Credentials, EtcdStore, ServerOptions};
-use lockattr_tests::{Engine, Etcd, eventually};
-use tokio::sync::Mutex;
+use lockattr_tests::{Engine, Etcd, Load, Release, Rotating};
 use tonic::transport::Endpoint;
 
 use super::rights::with_users;
 use super::*;
 
-/// The server computes for long to check a password.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// A store whose password is kept in a secret store, which does not answer while it changes it.
-fn store(etcd: &Etcd, secret: &Arc<Mutex<String>>) -> EtcdStore {
+fn store(etcd: &Etcd, secret: &Rotating) -> EtcdStore {
     let endpoints = etcd
         .addrs()
         .into_iter()
         .map(|addr| Endpoint::from_shared(format!("http://{addr}")).expect("an address"));
-    let secret = secret.clone();
-    let options =
-        ServerOptions::new().connect_timeout(SOON).response_timeout(SOON).credentials(move || {
-            let secret = secret.clone();
-            async move {
-                let current = secret.lock().await.clone();
-                Ok::<_, std::io::Error>(Credentials::new("app", current))
-            }
-        });
-    EtcdStore::from_endpoints(endpoints, options).unwrap()
+    // The server computes for long to check a password.
+    let options = ServerOptions::new().connect_timeout(SOON).response_timeout(SOON);
+    EtcdStore::from_endpoints(endpoints, options.credentials(secret.provider())).unwrap()
 }
 
 /// Red without: the provider in `Config::token`.
@@ -37,44 +25,27 @@ async fn no_acquire_fails_while_a_password_rotates() {
     let etcd = with_users().await;
     let old = etcd.url().replace("etcd://", "etcd://app:s3cret%2F@")
         + "?response_timeout=10s&connect_timeout=10s";
-    let secret = Arc::new(Mutex::new("s3cret/".to_owned()));
-    let (stop, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-    let mut load = Vec::new();
+    let secret = Rotating::new(Credentials::new("app", "s3cret/"));
+    let mut load = Load::new(long_wait(), Release::Awaited);
     for _ in 0..2 {
-        let manager =
-            LockManager::builder().store(Arc::new(store(&etcd, &secret))).connect().await.unwrap();
-        for key in ["one", "other"] {
-            let (manager, stop, count) = (manager.clone(), stop.clone(), count.clone());
-            load.push(tokio::spawn(async move {
-                while !stop.load(Ordering::Relaxed) {
-                    let held = manager.acquire(key, long_wait()).await;
-                    let held = held.unwrap_or_else(|error| panic!("not acquired: {error:?}"));
-                    held.release().await.unwrap_or_else(|error| panic!("not released: {error:?}"));
-                    count.fetch_add(1, Ordering::Relaxed);
-                }
-            }));
-        }
+        let store = Arc::new(store(&etcd, &secret));
+        let manager = LockManager::builder().store(store).connect().await.unwrap();
+        load.add(&manager, ["one"]);
+        load.add(&manager, ["other"]);
     }
     for nth in 0..3 {
         {
-            let mut secret = secret.lock().await;
+            let mut secret = secret.change().await;
             let next = format!("r0tated-{nth}");
             let words = ["--user=root:root", "user", "passwd", "app", "--interactive=false"];
             // This also ends the user's tokens.
             etcd.ctl_with_input(&words, &next).await;
-            *secret = next;
+            *secret = Credentials::new("app", next);
         }
-        let before = count.load(Ordering::Relaxed);
-        let goes_on = async || {
-            count.load(Ordering::Relaxed) > before + 20
-                || load.iter().any(tokio::task::JoinHandle::is_finished)
-        };
-        eventually(PATIENCE, "locks are acquired with the new password", goes_on).await;
+        load.goes_on(5).await;
     }
-    stop.store(true, Ordering::Relaxed);
-    for task in load {
-        task.await.expect("no acquire fails");
-    }
+    let worked = load.stop().await.unwrap_or_else(|error| panic!("not acquired: {error:?}"));
+    assert!(worked.failed_release.is_none(), "not released: {worked:?}");
     // A store that keeps the old password cannot connect, so the test can fail.
     let refused = LockManager::connect(&old).await.unwrap_err();
     let text = format!("{refused} {refused:?}");

@@ -1,30 +1,29 @@
 //! A password that rotates while locks are acquired.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lockattr::store::Credentials;
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::eventually;
+use lockattr_tests::{Load, Release, Rotating};
 use mysql_async::prelude::Queryable;
-use tokio::sync::Mutex;
 
 use super::{Database, LIMIT};
 
-/// A user whose password is kept in a secret store, which does not answer while it changes it.
-struct Rotating {
+/// A user whose password is kept in a secret store.
+struct User {
     database: Database,
-    user: String,
-    secret: Arc<Mutex<String>>,
+    name: String,
+    secret: Rotating,
 }
 
-impl Rotating {
+impl User {
     async fn new() -> Self {
         let database = Database::new().await;
-        let (user, first) = (format!("rotates_{}", database.name), "s3cret-0".to_owned());
-        database.execute(&format!("CREATE USER {user} IDENTIFIED BY '{first}'")).await;
-        database.execute(&format!("GRANT ALL ON {}.* TO {user}", database.name)).await;
-        Self { database, user, secret: Arc::new(Mutex::new(first)) }
+        let (name, first) = (format!("rotates_{}", database.name), "s3cret-0");
+        database.execute(&format!("CREATE USER {name} IDENTIFIED BY '{first}'")).await;
+        database.execute(&format!("GRANT ALL ON {}.* TO {name}", database.name)).await;
+        Self { database, name, secret: Rotating::new(Credentials::password_only(first)) }
     }
 
     fn url(&self, login: &str, settings: &str) -> String {
@@ -32,16 +31,9 @@ impl Rotating {
     }
 
     async fn manager(&self, settings: &str) -> LockManager {
-        let secret = self.secret.clone();
         LockManager::builder()
-            .url(self.url(&format!("{}@", self.user), settings))
-            .credentials(move || {
-                let secret = secret.clone();
-                async move {
-                    let current = secret.lock().await.clone();
-                    Ok::<_, std::io::Error>(Credentials::password_only(current))
-                }
-            })
+            .url(self.url(&format!("{}@", self.name), settings))
+            .credentials(self.secret.provider())
             .connect()
             .await
             .expect("the first password is right")
@@ -49,10 +41,10 @@ impl Rotating {
 
     /// Sets another password, and ends all connections of the user.
     async fn rotate(&self, nth: usize) {
-        let mut secret = self.secret.lock().await;
+        let mut secret = self.secret.change().await;
         let next = format!("s3cret-{nth}");
-        self.database.execute(&format!("ALTER USER {} IDENTIFIED BY '{next}'", self.user)).await;
-        *secret = next;
+        self.database.execute(&format!("ALTER USER {} IDENTIFIED BY '{next}'", self.name)).await;
+        *secret = Credentials::password_only(next);
         drop(secret);
         for id in self.connections().await {
             let mut cli = self.database.server.cli(&self.database.name).await;
@@ -63,52 +55,26 @@ impl Rotating {
 
     async fn connections(&self) -> Vec<u64> {
         let ours = "SELECT id FROM information_schema.processlist WHERE user = ";
-        let ours = format!("{ours}'{}'", self.user);
+        let ours = format!("{ours}'{}'", self.name);
         self.database.server.query(&self.database.name, &ours).await
     }
 }
 
-/// Acquires until it is stopped. Every acquire succeeds, whatever its key. A lock may be lost with
-/// its connection, so releases may fail.
-async fn acquires(
-    manager: LockManager,
-    key: String,
-    stop: Arc<AtomicBool>,
-    count: Arc<AtomicUsize>,
-) {
-    while !stop.load(Ordering::Relaxed) {
-        let held = manager.acquire(&key, LockOptions::new().wait(LIMIT)).await;
-        let held = held.unwrap_or_else(|error| panic!("not acquired: {error} {error:?}"));
-        let _may_be_lost = held.release().await;
-        count.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
 async fn rotates_under_load(settings: &str) {
-    let user = Rotating::new().await;
-    let old = user.url(&format!("{}:s3cret-0@", user.user), settings);
+    let user = User::new().await;
+    let old = user.url(&format!("{}:s3cret-0@", user.name), settings);
     drop(LockManager::connect(&old).await.expect("the first password is right"));
     let managers = [user.manager(settings).await, user.manager(settings).await];
-    let (stop, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-    let load: Vec<_> = (0..6)
-        .map(|nth| {
-            let (manager, key) = (managers[nth % 2].clone(), format!("key {}", nth / 2 % 2));
-            tokio::spawn(acquires(manager, key, stop.clone(), count.clone()))
-        })
-        .collect();
+    // A lock may be lost with its connection, so releases may fail.
+    let mut load = Load::new(LockOptions::new().wait(LIMIT), Release::Awaited);
+    for nth in 0..6 {
+        load.add(&managers[nth % 2], [format!("key {}", nth / 2 % 2)]);
+    }
     for nth in 1..=4 {
         user.rotate(nth).await;
-        let before = count.load(Ordering::Relaxed);
-        let goes_on = async || {
-            count.load(Ordering::Relaxed) > before + 20
-                || load.iter().any(tokio::task::JoinHandle::is_finished)
-        };
-        eventually(LIMIT, "locks are acquired with the new password", goes_on).await;
+        load.goes_on(4).await;
     }
-    stop.store(true, Ordering::Relaxed);
-    for task in load {
-        task.await.expect("no acquire fails");
-    }
+    load.stop().await.unwrap_or_else(|error| panic!("not acquired: {error} {error:?}"));
     // A store that keeps the old password cannot connect, so the test can fail.
     let refused = LockManager::connect(&old).await.unwrap_err();
     let text = format!("{refused} {refused:?}");
@@ -130,9 +96,9 @@ async fn no_acquire_of_a_connection_fails_while_a_password_rotates() {
 /// Red without: the second question in `Login::connect`.
 #[tokio::test]
 async fn a_password_that_changes_on_its_way_is_asked_for_again() {
-    let user = Rotating::new().await;
+    let user = User::new().await;
     let asked = Arc::new(AtomicUsize::new(0));
-    let (name, counted) = (user.user.clone(), asked.clone());
+    let (name, counted) = (user.name.clone(), asked.clone());
     let url = user.url("", "");
     let manager = LockManager::builder()
         .url(url)
@@ -152,7 +118,7 @@ async fn a_password_that_changes_on_its_way_is_asked_for_again() {
 /// What the provider's error says may hold a secret, so only its source shows it.
 #[tokio::test]
 async fn a_provider_that_fails_is_named_and_is_not_quoted() {
-    let user = Rotating::new().await;
+    let user = User::new().await;
     let outcome = LockManager::builder()
         .url(user.url("", ""))
         .credentials(|| async { Err::<Credentials, _>(std::io::Error::other("vault t0ken")) })

@@ -4,46 +4,12 @@ use std::time::Duration;
 
 use lockattr::{Error, LockManager, LockOptions};
 use lockattr_tests::eventually;
-use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Row};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use super::observer::Observer;
 use super::{Database, LIMIT};
-
-/// One connection that looks at the server.
-struct Observer {
-    connection: Conn,
-    database: String,
-}
-
-impl Observer {
-    async fn of(database: &Database) -> Self {
-        let connection = database.server.cli(&database.name).await;
-        Self { connection, database: database.name.clone() }
-    }
-
-    /// Counts the other connections to the test's database. MySQL's table of them fails while a
-    /// statement has bytes that are no text.
-    async fn connections(&mut self) -> usize {
-        let all: Vec<Row> = self.connection.query("SHOW PROCESSLIST").await.unwrap();
-        let own = self.connection.id();
-        let is_other = |row: &&Row| {
-            row.get::<Option<String>, _>("db").flatten().as_ref() == Some(&self.database)
-                && row.get::<u32, _>("Id") != Some(own)
-        };
-        all.iter().filter(is_other).count()
-    }
-
-    async fn is_free(&mut self, key: &str) -> bool {
-        let free = format!(
-            "SELECT IS_FREE_LOCK(CONCAT('lockattr:lock:', \
-             LEFT(SHA2(CONCAT(DATABASE(), '/', 'lock:{key}'), 256), 50)))"
-        );
-        self.connection.query_first(free).await.unwrap() == Some(1)
-    }
-}
 
 /// Red without: the places in `Pool`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

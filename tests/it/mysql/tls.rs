@@ -156,6 +156,19 @@ async fn each_mode_verifies_what_it_says() {
     }
 }
 
+/// The system resolves `127.1`, and no certificate can have such a name.
+///
+/// Red without: the address in place of a name in `server_name`.
+#[tokio::test]
+async fn a_host_that_no_certificate_can_name_is_reached_where_the_name_is_not_verified() {
+    let secure = Secure::start(false).await;
+    for settings in ["", "ssl-mode=preferred", "ssl-mode=required", "ssl-mode=verify_ca&ca=CA"] {
+        secure.locks("encrypted", "127.1", settings).await;
+    }
+    let sentence = secure.refused("encrypted", "127.1", "ssl-mode=verify_identity&ca=CA").await;
+    assert!(sentence.contains("no certificate can name the host 127.1"), "{sentence}");
+}
+
 #[tokio::test]
 async fn a_user_that_needs_a_certificate_gets_in_with_it() {
     let secure = Secure::start(false).await;

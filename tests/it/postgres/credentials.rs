@@ -1,11 +1,8 @@
 //! Passwords that rotate while programs lock.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-
 use lockattr::store::Credentials;
 use lockattr::{Error, LockManagerBuilder};
-use lockattr_tests::Engine;
+use lockattr_tests::{Engine, Load, Release, Rotating};
 
 use super::*;
 
@@ -17,11 +14,15 @@ async fn server() -> PostgresServer {
     server
 }
 
+/// The password of the user `locks` in this round.
+fn password(round: usize) -> Credentials {
+    Credentials::password_only(format!("secret {round}"))
+}
+
 /// Changes the password, and ends all sessions that were opened with the old one.
-async fn rotate(server: &PostgresServer, current: &Mutex<String>, round: usize) {
-    let password = format!("secret {round}");
-    server.run(&format!("alter role locks password '{password}'")).await;
-    *current.lock().unwrap() = password;
+async fn rotate(server: &PostgresServer, current: &Rotating, round: usize) {
+    server.run(&format!("alter role locks password 'secret {round}'")).await;
+    current.set(password(round)).await;
     let cut = "select pg_terminate_backend(pid) from pg_stat_activity where usename = 'locks'";
     server.run(cut).await;
 }
@@ -32,52 +33,22 @@ fn builder(server: &PostgresServer, query: &str) -> LockManagerBuilder {
     LockManager::builder().url(with_query(&url, query))
 }
 
-fn with_provider(builder: LockManagerBuilder, current: &Arc<Mutex<String>>) -> LockManagerBuilder {
-    let current = current.clone();
-    builder.credentials(move || {
-        let password = current.lock().unwrap().clone();
-        async move { Ok::<_, std::io::Error>(Credentials::password_only(password)) }
-    })
-}
-
 /// Callers of two keys, on managers of their own, so that some wait for a notification while the
 /// sessions are cut.
 async fn locks_through_rotations(query: &str) {
     const ROUNDS: usize = 5;
-    let (server, current) = (server().await, Arc::new(Mutex::new("secret 0".to_owned())));
-    let stop = Arc::new(AtomicBool::new(false));
-    let mut callers = Vec::new();
+    let (server, current) = (server().await, Rotating::new(password(0)));
+    // The lock may have ended with its session. The next acquisition counts.
+    let mut load = Load::new(LockOptions::new(), Release::Awaited);
     for caller in 0..6 {
-        let manager = with_provider(builder(&server, query), &current).connect().await.unwrap();
-        let (stop, count) = (stop.clone(), Arc::new(AtomicUsize::new(0)));
-        let counted = count.clone();
-        let task = tokio::spawn(async move {
-            while !stop.load(Ordering::Relaxed) {
-                let acquired = manager.acquire(format!("key {}", caller % 2), LockOptions::new());
-                let guard = acquired.await?;
-                counted.fetch_add(1, Ordering::Relaxed);
-                // The lock may have ended with its session. The next acquisition counts.
-                guard.release().await.ok();
-            }
-            Ok::<_, Error>(())
-        });
-        callers.push((task, count));
+        let builder = builder(&server, query).credentials(current.provider());
+        load.add(&builder.connect().await.unwrap(), [format!("key {}", caller % 2)]);
     }
     for round in 1..=ROUNDS {
-        let before: Vec<_> =
-            callers.iter().map(|(_, count)| count.load(Ordering::Relaxed)).collect();
         rotate(&server, &current, round).await;
-        let all_went_on = async || {
-            callers.iter().zip(&before).all(|((task, count), before)| {
-                task.is_finished() || count.load(Ordering::Relaxed) >= before + 3
-            })
-        };
-        eventually(SOON * 3, "every caller has acquired again", all_went_on).await;
+        load.goes_on(3).await;
     }
-    stop.store(true, Ordering::Relaxed);
-    for (task, _) in callers {
-        task.await.unwrap().unwrap_or_else(|error| panic!("{query}: {error:?}"));
-    }
+    load.stop().await.unwrap_or_else(|error| panic!("{query}: {error:?}"));
 }
 
 #[tokio::test]
@@ -92,14 +63,14 @@ async fn no_session_lock_fails_when_the_password_changes_and_all_sessions_are_cu
 
 #[tokio::test]
 async fn a_manager_with_the_old_password_fails_once_its_sessions_are_cut() {
-    let (server, current) = (server().await, Mutex::new("secret 0".to_owned()));
-    for query in ["lock=lease", "lock=session"] {
-        let old = current.lock().unwrap().replace(' ', "%20");
-        let url = with_query(&server.url().replace("lockattr@", &format!("locks:{old}@")), query);
+    let (server, current) = (server().await, Rotating::new(password(0)));
+    for (round, query) in ["lock=lease", "lock=session"].into_iter().enumerate() {
+        let old = format!("locks:secret%20{round}@");
+        let url = with_query(&server.url().replace("lockattr@", &old), query);
         let slow = "connect_timeout=10s&response_timeout=10s";
         let manager = LockManager::connect(&with_query(&url, slow)).await.unwrap();
         acquire(&manager, "a").await.release().await.unwrap();
-        rotate(&server, &current, query.len()).await;
+        rotate(&server, &current, round + 1).await;
         // The first attempt may be on a session that has just been cut.
         let is_refused = async || {
             let refused = manager.acquire("a", LockOptions::new().retry(0)).await;

@@ -92,6 +92,23 @@ async fn each_mode_against_a_server_without_tls() {
     assert_eq!(sessions(&server).await, (0, 0));
 }
 
+/// The system resolves `127.1`, and no certificate can have such a name. As libpq, only
+/// `verify-full` needs one.
+///
+/// Red without: the address in place of a name in `server_name`.
+#[tokio::test]
+async fn a_host_that_no_certificate_can_name_is_reached_where_the_name_is_not_verified() {
+    let server = PostgresServer::with_tls().await;
+    let ca = trusting(&server);
+    let at = |query: &str| url(&server, query).replace("localhost", "127.1");
+    for query in ["", "sslmode=prefer", "sslmode=require", &format!("sslmode=verify-ca&{ca}")] {
+        assert!(is_encrypted(&server, &at(query)).await, "{query}");
+    }
+    let sentence = refused(&at(&format!("sslmode=verify-full&{ca}"))).await;
+    let expected = "no certificate can name the host 127.1: write it differently";
+    assert!(sentence.contains(expected), "{sentence}");
+}
+
 /// Requests, the listener, the sessions that wait, and the probes for a pooler: the server admits
 /// this user with TLS only.
 #[tokio::test]

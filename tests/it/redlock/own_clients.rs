@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockattr::store::{RedlockOptions, RedlockStore, ServerOptions, redis};
+use lockattr::store::{Credentials, RedlockOptions, RedlockStore, ServerOptions, redis};
 use lockattr::{Error, LockManager, LockOptions};
 use lockattr_tests::{Independents, RedisServer, assert_nothing_left, assert_nothing_left_within};
 
-use crate::redis::{Load, Rotating};
+use crate::redis::{load, rotating};
 
 /// Short: what a connection that was cut leaves on one server, stays there until the lease ends.
 const TTL: Duration = Duration::from_secs(3);
@@ -82,14 +82,14 @@ async fn two_clients_of_one_server_are_refused() {
 async fn no_acquisition_fails_while_the_passwords_of_a_quorum_rotate() {
     let user = RedisServer::builder().user("locks", "s3cret-0", "~* &* +@all");
     let servers = Independents::builder().count(3).servers(user).start().await;
-    let rotating = Rotating::new("locks", "s3cret-0");
+    let rotating = rotating("locks", "s3cret-0");
     let options = old().server(ServerOptions::new().credentials(rotating.provider()));
     let manager = manager(RedlockStore::from_clients(clients(&servers), options));
-    let load = Load::start(&manager, 4);
+    let load = load(&manager, 4);
     for round in 1..=5 {
-        load.acquires(100).await;
+        load.goes_on(25).await;
         let password = format!("s3cret-{round}");
-        rotating.set("locks", &password);
+        rotating.set(Credentials::new("locks", &password)).await;
         for node in servers.nodes() {
             let cli = node.cli().await;
             let login = format!(">{password}");
@@ -98,8 +98,8 @@ async fn no_acquisition_fails_while_the_passwords_of_a_quorum_rotate() {
             assert!(cut > 0);
         }
     }
-    load.acquires(100).await;
-    let acquired = load.stop().await.expect("no acquisition fails");
+    load.goes_on(25).await;
+    let acquired = load.stop().await.expect("no acquisition fails").acquired;
     assert!(acquired >= 600, "{acquired}");
     drop(manager);
     // A majority has released each lock. What was cut on the way to another ends with its lease.

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use percent_encoding::{AsciiSet, percent_decode, utf8_percent_encode};
 
 use super::messages::KeyValue;
-use crate::engines::sequenced::{Entry, EntryValue, LockQueue};
-use crate::store::{LockKey, OwnerToken, Sharing};
+use crate::engines::sequenced::{Entry, EntryValue, LockQueue, LockQueues};
+use crate::store::{ListedName, LockKey, OwnerToken, Sharing};
 
 /// With `/` escaped, no queue lies within another.
 const ESCAPED: &AsciiSet = &AsciiSet::EMPTY.add(b'%').add(b'/');
@@ -64,23 +64,34 @@ pub(super) fn encoded_prefix(prefix: &str) -> String {
 }
 
 /// Returns the queues of these keys whose names begin with `prefix`. Skips keys of other programs.
-pub(super) fn queues(prefix: &str, found: Vec<KeyValue>) -> Vec<LockQueue> {
+pub(super) fn queues(prefix: &str, found: Vec<KeyValue>) -> LockQueues {
     let mut by_queue = BTreeMap::<_, Vec<_>>::new();
     for kv in found {
         let Some(end) = kv.key.iter().position(|byte| *byte == b'/') else { continue };
-        by_queue.entry(kv.key[..=end].to_vec()).or_default().push(kv);
+        by_queue.entry(kv.key[..end].to_vec()).or_default().push(kv);
     }
-    let read = |(queue, found): (Vec<u8>, Vec<KeyValue>)| {
-        let queue = String::from_utf8(queue).ok()?;
-        let name = percent_decode(queue.strip_suffix('/')?.as_bytes()).decode_utf8().ok()?;
-        let key = LockKey::new(prefix, name.strip_prefix(prefix)?).ok()?;
-        let id = |kv: &KeyValue| Some(std::str::from_utf8(&kv.key).ok()?.into());
-        let written = found.iter().filter_map(|kv| Some((id(kv)?, written(kv)))).collect();
-        // Another program may encode the same name in another way.
-        let entries = if queue_prefix(&key) == queue { entries(&queue, found) } else { Vec::new() };
-        (!entries.is_empty()).then_some(LockQueue { key, entries, written })
-    };
-    by_queue.into_iter().filter_map(read).collect()
+    let mut read = LockQueues::default();
+    for (name, found) in by_queue {
+        match ListedName::read(prefix, &percent_decode(&name).collect::<Vec<_>>()) {
+            ListedName::Key(key) => read.queues.extend(lock_queue(key, &name, found)),
+            ListedName::LeftOut => read.left_out += 1,
+            ListedName::Elsewhere => {}
+        }
+    }
+    read
+}
+
+/// Returns the queue of this key with these entries, if it has any under this name.
+fn lock_queue(key: LockKey, name: &[u8], found: Vec<KeyValue>) -> Option<LockQueue> {
+    let queue = queue_prefix(&key);
+    // Another program may encode the same name in another way.
+    if queue.as_bytes().strip_suffix(b"/") != Some(name) {
+        return None;
+    }
+    let id = |kv: &KeyValue| Some(std::str::from_utf8(&kv.key).ok()?.into());
+    let written = found.iter().filter_map(|kv| Some((id(kv)?, written(kv)))).collect();
+    let entries = entries(&queue, found);
+    (!entries.is_empty()).then_some(LockQueue { key, entries, written })
 }
 
 /// Returns the text of an entry, and its number.
@@ -146,6 +157,22 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Red without: the comparison with `queue_prefix`, or `left_out`.
+    #[test]
+    fn a_name_that_no_key_can_have_is_counted_once_and_no_queue() {
+        let entry = entry_name(OwnerToken::random(7), Sharing::Shared, false, 1);
+        let names = ["l:a", "l:%61", "l:%FF", "l:", "k:%FF"].map(str::as_bytes);
+        let names = names.into_iter().chain([&b"l:\xff\xfe"[..]]);
+        let mut found = vec![kv("l:plain", 1), kv("l:%FF/x", 2), kv("l:b/other program's", 3)];
+        for name in names {
+            let key = [name, b"/", entry.as_bytes()].concat();
+            found.push(KeyValue { key, create_revision: 4, ..KeyValue::default() });
+        }
+        let LockQueues { queues, left_out } = queues("l:", found);
+        assert_eq!(queues.iter().map(|queue| queue.key.as_str()).collect::<Vec<_>>(), ["a"]);
+        assert_eq!(left_out, 3);
     }
 
     #[test]

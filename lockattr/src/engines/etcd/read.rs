@@ -6,7 +6,7 @@ use super::core::Core;
 use super::messages::{KeyValue, RangeRequest, RangeResponse};
 use super::watches::Watch;
 use super::{names, requests};
-use crate::engines::sequenced::{Entry, EntryValue, LockQueue, Permit};
+use crate::engines::sequenced::{Entry, EntryValue, LockQueue, LockQueues, Permit};
 use crate::store::StoreError;
 use crate::store::silence::unless_silent;
 
@@ -26,7 +26,7 @@ impl Core {
     }
 
     /// Returns the queues under all names that begin with `prefix`.
-    pub(super) async fn queues(&self, prefix: &str) -> Result<Vec<LockQueue>, StoreError> {
+    pub(super) async fn queues(&self, prefix: &str) -> Result<LockQueues, StoreError> {
         let start = names::encoded_prefix(prefix);
         let (mut kvs, mut first) = (Vec::new(), start.clone().into_bytes());
         loop {
@@ -40,13 +40,13 @@ impl Core {
                 _ => break,
             }
         }
-        let mut queues = names::queues(prefix, kvs);
+        let mut found = names::queues(prefix, kvs);
         if let Some(session) = self.session() {
-            for LockQueue { key, entries, .. } in &mut queues {
+            for LockQueue { key, entries, .. } in &mut found.queues {
                 session.names.put_claims(&names::queue_prefix(key), session.lease, entries);
             }
         }
-        Ok(queues)
+        Ok(found)
     }
 
     pub(super) async fn value(&self, entry: &Entry) -> Result<Option<EntryValue>, StoreError> {

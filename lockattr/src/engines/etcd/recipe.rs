@@ -16,8 +16,8 @@ use super::request_order::{OrderedRequest, RequestOrder};
 use super::requests::EnterRequest;
 use super::session::Session;
 use crate::engines::sequenced::{
-    ClaimEntries, Entered, Entry, EntryValue, LockQueue, LockRecipe, NewEntry, Permit, StoreThread,
-    ThreadGuard,
+    ClaimEntries, Entered, Entry, EntryValue, LockQueues, LockRecipe, NewEntry, Permit,
+    StoreThread, ThreadGuard,
 };
 use crate::store::silence::unless_silent;
 use crate::store::{LockKey, OwnerToken, StoreError};
@@ -105,7 +105,7 @@ impl LockRecipe for Etcd {
         self.queue(key).await
     }
 
-    async fn queues(&self, prefix: &str) -> Result<Vec<LockQueue>, StoreError> {
+    async fn queues(&self, prefix: &str) -> Result<LockQueues, StoreError> {
         let prefix = prefix.to_owned();
         self.run_to_end(|core| async move { core.queues(&prefix).await }).await
     }

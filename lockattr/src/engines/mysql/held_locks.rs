@@ -4,7 +4,7 @@ use mysql_async::Row;
 
 use super::request;
 use super::requests::DatabaseRequest;
-use crate::HeldLock;
+use crate::HeldLocks;
 use crate::store::{HeldLockRows, LockKey};
 
 /// Queries the locks whose names begin with `prefix`, ordered by the end of their leases.
@@ -22,7 +22,7 @@ pub(super) fn held_locks(prefix: &str) -> DatabaseRequest {
 }
 
 /// Reads the answer to [`held_locks`].
-pub(super) fn held(rows: Vec<Row>, prefix: &str) -> Option<Vec<HeldLock>> {
+pub(super) fn held(rows: Vec<Row>, prefix: &str) -> Option<HeldLocks> {
     let mut read = HeldLockRows::of(prefix);
     for row in rows {
         let (name, value, left, shared, waiting): (Vec<u8>, Vec<u8>, i64, i64, i64) =

@@ -18,7 +18,7 @@ use crate::store::{
     AcquireOutcome, AcquireRequest, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
     RenewRequest, StoreError, Subscriber, Waiting,
 };
-use crate::{HeldLock, Holder};
+use crate::{HeldLocks, Holder};
 
 pub(super) struct Leases {
     pub(super) slots: Box<[Arc<ConnectionSlot>]>,
@@ -123,7 +123,7 @@ impl Leases {
         rows.into_iter().next().map(held).transpose()
     }
 
-    pub(super) async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
+    pub(super) async fn held_locks(&self, prefix: &str) -> Result<HeldLocks, StoreError> {
         let rows = self.query(&self.slots[0], held_locks::held_locks(prefix)).await?;
         held_locks::held(rows, prefix).ok_or_else(unexpected_reply)
     }

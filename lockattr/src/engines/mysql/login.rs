@@ -64,10 +64,10 @@ impl Login {
 
     async fn open(&self, opts: Opts, address: &str) -> Result<Conn, Failure> {
         #[cfg(all(feature = "tls", unix))]
-        if let Some(config) = &self.tls.config {
+        if let Some((config, verification)) = &self.tls.config {
             let greeted = Greeted::connect(&opts).await;
             if let Some(server) = greeted.map_err(|error| Failure::Client(error.into()))? {
-                return server.open(opts, config.clone()).await;
+                return server.open(opts, config.clone(), *verification).await;
             }
             if self.tls.is_required {
                 return Err(Failure::Tls(StoreError::new(format!(

@@ -22,7 +22,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::handshake::{Packet, Packets};
 use super::login::Failure;
-use crate::engines::tls::explained;
+use crate::engines::tls::{Verification, explained, server_name};
 use crate::store::StoreError;
 
 /// How long the end of a connection may take.
@@ -60,12 +60,20 @@ impl Greeted {
     }
 
     /// Opens the client's connection to this server.
-    pub(super) async fn open(self, opts: Opts, config: Arc<ClientConfig>) -> Result<Conn, Failure> {
+    pub(super) async fn open(
+        self,
+        opts: Opts,
+        config: Arc<ClientConfig>,
+        verification: Verification,
+    ) -> Result<Conn, Failure> {
         let host = opts.ip_or_hostname().to_owned();
+        let name = server_name(&host, verification);
+        let name = name
+            .map_err(|error| Failure::Tls(StoreError::new(error.to_string()).with_source(error)))?;
         let (listener, path) = listen().map_err(|error| Failure::Client(error.into()))?;
         let _file = SocketFile(path.clone());
         let (failed, reason) = oneshot::channel();
-        tokio::spawn(relay(self, listener, host, config, failed));
+        tokio::spawn(relay(self, listener, (host, name), config, failed));
         let opts = OptsBuilder::from_opts(opts).socket(Some(path));
         match Conn::new(opts).await {
             // The server's own words.
@@ -80,7 +88,7 @@ impl Greeted {
     async fn log_in(
         self,
         client: &mut UnixStream,
-        host: &str,
+        (host, name): (&str, ServerName<'static>),
         config: Arc<ClientConfig>,
     ) -> Result<Option<TlsStream<TcpStream>>, StoreError> {
         let Self { mut stream, greeting } = self;
@@ -94,11 +102,6 @@ impl Greeted {
         let Some(answer) = answers.next(client).await.map_err(failed)? else { return Ok(None) };
         let (request, answer) = answer.with_tls().map_err(failed)?;
         stream.write_all(request.bytes()).await.map_err(failed)?;
-        let name = ServerName::try_from(host.to_owned()).map_err(|_| {
-            StoreError::new(format!(
-                "no certificate can name the host {host}: write it differently"
-            ))
-        })?;
         let connecting = TlsConnector::from(config).connect(name, stream);
         let mut server = tokio::select! {
             connected = connecting => connected.map_err(failed)?,
@@ -135,7 +138,7 @@ impl Greeted {
 async fn relay(
     server: Greeted,
     listener: UnixListener,
-    host: String,
+    (host, name): (String, ServerName<'static>),
     config: Arc<ClientConfig>,
     mut failed: oneshot::Sender<StoreError>,
 ) {
@@ -146,7 +149,7 @@ async fn relay(
     };
     drop(listener);
     let Ok(mut client) = accepted else { return };
-    let server = match server.log_in(&mut client, &host, config).await {
+    let server = match server.log_in(&mut client, (&host, name), config).await {
         Ok(Some(server)) => server,
         Ok(None) => return,
         Err(error) => return drop(failed.send(error)),

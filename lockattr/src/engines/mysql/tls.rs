@@ -9,7 +9,7 @@ use rustls::ClientConfig;
 use crate::Error;
 use crate::engines::plaintext;
 #[cfg(feature = "tls")]
-use crate::engines::tls::{TlsMode, client_config};
+use crate::engines::tls::{TlsMode, Verification, client_config};
 use crate::lock::server_options::TlsFiles;
 
 /// The names of the modes, as MySQL's clients have them.
@@ -18,9 +18,9 @@ const MODES: [&str; 5] = ["disabled", "preferred", "required", "verify_ca", "ver
 /// The TLS settings of one store. The files were read when it was made.
 #[derive(Clone, Default)]
 pub(super) struct Tls {
-    /// `None` for plaintext.
+    /// With what it verifies. `None` for plaintext.
     #[cfg(feature = "tls")]
-    pub(super) config: Option<Arc<ClientConfig>>,
+    pub(super) config: Option<(Arc<ClientConfig>, Verification)>,
     /// Whether a server that offers no TLS is refused.
     #[cfg(feature = "tls")]
     pub(super) is_required: bool,
@@ -72,8 +72,9 @@ impl Tls {
                     .into(),
             ));
         }
+        let verification = mode.verification(files)?;
         let config = (CAN_RELAY && mode != TlsMode::Disable)
-            .then(|| client_config(files, mode.verification(files)?).map(Arc::new));
+            .then(|| Ok((Arc::new(client_config(files, verification)?), verification)));
         Ok(Self { config: config.transpose()?, is_required })
     }
 }

@@ -5,7 +5,7 @@ use tokio_postgres::{Client, Error};
 
 use super::queries::Query;
 use super::statements::Statements;
-use crate::HeldLock;
+use crate::HeldLocks;
 use crate::store::{HeldLockRows, StoreError};
 
 /// The leases under names that begin with $1, ordered by their end. Locks of transactions are
@@ -27,9 +27,9 @@ const FORCE_RELEASE: &str = "select lockattr_force_release_2($1)";
 pub(super) struct HeldLocksQuery<'a>(pub(super) &'a str);
 
 impl Query for HeldLocksQuery<'_> {
-    type Output = Vec<HeldLock>;
+    type Output = HeldLocks;
 
-    async fn run(&self, _to: &Statements, client: &Client) -> Result<Vec<HeldLock>, Error> {
+    async fn run(&self, _to: &Statements, client: &Client) -> Result<HeldLocks, Error> {
         let prefix = self.0.as_bytes();
         let params: [(&(dyn ToSql + Sync), Type); 1] = [(&prefix, Type::BYTEA)];
         let mut rows = HeldLockRows::of(self.0);

@@ -54,10 +54,11 @@ pub(super) fn connector(
     let warned = reaches_a_network(server).then(|| address.to_owned());
     #[cfg(feature = "tls")]
     {
-        let mut tls = client_config(files, mode.verification(files)?)?;
+        let verification = mode.verification(files)?;
+        let mut tls = client_config(files, verification)?;
         // Without it, a server refuses a direct negotiation.
         tls.alpn_protocols = vec![b"postgresql".to_vec()];
-        let handshakes = Handshakes::new(tls);
+        let handshakes = Handshakes::new(tls, verification);
         if is_preferred {
             return Ok(Arc::new(Preferred { handshakes, warned }));
         }

@@ -44,6 +44,13 @@ macro_rules! sequenced_store {
                 self.store.held_locks(prefix).await
             }
 
+            async fn list_held_locks(
+                &self,
+                prefix: &str,
+            ) -> Result<$crate::HeldLocks, $crate::store::StoreError> {
+                self.store.list_held_locks(prefix).await
+            }
+
             async fn force_release(
                 &self,
                 key: &$crate::store::LockKey,

@@ -4,11 +4,11 @@ use futures_util::{StreamExt, stream};
 
 use super::gate::Purpose;
 use super::queue_order::served;
-use super::recipe::{ClaimEntries, Entry, LockQueue, LockRecipe};
+use super::recipe::{ClaimEntries, Entry, LockQueue, LockQueues, LockRecipe};
 use super::shared::Shared;
 use super::value;
 use crate::store::{LockKey, Sharing, StoreError};
-use crate::{FencingToken, HeldLock};
+use crate::{FencingToken, HeldLock, HeldLocks};
 
 /// How many locks are queried at once. More would only wait in the connection, where their response
 /// timeout already runs.
@@ -16,13 +16,14 @@ const MAX_CONCURRENT_READS: usize = 64;
 
 impl<E: LockRecipe> Shared<E> {
     /// Returns the locks held under names that begin with `prefix`.
-    pub(super) async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
-        let queues = self.recipe.queues(prefix).await?;
+    pub(super) async fn held_locks(&self, prefix: &str) -> Result<HeldLocks, StoreError> {
+        let LockQueues { queues, left_out } = self.recipe.queues(prefix).await?;
         let reads: Vec<_> = queues.into_iter().map(|queue| self.held(queue)).collect();
         let mut locks = stream::iter(reads).buffer_unordered(MAX_CONCURRENT_READS);
-        let mut held = Vec::new();
+        let mut held = HeldLocks::default();
+        held.left_out = left_out;
         while let Some(lock) = locks.next().await {
-            held.extend(lock?);
+            held.locks.extend(lock?);
         }
         Ok(held)
     }

@@ -41,10 +41,7 @@ pub(crate) trait LockRecipe: Debug + Send + Sync + 'static {
 
     /// Returns the queues under all names that begin with `prefix`, read after the request was
     /// sent.
-    fn queues(
-        &self,
-        prefix: &str,
-    ) -> impl Future<Output = Result<Vec<LockQueue>, StoreError>> + Send;
+    fn queues(&self, prefix: &str) -> impl Future<Output = Result<LockQueues, StoreError>> + Send;
 
     /// Returns what was written when this entry was made; `None` if it is gone.
     fn value(
@@ -161,6 +158,14 @@ pub(crate) struct EntryValue {
     pub(crate) value: String,
     /// [`Entered::counter`].
     pub(crate) counter: u64,
+}
+
+/// The queues under a prefix.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LockQueues {
+    pub(crate) queues: Vec<LockQueue>,
+    /// How many names under the prefix no key can have.
+    pub(crate) left_out: u64,
 }
 
 /// The queue of one lock.

@@ -10,6 +10,8 @@ mod config;
 #[cfg(feature = "tls")]
 mod failure;
 mod mode;
+#[cfg(all(feature = "tls", any(feature = "postgres", all(feature = "mysql", unix))))]
+mod name;
 #[cfg(feature = "tls")]
 mod pem;
 #[cfg(feature = "tls")]
@@ -20,5 +22,7 @@ pub(in crate::engines) use config::client_config;
 #[cfg(feature = "tls")]
 pub(in crate::engines) use failure::explained;
 pub(in crate::engines) use mode::TlsMode;
+#[cfg(all(feature = "tls", any(feature = "postgres", all(feature = "mysql", unix))))]
+pub(in crate::engines) use name::server_name;
 #[cfg(feature = "tls")]
 pub(in crate::engines) use verification::Verification;

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 use crate::engines::sequenced::Entry;
-use crate::store::{LockKey, OwnerToken, Sharing};
+use crate::store::{ListedName, LockKey, OwnerToken, Sharing};
 
 /// The characters that are not escaped: no `/`, which would split a name, and none that servers
 /// refuse.
@@ -33,12 +33,19 @@ pub(super) fn queue(chroot: &str, key: &LockKey) -> String {
     path
 }
 
-/// Returns the key of the lock whose queue is the node of this name, if it begins with `prefix`.
-pub(super) fn key(chroot: &str, node: &str, prefix: &str) -> Option<LockKey> {
-    let name = percent_decode_str(node).decode_utf8().ok()?;
-    let key = LockKey::new(prefix, name.strip_prefix(prefix)?).ok()?;
-    // Another program may encode the same name in another way.
-    (queue(chroot, &key).strip_prefix(chroot)?.strip_prefix('/')? == node).then_some(key)
+/// Returns the key of the lock whose queue is the node of this name, if that is under `prefix`.
+pub(super) fn listed(chroot: &str, node: &str, prefix: &str) -> ListedName {
+    let name: Vec<u8> = percent_decode_str(node).collect();
+    match ListedName::read(prefix, &name) {
+        // Another program may encode the same name in another way.
+        ListedName::Key(key) if !is_queue(chroot, node, &key) => ListedName::Elsewhere,
+        name => name,
+    }
+}
+
+fn is_queue(chroot: &str, node: &str, key: &LockKey) -> bool {
+    let path = queue(chroot, key);
+    path.strip_prefix(chroot).and_then(|path| path.strip_prefix('/')) == Some(node)
 }
 
 /// Returns an entry's name, up to its sequence number.
@@ -108,9 +115,22 @@ mod tests {
             assert!(name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/'), "{name}");
             assert!(!["zookeeper", ".", ".."].contains(&name));
             assert_eq!(percent_decode_str(name).decode_utf8().unwrap(), key);
-            let read = super::key("/c", name, "").unwrap();
-            assert_eq!((read.name(), super::key("/c", name, "other:")), (key, None));
+            assert_eq!(listed("/c", name, ""), ListedName::Key(LockKey::new("", key).unwrap()));
+            assert_eq!(listed("/c", name, "other:"), ListedName::Elsewhere);
             assert!(seen.insert(path));
+        }
+    }
+
+    /// Red without: `is_queue`.
+    #[test]
+    fn a_node_of_another_program_is_no_lock_and_is_left_out_if_no_key_can_have_its_name() {
+        for (node, expected) in [
+            ("a%FF", ListedName::LeftOut),
+            ("a", ListedName::LeftOut),
+            ("a%62", ListedName::Elsewhere),
+            ("b%FF", ListedName::Elsewhere),
+        ] {
+            assert_eq!(listed("/c", node, "a"), expected, "{node}");
         }
     }
 

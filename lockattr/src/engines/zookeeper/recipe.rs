@@ -12,10 +12,11 @@ use super::session::Session;
 use super::size::{self, MAX_CHECKS, batches};
 use super::under_way::UnderWay;
 use crate::engines::sequenced::{
-    ClaimEntries, Entered, Entry, EntryValue, LockQueue, LockRecipe, NewEntry, Permit, StoreThread,
+    ClaimEntries, Entered, Entry, EntryValue, LockQueue, LockQueues, LockRecipe, NewEntry, Permit,
+    StoreThread,
 };
 use crate::store::silence::unless_silent;
-use crate::store::{Claim, LockKey, StoreError};
+use crate::store::{Claim, ListedName, LockKey, StoreError};
 
 /// How often an entry is tried, in case the lock's node is made or removed at the same time.
 const MAX_ATTEMPTS: usize = 10;
@@ -71,7 +72,7 @@ impl LockRecipe for Zookeeper {
         self.read(self.sessions.send(&session, session.client.list_children(&path)).await?)
     }
 
-    async fn queues(&self, prefix: &str) -> Result<Vec<LockQueue>, StoreError> {
+    async fn queues(&self, prefix: &str) -> Result<LockQueues, StoreError> {
         let session = self.sessions.get().await?;
         self.sync_with_leader(&session).await?;
         let chroot = &self.sessions.config.chroot;
@@ -79,23 +80,30 @@ impl LockRecipe for Zookeeper {
         {
             Ok(names) => names,
             // Nothing was ever locked.
-            Err(ZkError::NoNode) => return Ok(Vec::new()),
+            Err(ZkError::NoNode) => return Ok(LockQueues::default()),
             Err(error) => return Err(self.sessions.error(error)),
         };
-        let keys = names.iter().filter_map(|name| super::names::key(chroot, name, prefix));
-        let reads = keys.map(async |key| {
+        let mut found = LockQueues::default();
+        let mut keys = Vec::new();
+        for name in &names {
+            match super::names::listed(chroot, name, prefix) {
+                ListedName::Key(key) => keys.push(key),
+                ListedName::LeftOut => found.left_out += 1,
+                ListedName::Elsewhere => {}
+            }
+        }
+        let reads = keys.into_iter().map(async |key| {
             let path = self.path(&key);
             let queue = self.sessions.send(&session, session.client.list_children(&path)).await?;
             Ok((key, self.read(queue)?))
         });
         let reads: Vec<_> = reads.collect();
         let mut queues_read = stream::iter(reads).buffer_unordered(MAX_CHECKS);
-        let mut queues = Vec::new();
         while let Some(read) = queues_read.next().await {
             let (key, entries) = read?;
-            queues.push(LockQueue { key, entries, written: Vec::new() });
+            found.queues.push(LockQueue { key, entries, written: Vec::new() });
         }
-        Ok(queues)
+        Ok(found)
     }
 
     async fn value(&self, key: &LockKey, entry: &Entry) -> Result<Option<EntryValue>, StoreError> {

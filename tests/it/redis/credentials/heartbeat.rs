@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use lockattr::store::{RedisStore, ServerOptions, redis};
+use lockattr::store::{Credentials, RedisStore, ServerOptions, redis};
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::{Cli, Fault, Proxy, RedisServer, assert_nothing_left, eventually};
+use lockattr_tests::{Cli, Fault, Proxy, RedisServer, Rotating, assert_nothing_left, eventually};
 
-use super::{Rotating, set_password};
+use super::{rotating, set_password};
 use crate::redis::own_client::manager;
 
 const SOON: Duration = Duration::from_secs(10);
@@ -44,7 +44,7 @@ fn options(rotating: &Rotating) -> ServerOptions {
 #[tokio::test]
 async fn an_open_connection_is_replaced_when_the_answer_changes() {
     let server = two_users().await;
-    let (cli, rotating) = (server.cli().await, Rotating::new("one", "s3cret-1"));
+    let (cli, rotating) = (server.cli().await, rotating("one", "s3cret-1"));
     let client = redis::Client::open(server.url()).unwrap();
     let manager = manager(RedisStore::from_client(client, options(&rotating).connections(2)));
     let keys: Vec<_> = (0..20).map(|key| format!("{key}")).collect();
@@ -56,7 +56,7 @@ async fn an_open_connection_is_replaced_when_the_answer_changes() {
     cycles().await;
     let before = clients(&cli).await;
     assert!(before.len() == 2 && before.iter().all(|(_, user)| user == "one"), "{before:?}");
-    rotating.set("two", "s3cret-2");
+    rotating.set(Credentials::new("two", "s3cret-2")).await;
     eventually(SOON, "all have logged in as `two`", async || {
         cycles().await;
         let now = clients(&cli).await;
@@ -78,12 +78,12 @@ async fn an_open_connection_is_replaced_when_the_answer_changes() {
 #[tokio::test]
 async fn a_login_that_is_refused_costs_no_connection() {
     let server = two_users().await;
-    let (cli, rotating) = (server.cli().await, Rotating::new("one", "s3cret-1"));
+    let (cli, rotating) = (server.cli().await, rotating("one", "s3cret-1"));
     let client = redis::Client::open(server.url()).unwrap();
     let manager = manager(RedisStore::from_client(client, options(&rotating)));
     cycle(&manager).await;
     let before = clients(&cli).await;
-    rotating.set("two", "s3cret-3");
+    rotating.set(Credentials::new("two", "s3cret-3")).await;
     cli.reset_stats().await;
     eventually(SOON, "some logins were refused", async || {
         cycle(&manager).await;
@@ -107,13 +107,13 @@ async fn without_resp3_both_connections_are_replaced() {
     let proxy = Proxy::start(server.addr()).await;
     let unknown = "ERR unknown command `HELLO`, with args beginning with: `3`";
     proxy.always("hello", Fault::Answer(unknown.into()));
-    let (cli, rotating) = (server.cli().await, Rotating::new("one", "s3cret-1"));
+    let (cli, rotating) = (server.cli().await, rotating("one", "s3cret-1"));
     let client = redis::Client::open(server.url_through(&proxy)).unwrap();
     let manager = manager(RedisStore::from_client(client, options(&rotating)));
     cycle(&manager).await;
     let before = clients(&cli).await;
     assert!(before.len() == 2 && before.iter().all(|(_, user)| user == "one"), "{before:?}");
-    rotating.set("two", "s3cret-2");
+    rotating.set(Credentials::new("two", "s3cret-2")).await;
     eventually(SOON, "both are those of `two`", async || {
         cycle(&manager).await;
         let now = clients(&cli).await;

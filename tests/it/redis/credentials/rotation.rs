@@ -1,11 +1,11 @@
 //! The server's passwords and users change under load, and its connections are cut.
 
-use lockattr::store::ServerOptions;
+use lockattr::store::{Credentials, ServerOptions};
 use lockattr::{Error, LockManager, LockOptions};
-use lockattr_tests::{Cluster, RedisServer, assert_nothing_left};
+use lockattr_tests::{Cluster, RedisServer, Rotating, assert_nothing_left};
 use std::time::Duration;
 
-use super::{Load, Rotating, cut, set_password};
+use super::{cut, load, rotating, set_password};
 use crate::redis::{RIGHTS, describe};
 
 const TASKS: usize = 8;
@@ -21,26 +21,26 @@ fn builder(url: &str, rotating: &Rotating) -> lockattr::LockManagerBuilder {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_acquisition_fails_while_a_password_rotates_and_connections_are_cut() {
     let server = RedisServer::builder().user("locks", "s3cret-0", RIGHTS).start().await;
-    let (cli, rotating) = (server.cli().await, Rotating::new("locks", "s3cret-0"));
+    let (cli, rotating) = (server.cli().await, rotating("locks", "s3cret-0"));
     let manager = builder(&server.url(), &rotating).connect().await.unwrap();
-    let load = Load::start(&manager, TASKS);
+    let load = load(&manager, TASKS);
     let mut cuts = 0;
     for round in 1..=12 {
-        load.acquires(200).await;
+        load.goes_on(200 / TASKS).await;
         let password = format!("s3cret-{round}");
         if round % 2 == 0 {
             // The server knows first: a connection that is cut meanwhile asks again.
             set_password(&cli, "locks", &password).await;
             cuts += cut(&cli, "locks").await;
-            rotating.set("locks", &password);
+            rotating.set(Credentials::new("locks", &password)).await;
         } else {
-            rotating.set("locks", &password);
+            rotating.set(Credentials::new("locks", &password)).await;
             set_password(&cli, "locks", &password).await;
             cuts += cut(&cli, "locks").await;
         }
     }
-    load.acquires(200).await;
-    let acquired = load.stop().await.expect("no acquisition fails");
+    load.goes_on(200 / TASKS).await;
+    let acquired = load.stop().await.expect("no acquisition fails").acquired;
     assert!(acquired >= 2_600 && cuts >= 6, "{acquired} acquired, {cuts} connections cut");
     drop(manager);
     assert_nothing_left(&server).await;
@@ -49,23 +49,23 @@ async fn no_acquisition_fails_while_a_password_rotates_and_connections_are_cut()
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_acquisition_fails_while_users_are_replaced() {
     let server = RedisServer::builder().user("locks-0", "s3cret-0", RIGHTS).start().await;
-    let (cli, rotating) = (server.cli().await, Rotating::new("locks-0", "s3cret-0"));
+    let (cli, rotating) = (server.cli().await, rotating("locks-0", "s3cret-0"));
     let manager = builder(&server.url(), &rotating).connect().await.unwrap();
-    let load = Load::start(&manager, TASKS);
+    let load = load(&manager, TASKS);
     for round in 1..=8 {
-        load.acquires(200).await;
+        load.goes_on(200 / TASKS).await;
         let (user, password) = (format!("locks-{round}"), format!("s3cret-{round}"));
         let login = format!(">{password}");
         let words = ["ACL", "SETUSER", user.as_str(), "on", login.as_str()];
         let rights: Vec<_> = RIGHTS.split_whitespace().collect();
         let () = cli.query(&[&words[..], &rights].concat()).await;
-        rotating.set(&user, &password);
+        rotating.set(Credentials::new(&user, &password)).await;
         // Ends the connections of the old user.
         let old = format!("locks-{}", round - 1);
         assert_eq!(cli.query::<usize>(&["ACL", "DELUSER", &old]).await, 1);
     }
-    load.acquires(200).await;
-    let acquired = load.stop().await.expect("no acquisition fails");
+    load.goes_on(200 / TASKS).await;
+    let acquired = load.stop().await.expect("no acquisition fails").acquired;
     assert!(acquired >= 1_800, "{acquired}");
     drop(manager);
     assert_nothing_left(&server).await;
@@ -78,10 +78,10 @@ async fn without_a_provider_a_cut_connection_is_the_last() {
     let cli = server.cli().await;
     let url = format!("{}?wait=500ms", server.url_as("locks", "s3cret-0"));
     let manager = LockManager::connect(&url).await.unwrap();
-    let load = Load::start(&manager, TASKS);
-    load.acquires(200).await;
+    let load = load(&manager, TASKS);
+    load.goes_on(200 / TASKS).await;
     set_password(&cli, "locks", "s3cret-1").await;
-    load.acquires(200).await;
+    load.goes_on(200 / TASKS).await;
     assert!(cut(&cli, "locks").await > 0);
     let options = LockOptions::new().wait(Duration::from_secs(1));
     let refused = manager.acquire("one more", options).await.unwrap_err();
@@ -95,7 +95,7 @@ async fn without_a_provider_a_cut_connection_is_the_last() {
 #[tokio::test]
 async fn an_acquisition_waits_until_the_provider_knows_the_password() {
     let server = RedisServer::builder().user("locks", "s3cret-0", RIGHTS).start().await;
-    let (cli, rotating) = (server.cli().await, Rotating::new("locks", "s3cret-0"));
+    let (cli, rotating) = (server.cli().await, rotating("locks", "s3cret-0"));
     let manager = builder(&server.url(), &rotating).connect().await.unwrap();
     set_password(&cli, "locks", "s3cret-1").await;
     cut(&cli, "locks").await;
@@ -107,7 +107,7 @@ async fn an_acquisition_waits_until_the_provider_knows_the_password() {
         async move { manager.acquire("a", LockOptions::new()).await }
     });
     tokio::task::yield_now().await;
-    rotating.set("locks", "s3cret-1");
+    rotating.set(Credentials::new("locks", "s3cret-1")).await;
     let held = waits.await.unwrap().expect("the next attempt has the new password");
     held.release().await.unwrap();
 }
@@ -116,27 +116,27 @@ async fn an_acquisition_waits_until_the_provider_knows_the_password() {
 async fn no_acquisition_fails_while_the_passwords_of_a_cluster_rotate() {
     let user = RedisServer::builder().user("locks", "s3cret-0", "~* &* +@all");
     let cluster = Cluster::builder().servers(user).start().await;
-    let rotating = Rotating::new("locks", "s3cret-0");
+    let rotating = rotating("locks", "s3cret-0");
     let options = ServerOptions::new().credentials(rotating.provider());
     let seeds = cluster.nodes()[..2].iter().map(|node| format!("redis://{}", node.addr()));
     let manager = crate::redis::own_client::manager(lockattr::store::RedisStore::from_cluster(
         seeds, options,
     ));
-    let load = Load::start(&manager, TASKS);
+    let load = load(&manager, TASKS);
     let mut cuts = 0;
     for round in 1..=5 {
-        load.acquires(200).await;
+        load.goes_on(200 / TASKS).await;
         let password = format!("s3cret-{round}");
         for node in cluster.nodes() {
             set_password(&node.cli().await, "locks", &password).await;
         }
-        rotating.set("locks", &password);
+        rotating.set(Credentials::new("locks", &password)).await;
         for node in cluster.nodes() {
             cuts += cut(&node.cli().await, "locks").await;
         }
     }
-    load.acquires(200).await;
-    let acquired = load.stop().await.expect("no acquisition fails");
+    load.goes_on(200 / TASKS).await;
+    let acquired = load.stop().await.expect("no acquisition fails").acquired;
     assert!(acquired >= 1_200 && cuts >= 10, "{acquired} acquired, {cuts} connections cut");
     drop(manager);
     assert_nothing_left(&cluster).await;

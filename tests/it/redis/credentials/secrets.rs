@@ -7,7 +7,7 @@ use lockattr::{Error, LockManager, LockOptions};
 use lockattr_tests::{Fault, Proxy, RedisServer, capture_events_from};
 use tracing::Level;
 
-use super::Rotating;
+use super::rotating;
 use crate::redis::describe;
 
 /// A server that does not know a command repeats its arguments.
@@ -28,7 +28,7 @@ async fn a_server_that_repeats_the_login_is_not_quoted() {
     manager.acquire("a", LockOptions::new()).await.unwrap().release().await.unwrap();
 
     proxy.always("auth", unknown("AUTH", "'s3cret'"));
-    let rotating = Rotating::new("default", "s3cret");
+    let rotating = rotating("default", "s3cret");
     for builder in [
         LockManager::builder().url(&url),
         LockManager::builder()

@@ -14,31 +14,31 @@ use std::task::{Context, Poll};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use rustls::ClientConfig;
-use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::Socket;
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_rustls::{TlsConnector, client};
 
 use super::channel_binding::end_point;
-use crate::engines::tls::explained;
+use crate::engines::tls::{Verification, explained, server_name};
 
 /// Makes the handshakes of a store.
 #[derive(Clone)]
 pub(super) struct Handshakes {
     config: Arc<ClientConfig>,
+    verification: Verification,
     /// Set once a handshake begins.
     began: Arc<AtomicBool>,
 }
 
 impl Handshakes {
-    pub(super) fn new(config: ClientConfig) -> Self {
-        Self { config: Arc::new(config), began: Arc::default() }
+    pub(super) fn new(config: ClientConfig, verification: Verification) -> Self {
+        Self { config: Arc::new(config), verification, began: Arc::default() }
     }
 
     /// The same, for one connection: `began` says afterwards whether it uses TLS.
     pub(super) fn noted_in(&self, began: &Arc<AtomicBool>) -> Self {
-        Self { config: self.config.clone(), began: began.clone() }
+        Self { began: began.clone(), ..self.clone() }
     }
 }
 
@@ -67,8 +67,10 @@ impl TlsConnect<Socket> for Handshake {
         let Self { host, by } = self;
         by.began.store(true, Ordering::Relaxed);
         async move {
-            let name = ServerName::try_from(host.clone())
-                .map_err(|error| HandshakeError::new(&host, io::Error::other(error)))?;
+            let name = server_name(&host, by.verification).map_err(|error| HandshakeError {
+                sentence: error.to_string(),
+                source: io::Error::other(error),
+            })?;
             let handshake = TlsConnector::from(by.config).connect(name, socket);
             handshake.await.map(Encrypted).map_err(|error| HandshakeError::new(&host, error))
         }

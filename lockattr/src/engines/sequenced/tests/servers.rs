@@ -10,7 +10,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use crate::engines::sequenced::{
-    ClaimEntries, Entered, Entry, EntryValue, LockQueue, LockRecipe, NewEntry, Permit, StoreThread,
+    ClaimEntries, Entered, Entry, EntryValue, LockQueues, LockRecipe, NewEntry, Permit, StoreThread,
 };
 use crate::platform::sync::{Mutex, MutexGuard};
 use crate::store::{LockKey, OwnerToken, StoreError};
@@ -249,7 +249,7 @@ impl LockRecipe for FakeRecipe {
         self.queue(key).await
     }
 
-    async fn queues(&self, _prefix: &str) -> Result<Vec<LockQueue>, StoreError> {
+    async fn queues(&self, _prefix: &str) -> Result<LockQueues, StoreError> {
         Err(StoreError::new("these tests list no locks"))
     }
 
