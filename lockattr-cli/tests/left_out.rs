@@ -1,7 +1,5 @@
 //! Names that no key can have, in each store where another program can write them: `ls` counts them.
 
-use std::time::Duration;
-
 use lockattr::{LockGuard, LockManager};
 use lockattr_tests::{Engine, Etcd, MariaDb, PostgresServer, RedisServer, ZooKeeper};
 
@@ -9,13 +7,11 @@ use crate::support::{at_once, said};
 
 /// A lock of the service `orders`, for as long as the guard lives.
 async fn held(url: &str) -> LockGuard {
-    let builder = LockManager::builder().url(url).service("orders").ttl(Duration::from_secs(60));
-    let manager = builder.connect().await.unwrap();
+    let manager = LockManager::builder().url(url).service("orders").connect().await.unwrap();
     manager.acquire("product:42", at_once()).await.unwrap()
 }
 
 /// Asserts that one lock is listed, and this many names are left out.
-#[track_caller]
 async fn assert_left_out(url: &str, count: usize) {
     let listed = said(url, &["ls", "--json"]).await;
     assert_eq!((listed.code, listed.out.lines().count()), (Some(0), 1), "{listed:?}");
