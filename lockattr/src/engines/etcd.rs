@@ -118,8 +118,10 @@ use recipe::Etcd;
 /// With a [credentials provider](ServerOptions::credentials), the store asks it whenever it
 /// authenticates: for each connection, and when the servers no longer accept its token. Tokens end
 /// when they expire and when the user's password changes. If the servers refuse the answer, the
-/// provider is asked again, and a different answer is tried once. No lock is lost, because the
-/// session does not depend on a token.
+/// provider is asked again, and a different answer is tried once. If the provider fails, or does not
+/// answer within `connect_timeout`, the last login that the servers accepted is tried. No lock is
+/// lost while that login or the provider's answer is valid, because the session does not depend on a
+/// token.
 ///
 /// ```
 /// use lockattr::store::EtcdStore;
