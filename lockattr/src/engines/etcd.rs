@@ -60,7 +60,7 @@ use recipe::Etcd;
 /// `session_timeout` at most: the session is known to live for that long at any time. The same
 /// limit applies to `hold_at_least`, which ends with the session if the process ends.
 ///
-/// `session_timeout` is in whole seconds. etcd lengthens it to at least one and a half of its
+/// `session_timeout` is in whole seconds, a day at most. etcd lengthens it to at least one and a half of its
 /// election timeouts; a warning event reports that.
 ///
 /// # Many requests at once
@@ -178,7 +178,7 @@ impl EtcdStore {
         Ok(Self::with(Config::of_endpoints(endpoints, options)?))
     }
 
-    /// The same store with another `session_timeout`: 20 s by default, in whole seconds.
+    /// The same store with another `session_timeout`: 20 s by default, 2 s to one day in whole seconds.
     ///
     /// ```
     /// use std::time::Duration;

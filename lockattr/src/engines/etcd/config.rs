@@ -137,7 +137,8 @@ fn check_session_timeout(session_timeout: Duration) -> Result<(), Error> {
     let range = SHORTEST..=LONGEST;
     if !range.contains(&session_timeout) || session_timeout.subsec_nanos() != 0 {
         return Err(Error::InvalidOptions(
-            "`session_timeout` must be 2s to one day in whole seconds: etcd counts it in those".into(),
+            "`session_timeout` must be 2s to one day in whole seconds: etcd counts it in those"
+                .into(),
         ));
     }
     Ok(())
