@@ -192,7 +192,7 @@ impl EtcdStore {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] if it is shorter than 2 s, or not in whole seconds.
+    /// [`Error::InvalidOptions`] if it is shorter than 2 s, longer than a day, or not in whole seconds.
     pub fn with_session_timeout(self, session_timeout: std::time::Duration) -> Result<Self, Error> {
         Ok(Self::with(self.config.with_session_timeout(session_timeout)?))
     }
