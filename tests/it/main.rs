@@ -21,6 +21,7 @@ mod outcome;
 mod plaintext;
 mod postgres;
 mod postgres_session;
+mod provider;
 mod queue_promises;
 mod redis;
 mod redlock;

@@ -60,7 +60,7 @@ use recipe::Etcd;
 /// `session_timeout` at most: the session is known to live for that long at any time. The same
 /// limit applies to `hold_at_least`, which ends with the session if the process ends.
 ///
-/// `session_timeout` is in whole seconds. etcd lengthens it to at least one and a half of its
+/// `session_timeout` is in whole seconds, a day at most. etcd lengthens it to at least one and a half of its
 /// election timeouts; a warning event reports that.
 ///
 /// # Many requests at once
@@ -118,8 +118,10 @@ use recipe::Etcd;
 /// With a [credentials provider](ServerOptions::credentials), the store asks it whenever it
 /// authenticates: for each connection, and when the servers no longer accept its token. Tokens end
 /// when they expire and when the user's password changes. If the servers refuse the answer, the
-/// provider is asked again, and a different answer is tried once. No lock is lost, because the
-/// session does not depend on a token.
+/// provider is asked again, and a different answer is tried once. If the provider fails, or does not
+/// answer within `connect_timeout`, the last login that the servers accepted is tried. No lock is
+/// lost while that login or the provider's answer is valid, because the session does not depend on a
+/// token.
 ///
 /// ```
 /// use lockattr::store::EtcdStore;
@@ -176,7 +178,7 @@ impl EtcdStore {
         Ok(Self::with(Config::of_endpoints(endpoints, options)?))
     }
 
-    /// The same store with another `session_timeout`: 20 s by default, in whole seconds.
+    /// The same store with another `session_timeout`: 20 s by default, 2 s to one day in whole seconds.
     ///
     /// ```
     /// use std::time::Duration;
@@ -190,7 +192,7 @@ impl EtcdStore {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] if it is shorter than 2 s, or not in whole seconds.
+    /// [`Error::InvalidOptions`] if it is shorter than 2 s, longer than a day, or not in whole seconds.
     pub fn with_session_timeout(self, session_timeout: std::time::Duration) -> Result<Self, Error> {
         Ok(Self::with(self.config.with_session_timeout(session_timeout)?))
     }

@@ -12,10 +12,13 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use tokio::time::timeout;
 
 use super::error::StoreError;
 
@@ -88,13 +91,34 @@ impl CredentialsProvider {
         }))
     }
 
-    /// The credentials that are valid now.
+    /// The credentials that are valid now, for the server at `address`. The provider has `limit` to
+    /// answer, and a provider that panics costs no more than one that fails: a connection's task goes
+    /// on.
     ///
     /// # Errors
     ///
     /// A [`StoreError`] that says that no request was sent.
-    pub(crate) async fn current(&self) -> Result<Credentials, StoreError> {
-        (self.0)().await
+    pub(crate) async fn current(
+        &self,
+        address: &str,
+        limit: Duration,
+    ) -> Result<Credentials, StoreError> {
+        // The function may panic as well as its future.
+        let answer = AssertUnwindSafe(async { (self.0)().await }).catch_unwind();
+        match timeout(limit, answer).await {
+            Ok(Ok(answer)) => answer,
+            // What it panicked with may quote a secret.
+            Ok(Err(_)) => {
+                let sentence = format!("{address}: the credentials provider panicked");
+                Err(StoreError::new(sentence).not_sent())
+            }
+            Err(_) => {
+                let sentence = format!(
+                    "{address}: the credentials provider has not answered within {limit:?}"
+                );
+                Err(StoreError::new(sentence).not_sent())
+            }
+        }
     }
 }
 
@@ -108,5 +132,47 @@ fn unavailable(error: Box<dyn StdError + Send + Sync>) -> StoreError {
 impl fmt::Debug for CredentialsProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("CredentialsProvider")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use super::*;
+
+    type Outcome = Result<Credentials, std::io::Error>;
+
+    const LIMIT: Duration = Duration::from_secs(1);
+
+    async fn refused(provider: CredentialsProvider) -> String {
+        let error = provider.current("etcd://etcd1/", LIMIT).await.unwrap_err();
+        assert!(error.is_not_sent());
+        format!("{error} {error:?}")
+    }
+
+    /// Red without: the `timeout` in `current`.
+    #[tokio::test(start_paused = true)]
+    async fn a_provider_that_hangs_is_given_up() {
+        let provider = CredentialsProvider::new(pending::<Outcome>);
+        let asked = tokio::time::timeout(LIMIT * 2, refused(provider)).await;
+        let text = asked.expect("the limit is one second");
+        let expected = "etcd://etcd1/: the credentials provider has not answered within 1s";
+        assert!(text.contains(expected), "{text}");
+    }
+
+    /// Red without: the `catch_unwind` in `current`, or with it around the future alone.
+    #[tokio::test]
+    async fn a_provider_that_panics_is_named_and_is_not_quoted() {
+        fn panics_at_once() -> std::future::Ready<Outcome> {
+            panic!("no ticket for s3cret")
+        }
+        let function = CredentialsProvider::new(panics_at_once);
+        let future = CredentialsProvider::new(|| async { panics_at_once().await });
+        for provider in [function, future] {
+            let text = refused(provider).await;
+            assert!(text.contains("the credentials provider panicked"), "{text}");
+            assert!(!text.contains("s3cret"), "{text}");
+        }
     }
 }

@@ -74,7 +74,8 @@ impl ServerOptions {
         self
     }
 
-    /// The longest time to connect to the server: 1 s by default.
+    /// The longest time to connect to the server: 1 s by default. A
+    /// [credentials provider](Self::credentials) has as long again for each answer.
     pub fn connect_timeout(mut self, limit: Duration) -> Self {
         self.connect_timeout = limit;
         self
@@ -105,6 +106,10 @@ impl ServerOptions {
     /// [`heartbeat`](Self::heartbeat), and replaces its connections if the answer has changed. So the function
     /// should cache what it fetches. The answer replaces the user and the password in the URL or in
     /// the client's configuration.
+    ///
+    /// The function has [`connect_timeout`](Self::connect_timeout) to answer. A function that takes longer,
+    /// fails or panics costs one attempt to connect, whose error names the function. It must not block its
+    /// thread: a blocked thread cannot be given up.
     ///
     /// ```
     /// use lockattr::store::{Credentials, ServerOptions};

@@ -8,6 +8,7 @@ use tonic::transport::Endpoint;
 
 use super::rights::with_users;
 use super::*;
+use crate::provider::{Provider, Reply};
 
 fn store(etcd: &Etcd, secret: &Rotating) -> EtcdStore {
     let endpoints = etcd
@@ -85,4 +86,56 @@ async fn credentials_without_a_user_are_refused_with_what_to_return() {
         text.contains("Credentials::new(user, password)") && !text.contains("s3cret"),
         "{text}"
     );
+}
+
+fn app() -> Reply {
+    Reply::Answer(Credentials::new("app", "s3cret/"))
+}
+
+/// Red without: the `timeout` and the `catch_unwind` in `CredentialsProvider::current`.
+#[tokio::test]
+async fn a_provider_that_hangs_or_panics_is_named_and_asked_again() {
+    let etcd = with_users().await;
+    for (reply, says) in [(Reply::Hang, "has not answered"), (Reply::Panic, "panicked")] {
+        let provider = Provider::new(reply);
+        let manager = LockManager::builder()
+            .url(etcd.url() + "?response_timeout=10s&connect_timeout=2s")
+            .credentials(provider.function())
+            .build()
+            .unwrap();
+        let once = manager.acquire("a", LockOptions::new().retry(0));
+        let refused = tokio::time::timeout(PATIENCE, once).await.expect("it is given up");
+        let text = format!("{:?}", refused.unwrap_err());
+        assert!(text.contains("the credentials provider") && text.contains(says), "{text}");
+        assert!(!text.contains("s3cret"), "{text}");
+        provider.set(app());
+        manager.acquire("a", long_wait()).await.unwrap().release().await.unwrap();
+    }
+}
+
+/// Red without: `token_as_before` in `etcd/login.rs`.
+#[tokio::test]
+async fn no_lock_is_lost_while_a_token_has_ended_and_the_provider_does_not_answer() {
+    let etcd = with_users().await;
+    let theirs = etcd.url().replace("etcd://", "etcd://app:s3cret%2F@") + "?response_timeout=10s";
+    let theirs = manager(&theirs).await;
+    let provider = Provider::new(app());
+    let query = "?response_timeout=10s&connect_timeout=1s&session_timeout=10s&ttl=5s";
+    let ours = LockManager::builder().url(etcd.url() + query).credentials(provider.function());
+    let ours = ours.connect().await.unwrap();
+    for reply in [Reply::Hang, Reply::Fail, Reply::Panic] {
+        let held = ours.acquire("held", LockOptions::new()).await.unwrap();
+        provider.set(reply);
+        let words = ["--user=root:root", "user", "passwd", "app", "--interactive=false"];
+        // This ends the user's tokens, although the password remains.
+        etcd.ctl_with_input(&words, "s3cret/").await;
+        let before = provider.asked();
+        // Longer than the session lasts by itself.
+        let wait = LockOptions::new().wait(Duration::from_secs(12));
+        let contended = theirs.acquire("held", wait).await;
+        assert!(matches!(contended, Err(lockattr::Error::Contended { .. })), "{contended:?}");
+        assert!(provider.asked() > before, "the token has ended");
+        held.release().await.unwrap();
+        provider.set(app());
+    }
 }

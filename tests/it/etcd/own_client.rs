@@ -43,3 +43,25 @@ fn no_endpoint_and_a_wrong_session_timeout_are_refused() {
     let sentence = refused(store.with_session_timeout(Duration::from_millis(2500)));
     assert!(sentence.contains("`session_timeout`"), "{sentence}");
 }
+
+/// Red without: `LONGEST` in `check_session_timeout`: the manager's `build` overflows and panics.
+#[test]
+fn a_session_of_more_than_a_day_is_refused() {
+    let day = Duration::from_secs(24 * 60 * 60);
+    for (longer, is_valid) in
+        [(day, true), (day + Duration::from_secs(1), false), (Duration::from_secs(u64::MAX), false)]
+    {
+        let endpoint = Endpoint::from_static("http://h1:2379");
+        let store = EtcdStore::from_endpoints([endpoint], ServerOptions::new()).unwrap();
+        let built = store
+            .with_session_timeout(longer)
+            .and_then(|store| LockManager::builder().store(Arc::new(store)).build());
+        match built {
+            Ok(_) => assert!(is_valid, "{longer:?}"),
+            Err(Error::InvalidOptions(sentence)) => {
+                assert!(!is_valid && sentence.contains("2s to one day"), "{longer:?}: {sentence}");
+            }
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+}

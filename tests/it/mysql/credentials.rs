@@ -9,6 +9,7 @@ use lockattr_tests::{Load, Release, Rotating};
 use mysql_async::prelude::Queryable;
 
 use super::{Database, LIMIT};
+use crate::provider::{Provider, Reply};
 
 /// A user whose password is kept in a secret store.
 struct User {
@@ -126,4 +127,27 @@ async fn a_provider_that_fails_is_named_and_is_not_quoted() {
         .await;
     let text = outcome.unwrap_err().to_string();
     assert!(text.contains("credentials provider") && !text.contains("t0ken"), "{text}");
+}
+
+/// Red without: the `timeout` and the `catch_unwind` in `CredentialsProvider::current`; with the
+/// provider inside the server's limit, it is reported as a dead server.
+#[tokio::test]
+async fn a_provider_that_hangs_or_panics_is_named_and_asked_again() {
+    let user = Rotating::new().await;
+    for (reply, says) in [(Reply::Hang, "has not answered"), (Reply::Panic, "panicked")] {
+        let provider = Provider::new(reply);
+        let manager = LockManager::builder()
+            .url(user.url("", "connect_timeout=2s"))
+            .credentials(provider.function())
+            .build()
+            .unwrap();
+        let once = manager.acquire("a", LockOptions::new().retry(0));
+        let refused = tokio::time::timeout(LIMIT, once).await.expect("it is given up");
+        let text = format!("{:?}", refused.unwrap_err());
+        assert!(text.contains("the credentials provider") && text.contains(says), "{text}");
+        assert!(!text.contains("no connection") && !text.contains("s3cret"), "{text}");
+        provider.set(Reply::Answer(Credentials::new(user.user.clone(), "s3cret-0")));
+        let options = LockOptions::new().wait(LIMIT);
+        manager.acquire("a", options).await.unwrap().release().await.unwrap();
+    }
 }

@@ -1,6 +1,7 @@
 //! Passwords and users that rotate while locks are acquired, and a provider that names the new ones.
 
 mod heartbeat;
+mod provider;
 mod rotation;
 mod secrets;
 

@@ -7,6 +7,7 @@ use lockattr_tests::Engine;
 use tokio::time::timeout;
 
 use super::*;
+use crate::provider::{Provider, Reply};
 
 /// Red without: the provider in `Login::current`.
 #[tokio::test]
@@ -41,4 +42,25 @@ async fn each_session_asks_for_its_login() {
     let again = ours.acquire("a", options).await.unwrap();
     assert!(asked.load(Ordering::Relaxed) > before);
     again.release().await.unwrap();
+}
+
+/// Red without: the `timeout` and the `catch_unwind` in `CredentialsProvider::current`.
+#[tokio::test]
+async fn a_provider_that_hangs_or_panics_is_named_and_asked_again() {
+    let ensemble = ZooKeeper::shared().await;
+    for (reply, says) in [(Reply::Hang, "has not answered"), (Reply::Panic, "panicked")] {
+        let provider = Provider::new(reply);
+        let manager = LockManager::builder()
+            .url(ensemble.url_apart())
+            .credentials(provider.function())
+            .build()
+            .unwrap();
+        let refused = timeout(LIMIT, manager.acquire("a", LockOptions::new().retry(0))).await;
+        let text = format!("{:?}", refused.expect("it is given up").unwrap_err());
+        assert!(text.contains("the credentials provider") && text.contains(says), "{text}");
+        assert!(!text.contains("s3cret"), "{text}");
+        provider.set(Reply::Answer(Credentials::new("app", "s3cret")));
+        let options = LockOptions::new().wait(LIMIT);
+        manager.acquire("a", options).await.unwrap().release().await.unwrap();
+    }
 }

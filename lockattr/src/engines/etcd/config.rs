@@ -49,6 +49,9 @@ const SESSION_TIMEOUT: Duration = Duration::from_secs(20);
 /// The servers lengthen a shorter one to their minimum, one and a half election timeouts.
 const SHORTEST: Duration = Duration::from_secs(2);
 
+/// After a crash, a lock stays held for that long.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
 const NAMES: &str = ", and for etcd `session_timeout`, `connect_timeout`, `response_timeout`, \
                      `heartbeat`, `tls`, with `tls=true` also `ca`, `client_cert`, `client_key`";
 
@@ -131,9 +134,11 @@ impl Member {
 }
 
 fn check_session_timeout(session_timeout: Duration) -> Result<(), Error> {
-    if session_timeout < SHORTEST || session_timeout.subsec_nanos() != 0 {
+    let range = SHORTEST..=LONGEST;
+    if !range.contains(&session_timeout) || session_timeout.subsec_nanos() != 0 {
         return Err(Error::InvalidOptions(
-            "`session_timeout` must be 2s or more in whole seconds: etcd counts it in those".into(),
+            "`session_timeout` must be 2s to one day in whole seconds: etcd counts it in those"
+                .into(),
         ));
     }
     Ok(())

@@ -55,7 +55,7 @@ impl ConnectionSlot {
                 },
             }
         };
-        let token = self.config.token(&channel, &member.address).await?;
+        let token = self.config.token(&channel, &member.address, &self.accepted).await?;
         let watches = Arc::new(Watches::new(channel.clone(), token.clone()));
         let last_reply = Arc::new(LastReply::new());
         Ok(Connection { id, address: member.address.clone(), channel, token, watches, last_reply })
@@ -89,6 +89,14 @@ impl ConnectionSlot {
             Err(Failure::unknown(sentence))
         });
         (member, probed)
+    }
+
+    /// How long a connection may take: the leader's reply, then a provider and a login, twice each.
+    pub(super) fn longest(&self) -> Duration {
+        let timing = &self.config.timing;
+        let once = timing.connect_timeout.saturating_add(timing.response_timeout);
+        let probes = timing.connect_timeout.saturating_add(LEADER_GRACE);
+        probes.saturating_add(once.saturating_mul(2))
     }
 
     fn no_connection(&self) -> Failure {

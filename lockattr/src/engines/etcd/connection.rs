@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use prost::Message;
+use tokio::time::timeout;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::Channel;
 
 use super::call::{stream, unary};
 use super::config::Config;
 use super::failure::{Failure, Kind};
+use super::login::Accepted;
 use super::watches::Watches;
 use crate::store::last_reply::LastReply;
 use crate::store::silence::unless_silent;
@@ -17,6 +19,7 @@ use crate::store::slots::{Attempt, Slots};
 /// The one connection to the servers. Lives on the store's own runtime.
 pub(super) struct ConnectionSlot {
     pub(super) config: Config,
+    pub(super) accepted: Accepted,
     connections: Slots<(), Connection>,
     /// On any connection.
     pub(super) last_reply: LastReply,
@@ -37,8 +40,9 @@ pub(super) struct Connection {
 
 impl ConnectionSlot {
     pub(super) fn new(config: Config) -> Arc<Self> {
-        let (connections, last_reply) = (Slots::default(), LastReply::new());
-        Arc::new(Self { config, connections, last_reply })
+        let (accepted, connections) = Default::default();
+        let last_reply = LastReply::new();
+        Arc::new(Self { config, accepted, connections, last_reply })
     }
 
     /// Sends a request, and waits for the reply until the connection is silent for
@@ -123,7 +127,14 @@ impl ConnectionSlot {
 
 /// Connects, for all callers that wait for it.
 async fn connect(slot: Arc<ConnectionSlot>, attempt: Attempt<Connection>) {
-    let outcome = slot.connect(attempt.id).await.map_err(|failure| failure.error.not_sent());
+    // Each step has its own limit. This one is for a step that forgets it: all callers wait for
+    // this attempt.
+    let limit = slot.longest();
+    let outcome = timeout(limit, slot.connect(attempt.id)).await.unwrap_or_else(|_| {
+        let sentence = format!("no connection to {} within {limit:?}", slot.config.address);
+        Err(Failure::unknown(sentence))
+    });
+    let outcome = outcome.map_err(|failure| failure.error.not_sent());
     slot.connections.settle((), attempt.id, &outcome);
     attempt.finish(outcome);
 }

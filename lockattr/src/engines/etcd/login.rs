@@ -8,7 +8,13 @@ use super::call::{AUTHENTICATE, unary};
 use super::config::{Config, Login};
 use super::failure::{Failure, Kind};
 use super::messages::{AuthenticateRequest, AuthenticateResponse};
+use crate::platform::sync::Mutex;
 use crate::store::{Credentials, StoreError};
+
+/// The login that the servers last accepted. It serves a provider that fails or does not answer:
+/// otherwise a token that expires would end the session, and with it all locks.
+#[derive(Default)]
+pub(super) struct Accepted(Mutex<Option<Login>>);
 
 impl Config {
     /// Whether the store sends a token with its requests.
@@ -21,6 +27,7 @@ impl Config {
         &self,
         channel: &Channel,
         address: &str,
+        accepted: &Accepted,
     ) -> Result<Option<MetadataValue<Ascii>>, Failure> {
         let Some(provider) = &self.timing.credentials else {
             return match &self.login {
@@ -28,20 +35,41 @@ impl Config {
                 None => Ok(None),
             };
         };
-        let first = provider.current().await.map_err(Failure::not_sent)?;
-        let outcome = self.authenticate(channel, address, &self.login_with(&first)?).await;
-        let outcome = match outcome {
-            // The password may have changed on its way to the server.
-            Err(failure) if failure.kind == Kind::Refused => {
-                let second = provider.current().await.map_err(Failure::not_sent)?;
-                if second == first {
-                    return Err(failure);
-                }
-                self.authenticate(channel, address, &self.login_with(&second)?).await
-            }
-            outcome => outcome,
+        let limit = self.timing.connect_timeout;
+        let first = match provider.current(&self.address, limit).await {
+            Ok(first) => first,
+            Err(error) => return self.token_as_before(channel, address, accepted, error).await,
         };
-        outcome.map(Some)
+        let mut login = self.login_with(&first)?;
+        let mut outcome = self.authenticate(channel, address, &login).await;
+        // The password may have changed on its way to the server.
+        if outcome.as_ref().is_err_and(|failure| failure.kind == Kind::Refused) {
+            let second = provider.current(&self.address, limit).await.map_err(Failure::not_sent)?;
+            if second != first {
+                login = self.login_with(&second)?;
+                outcome = self.authenticate(channel, address, &login).await;
+            }
+        }
+        let token = outcome?;
+        *accepted.0.lock() = Some(login);
+        Ok(Some(token))
+    }
+
+    /// The token for the login that the servers last accepted, because the provider has failed with
+    /// this error.
+    async fn token_as_before(
+        &self,
+        channel: &Channel,
+        address: &str,
+        accepted: &Accepted,
+        error: StoreError,
+    ) -> Result<Option<MetadataValue<Ascii>>, Failure> {
+        let Some(login) = accepted.0.lock().clone() else { return Err(Failure::not_sent(error)) };
+        tracing::warn!(%error, "the last login that the servers accepted is used again");
+        match self.authenticate(channel, address, &login).await {
+            Err(failure) if failure.kind == Kind::Refused => Err(Failure::not_sent(error)),
+            outcome => outcome.map(Some),
+        }
     }
 
     fn login_with(&self, credentials: &Credentials) -> Result<Login, Failure> {

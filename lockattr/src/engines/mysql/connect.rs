@@ -30,13 +30,9 @@ impl Live {
     pub(super) async fn connect(config: &Config) -> Result<Self, StoreError> {
         let limit = config.timing.connect_timeout;
         let failed = |error| error_from(&config.address, error);
-        let connecting = async {
-            let mut connection = config.login.connect(&config.address).await?;
-            let ready = schema::is_installed(&mut connection).await.map_err(failed)?;
-            Ok((connection, ready))
-        };
-        let (mut connection, ready) = within(config, limit, connecting).await?;
-        if !ready {
+        let mut connection = config.login.connect(config).await?;
+        let checking = schema::is_installed(&mut connection).map_err(failed);
+        if !within(config, limit, checking).await? {
             let installing = schema::install(&mut connection).map_err(failed);
             within(config, MIGRATION_TIMEOUT, installing).await?;
         }
@@ -77,7 +73,7 @@ impl Live {
 }
 
 /// Runs one step of connecting, within `limit`.
-async fn within<T>(
+pub(super) async fn within<T>(
     config: &Config,
     limit: Duration,
     work: impl Future<Output = Result<T, StoreError>>,

@@ -1,9 +1,11 @@
 //! Logs in: as the URL or the program's own configuration says, or with the credentials that a
 //! provider returns for each connection.
 
+use futures_util::TryFutureExt;
 use mysql_async::{Conn, Error, Opts, OptsBuilder};
 
-use super::connect::error_from;
+use super::config::Config;
+use super::connect::{error_from, within};
 #[cfg(all(feature = "tls", unix))]
 use super::relay::Greeted;
 use super::tls::Tls;
@@ -30,27 +32,32 @@ pub(super) enum Failure {
 }
 
 impl Login {
-    /// Opens a connection.
-    pub(super) async fn connect(&self, address: &str) -> Result<Conn, StoreError> {
+    /// Opens a connection of a store with these settings. The server and the provider have
+    /// `connect_timeout` each, so that the error names the one that did not answer.
+    pub(super) async fn connect(&self, config: &Config) -> Result<Conn, StoreError> {
+        let (address, limit) = (config.address.as_str(), config.timing.connect_timeout);
         let failed = |failure| match failure {
             Failure::Client(error) => error_from(address, error),
             #[cfg(all(feature = "tls", unix))]
             Failure::Tls(error) => error,
         };
         let Some(provider) = &self.credentials else {
-            return self.open(self.opts.clone(), address).await.map_err(failed);
+            let opening = self.open(self.opts.clone(), address).map_err(failed);
+            return within(config, limit, opening).await;
         };
-        let first = provider.current().await?;
-        match self.open(self.opts_with(&first), address).await {
+        let first = provider.current(address, limit).await?;
+        let opened = async { Ok(self.open(self.opts_with(&first), address).await) };
+        match within(config, limit, opened).await? {
             Err(Failure::Client(Error::Server(refused))) if refused.code == ACCESS_DENIED => {
                 // The password may have changed on its way to the server.
-                let second = provider.current().await?;
+                let second = provider.current(address, limit).await?;
                 if second == first {
-                    return Err(failed(Failure::Client(Error::Server(refused))));
+                    return Err(failed(Failure::Client(Error::Server(refused))).not_sent());
                 }
-                self.open(self.opts_with(&second), address).await.map_err(failed)
+                let opening = self.open(self.opts_with(&second), address).map_err(failed);
+                within(config, limit, opening).await
             }
-            opened => opened.map_err(failed),
+            opened => opened.map_err(|failure| failed(failure).not_sent()),
         }
     }
 

@@ -7,7 +7,6 @@ use std::task::{Context, Poll};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::timeout;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{AsyncMessage, Client, Connection, Error, Socket};
 
@@ -73,14 +72,7 @@ impl Config {
         let Some(provider) = &self.timing.credentials else {
             return Ok(Login(Cow::Borrowed(&self.server)));
         };
-        let limit = self.timing.connect_timeout;
-        let current = timeout(limit, provider.current()).await.unwrap_or_else(|_| {
-            let sentence = format!(
-                "no connection to {}: the credentials provider has not answered within {limit:?}",
-                self.address
-            );
-            Err(StoreError::new(sentence).not_sent())
-        })?;
+        let current = provider.current(&self.address, self.timing.connect_timeout).await?;
         let mut server = self.server.clone();
         if let Some(user) = current.user() {
             server.user(user);

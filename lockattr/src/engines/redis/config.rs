@@ -85,7 +85,9 @@ impl Config {
     /// Returns what a provider says the credentials are now; `None` if there is no provider.
     pub(super) async fn credentials(&self) -> Result<Option<Credentials>, StoreError> {
         match &self.timing.credentials {
-            Some(provider) => provider.current().await.map(Some),
+            Some(provider) => {
+                provider.current(&self.address, self.timing.connect_timeout).await.map(Some)
+            }
             None => Ok(None),
         }
     }

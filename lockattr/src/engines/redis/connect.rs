@@ -6,7 +6,8 @@ use std::sync::Arc;
 use futures_util::future::try_join;
 use redis::aio::SendError;
 use redis::{AsyncConnectionConfig, ErrorKind, ProtocolVersion, PushInfo, PushKind, RedisError};
-use tokio::time::timeout;
+use tokio::runtime;
+use tokio::time::{Instant, timeout_at};
 
 use super::config::Server;
 use super::connection_slot::{ConnectionSlot, LiveConnection, Outcome, error_from};
@@ -35,42 +36,58 @@ struct LoggedIn {
     pushes: bool,
 }
 
+/// A connection that is not in use yet.
+struct Fresh {
+    id: u64,
+    heartbeat: Arc<Heartbeat>,
+    demotion: Arc<Demotion>,
+    /// Those to subscribe, as they were before the connection.
+    subscribers: Option<Vec<u64>>,
+    logged_in: LoggedIn,
+}
+
 impl ConnectionSlot {
     /// Establishes the connection with this id.
-    pub(super) async fn establish(self: &Arc<Self>, id: u64) -> Outcome {
-        let limit = self.config.timing.connect_timeout;
-        let connecting = async {
-            let endpoint = self.config.server.find().await?;
-            let (live, run) = self.connect_to(&endpoint, id).await?;
-            match &self.config.member {
-                Some(member) if !member.leads_to(run.as_deref()) => {
-                    let sentence = format!("{}: {DUPLICATE_SERVER}", endpoint.address);
-                    Err(StoreError::new(sentence).not_sent().invalid())
-                }
-                _ => Ok(live),
-            }
-        };
-        // One limit for all of it: the client's own limits cover only parts.
-        match timeout(limit, connecting).await {
-            Ok(outcome) => outcome,
-            Err(_) => {
-                let address = &self.config.address;
-                Err(StoreError::new(format!("no connection to {address} within {limit:?}"))
-                    .not_sent())
-            }
-        }
-    }
-
-    /// Makes a connection ready for use. Also returns the server's `run_id`, if that is needed.
-    async fn connect_to(
-        self: &Arc<Self>,
-        endpoint: &Endpoint,
-        id: u64,
-    ) -> Result<(Arc<LiveConnection>, Option<String>), StoreError> {
+    pub(super) async fn establish(self: &Arc<Self>, runtime: runtime::Id, id: u64) -> Outcome {
+        // One limit for all that the server does: the client's own limits cover only parts.
+        let mut deadline = Instant::now() + self.config.timing.connect_timeout;
+        let endpoint = self.in_time(deadline, self.config.server.find()).await?;
         let (heartbeat, demotion) = (Arc::<Heartbeat>::default(), Arc::<Demotion>::default());
         let subscribers = self.notifications.as_ref().map(|notifications| notifications.ids());
         let config = self.connection_config(id, &heartbeat, &demotion);
-        let LoggedIn { connected, credentials, pushes } = self.log_in(endpoint, &config).await?;
+        let logged_in = self.log_in(&endpoint, &config, runtime, &mut deadline).await?;
+        let fresh = Fresh { id, heartbeat, demotion, subscribers, logged_in };
+        let (live, run) = self.in_time(deadline, self.prepare(&endpoint, fresh)).await?;
+        match &self.config.member {
+            Some(member) if !member.leads_to(run.as_deref()) => {
+                let sentence = format!("{}: {DUPLICATE_SERVER}", endpoint.address);
+                Err(StoreError::new(sentence).not_sent().invalid())
+            }
+            _ => Ok(live),
+        }
+    }
+
+    async fn in_time<T>(
+        &self,
+        deadline: Instant,
+        work: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        timeout_at(deadline, work).await.unwrap_or_else(|_| Err(self.no_connection()))
+    }
+
+    fn no_connection(&self) -> StoreError {
+        let (address, limit) = (&self.config.address, self.config.timing.connect_timeout);
+        StoreError::new(format!("no connection to {address} within {limit:?}")).not_sent()
+    }
+
+    /// Makes a connection ready for use. Also returns the server's `run_id`, if that is needed.
+    async fn prepare(
+        self: &Arc<Self>,
+        endpoint: &Endpoint,
+        fresh: Fresh,
+    ) -> Result<(Arc<LiveConnection>, Option<String>), StoreError> {
+        let Fresh { id, heartbeat, demotion, subscribers, logged_in } = fresh;
+        let LoggedIn { connected, credentials, pushes } = logged_in;
         let prepared = async {
             let mut connection = connected.connection.clone();
             if self.config.server.sentinels().is_some() && !is_master(&mut connection).await? {
@@ -119,38 +136,75 @@ impl ConnectionSlot {
         prepared.await.map_err(|error| error_from(&endpoint.address, error).not_sent())
     }
 
-    /// Connects and logs in, without RESP3 if the server does not know it. If the provider's answer
-    /// is refused, the password may have changed since: the provider is asked again, until it has
-    /// nothing new to say.
+    /// Connects and logs in: with what a heartbeat has verified, or else with the provider's answer.
+    /// If that is refused, the password may have changed since: the provider is asked once more, and
+    /// a different answer is tried once. The provider has a limit of its own, so that the error names
+    /// what did not answer.
     async fn log_in(
         &self,
         endpoint: &Endpoint,
         config: &AsyncConnectionConfig,
+        runtime: runtime::Id,
+        deadline: &mut Instant,
     ) -> Result<LoggedIn, StoreError> {
-        let mut credentials = self.config.credentials().await?;
+        let (mut credentials, mut questions) = match self.verified.get(runtime) {
+            Some(verified) => (Some(verified), 2),
+            None => (self.ask(deadline).await?, 1),
+        };
+        let mut refusal = None;
         loop {
-            let login = credentials.as_ref();
-            let connected = endpoint.connect(ProtocolVersion::RESP3, login, config).await;
-            let pushes = !matches!(&connected, Err(error) if cannot_push(error));
-            let connected = match connected {
-                Err(_) if !pushes => {
-                    let config = &self.plain_config();
-                    endpoint.connect(ProtocolVersion::RESP2, login, config).await
+            let trying = self.try_login(endpoint, config, &credentials);
+            let error = match timeout_at(*deadline, trying).await {
+                Ok(Ok((connected, pushes))) => {
+                    self.verified.remove(runtime);
+                    return Ok(LoggedIn { connected, credentials, pushes });
                 }
-                connected => connected,
+                Ok(Err(error)) => error,
+                // A refusal says more than that the time is over.
+                Err(_) => return Err(refusal.unwrap_or_else(|| self.no_connection())),
             };
-            let error = match connected {
-                Ok(connected) => return Ok(LoggedIn { connected, credentials, pushes }),
-                Err(error) => error,
-            };
-            if credentials.is_some() && is_refused(&error) {
-                let again = self.config.credentials().await?;
-                if again != credentials {
-                    credentials = again;
-                    continue;
-                }
+            let is_refused = credentials.is_some() && is_refused(&error);
+            let error = error_from(&endpoint.address, error).not_sent();
+            if !is_refused {
+                return Err(error);
             }
-            return Err(error_from(&endpoint.address, error).not_sent());
+            self.verified.remove(runtime);
+            if questions == 0 {
+                return Err(error);
+            }
+            questions -= 1;
+            let again = self.ask(deadline).await?;
+            if again == credentials {
+                return Err(error);
+            }
+            (credentials, refusal) = (again, Some(error));
+        }
+    }
+
+    /// Returns the provider's answer. The time that it takes is not the server's.
+    async fn ask(&self, deadline: &mut Instant) -> Result<Option<Credentials>, StoreError> {
+        let asked = Instant::now();
+        let answer = self.config.credentials().await;
+        *deadline += asked.elapsed();
+        answer
+    }
+
+    /// Connects and logs in, without RESP3 if the server does not know it. Also returns whether the
+    /// server can push messages.
+    async fn try_login(
+        &self,
+        endpoint: &Endpoint,
+        config: &AsyncConnectionConfig,
+        credentials: &Option<Credentials>,
+    ) -> Result<(Connected, bool), RedisError> {
+        let login = credentials.as_ref();
+        match endpoint.connect(ProtocolVersion::RESP3, login, config).await {
+            Err(error) if cannot_push(&error) => {
+                let config = &self.plain_config();
+                let connected = endpoint.connect(ProtocolVersion::RESP2, login, config).await;
+                connected.map(|connected| (connected, false))
+            }
+            connected => connected.map(|connected| (connected, true)),
         }
     }
 

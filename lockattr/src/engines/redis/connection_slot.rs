@@ -15,7 +15,7 @@ use super::counters::Raised;
 use super::endpoint::Connected;
 use super::heartbeat::{Demotion, run_connection};
 use super::listener::Listener;
-use super::login::{self, Login};
+use super::login::{self, Login, Verified};
 use super::native::Native;
 use super::notifications::{RedisNotifications, channel};
 use super::restart::GrantsFrom;
@@ -34,6 +34,7 @@ pub(super) struct ConnectionSlot {
     /// them all.
     pub(super) notifications: Option<Arc<RedisNotifications>>,
     connections: Slots<runtime::Id, Arc<LiveConnection>>,
+    pub(super) verified: Verified,
     last_reply: LastReply,
 }
 
@@ -70,8 +71,9 @@ impl ConnectionSlot {
         scripts: Arc<Scripts>,
         notifications: Option<Arc<RedisNotifications>>,
     ) -> Arc<Self> {
-        let (connections, last_reply) = (Slots::default(), LastReply::new());
-        Arc::new(Self { config, scripts, notifications, connections, last_reply })
+        let (connections, verified) = Default::default();
+        let last_reply = LastReply::new();
+        Arc::new(Self { config, scripts, notifications, connections, verified, last_reply })
     }
 
     /// Subscribes this connection to the subscriber's channel.
@@ -161,7 +163,7 @@ impl ConnectionSlot {
 
     /// Makes the connection with this id, and puts it to use.
     pub(super) async fn connect(self: &Arc<Self>, runtime: runtime::Id, id: u64) -> Outcome {
-        let outcome = match self.establish(id).await {
+        let outcome = match self.establish(runtime, id).await {
             // Later failures have other causes, and a connection is then in a hurry.
             Err(error) if !self.last_reply.has_any() => Err(self.explained(error).await),
             outcome => outcome,

@@ -50,7 +50,11 @@ pub(super) async fn run_connection(
     runtime: runtime::Id,
     attempt: Attempt<Arc<LiveConnection>>,
 ) {
-    let task = HeartbeatTask { connection_slot: Arc::downgrade(&connection_slot), id: attempt.id };
+    let task = HeartbeatTask {
+        connection_slot: Arc::downgrade(&connection_slot),
+        runtime,
+        id: attempt.id,
+    };
     let interval = connection_slot.config.timing.heartbeat;
     let outcome = connection_slot.connect(runtime, attempt.id).await;
     let connected = outcome.as_ref().ok().map(|live| {
@@ -73,6 +77,7 @@ pub(super) async fn run_connection(
 /// Holds neither the connection nor its slot while it sleeps, so both close with their store.
 struct HeartbeatTask {
     connection_slot: Weak<ConnectionSlot>,
+    runtime: runtime::Id,
     id: u64,
 }
 
@@ -130,21 +135,15 @@ impl HeartbeatTask {
     /// an `AUTH` that it refuses among other commands, and each later reply would then be taken for
     /// that of another command.
     async fn renew_login(&self) -> bool {
-        let provider_of = |connection_slot: Arc<ConnectionSlot>| {
-            let timing = &connection_slot.config.timing;
-            Some((timing.credentials.clone()?, timing.connect_timeout))
-        };
-        let Some((provider, limit)) = self.connection_slot.upgrade().and_then(provider_of) else {
-            return true;
-        };
-        let credentials = match timeout(limit, provider.current()).await {
-            Ok(Ok(credentials)) => credentials,
-            Ok(Err(error)) => {
+        // Not the slot's own: it must not live for as long as a provider takes.
+        let config_of = |connection_slot: Arc<ConnectionSlot>| connection_slot.config.clone();
+        let Some(config) = self.connection_slot.upgrade().map(config_of) else { return true };
+        let limit = config.timing.connect_timeout;
+        let credentials = match config.credentials().await {
+            Ok(Some(credentials)) => credentials,
+            Ok(None) => return true,
+            Err(error) => {
                 tracing::warn!(%error, "the login of a connection is not renewed");
-                return true;
-            }
-            Err(_) => {
-                tracing::warn!("the credentials provider did not answer within {limit:?}");
                 return true;
             }
         };
@@ -154,7 +153,11 @@ impl HeartbeatTask {
             return true;
         }
         match timeout(limit, connection_slot.check_login(&credentials)).await {
-            Ok(Ok(())) => false,
+            Ok(Ok(())) => {
+                // The replacement must not depend on another answer of the provider.
+                connection_slot.verified.put(self.runtime, credentials);
+                false
+            }
             Ok(Err(error)) => {
                 tracing::warn!(error.message = %error, "the server refused the new login of a connection");
                 true

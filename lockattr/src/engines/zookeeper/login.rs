@@ -1,5 +1,7 @@
 //! Authenticates a session: by user and password (`digest`), from the URL or from a provider.
 
+use std::time::Duration;
+
 use percent_encoding::percent_decode_str;
 use url::Url;
 
@@ -32,13 +34,17 @@ impl Login {
         self.digest.is_some() || self.credentials.is_some()
     }
 
-    /// `user:password` for a new session.
-    pub(super) async fn current(&self) -> Result<Option<String>, StoreError> {
+    /// `user:password` for a new session. A provider has `limit` to answer.
+    pub(super) async fn current(
+        &self,
+        address: &str,
+        limit: Duration,
+    ) -> Result<Option<String>, StoreError> {
         let of_url = self.digest.as_ref();
         let Some(provider) = &self.credentials else {
             return Ok(of_url.map(|(user, password)| [user, ":", password].concat()));
         };
-        let current = provider.current().await?;
+        let current = provider.current(address, limit).await?;
         let user = current.user().or(of_url.map(|(user, _)| user.as_str())).ok_or_else(|| {
             let sentence = "ZooKeeper authenticates users, and the credentials name none: return \
                             `Credentials::new(user, password)`";

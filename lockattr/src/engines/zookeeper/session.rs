@@ -202,7 +202,13 @@ async fn connect(
     attempt: Attempt<Arc<Session>>,
 ) {
     IO_THREAD_PROCESS.get_or_init(Process::current);
-    let made = establish(&config).await;
+    // Each step has its own limit. This one is for a step that forgets it: all callers wait for
+    // this attempt.
+    let limit = config.connect_timeout.saturating_add(open_limit(&config));
+    let made = timeout(limit, establish(&config)).await.unwrap_or_else(|_| {
+        let sentence = format!("{}: no session was opened within {limit:?}", config.address);
+        Err(StoreError::new(sentence).not_sent())
+    });
     let (is_over, over) = watch::channel(false);
     let mut live = None;
     let outcome = made.map(|client| {
@@ -264,11 +270,10 @@ async fn ended(state: &mut StateWatcher) {
 async fn establish(config: &Config) -> Result<Client, StoreError> {
     let Config { address, session_timeout, .. } = config;
     let (mut connector, hosts) = connector(config);
-    if let Some(login) = config.login.current().await? {
+    if let Some(login) = config.login.current(address, config.connect_timeout).await? {
         connector = connector.with_auth("digest", login.as_bytes());
     }
-    let each = config.silence_limit() + config.connect_timeout;
-    let limit = each * u32::try_from(config.hosts.len()).unwrap_or(1);
+    let limit = open_limit(config);
     let connected = timeout(limit, connector.connect(&hosts)).await;
     let not_made = |what: String| StoreError::new(format!("{address}: {what}")).not_sent();
     let client = match connected {
@@ -289,6 +294,12 @@ async fn establish(config: &Config) -> Result<Client, StoreError> {
         )));
     }
     Ok(client)
+}
+
+/// How long the servers have to open a session: each of them is tried.
+fn open_limit(config: &Config) -> Duration {
+    let each = config.silence_limit() + config.connect_timeout;
+    each * u32::try_from(config.hosts.len()).unwrap_or(1)
 }
 
 fn connector(config: &Config) -> (Connector, String) {

@@ -9,11 +9,11 @@ use lockattr_tests::{Cli, Fault, Proxy, RedisServer, Rotating, assert_nothing_le
 use super::{rotating, set_password};
 use crate::redis::own_client::manager;
 
-const SOON: Duration = Duration::from_secs(10);
+pub(super) const SOON: Duration = Duration::from_secs(10);
 const RIGHTS: &str = "~* &* +@all";
 
 /// The id and the user of each connection but the harness' own.
-async fn clients(cli: &Cli) -> Vec<(String, String)> {
+pub(super) async fn clients(cli: &Cli) -> Vec<(String, String)> {
     let list: String = cli.query(&["CLIENT", "LIST"]).await;
     let field = |line: &str, name: &str| -> String {
         line.split(' ').find_map(|word| word.strip_prefix(name)).unwrap_or_default().to_owned()
@@ -22,11 +22,11 @@ async fn clients(cli: &Cli) -> Vec<(String, String)> {
     others.map(|line| (field(line, "id="), field(line, "user="))).collect()
 }
 
-async fn cycle(manager: &LockManager) {
+pub(super) async fn cycle(manager: &LockManager) {
     manager.acquire("a", LockOptions::new()).await.unwrap().release().await.unwrap();
 }
 
-async fn two_users() -> RedisServer {
+pub(super) async fn two_users() -> RedisServer {
     RedisServer::builder()
         .user("one", "s3cret-1", RIGHTS)
         .user("two", "s3cret-2", RIGHTS)
