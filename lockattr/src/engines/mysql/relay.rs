@@ -10,17 +10,15 @@ use std::sync::Arc;
 
 use mysql_async::{Conn, Error, Opts, OptsBuilder};
 use rustls::ClientConfig;
-use rustls::pki_types::ServerName;
 use socket2::{SockRef, TcpKeepalive};
-use tokio::io::{AsyncWriteExt, copy, split};
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpStream, UnixListener, UnixStream};
 use tokio::sync::oneshot;
-use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::handshake::{Packet, Packets};
 use super::login::Failure;
-use crate::engines::tls::explained;
+use crate::engines::tls::{refusal, relay, secure};
 use crate::store::StoreError;
 
 /// A server that has greeted, and offers TLS.
@@ -52,7 +50,7 @@ impl Greeted {
         let host = opts.ip_or_hostname().to_owned();
         let (listener, path) = listen().map_err(|error| Failure::Client(error.into()))?;
         let (failed, reason) = oneshot::channel();
-        tokio::spawn(relay(self, listener, host, config, failed));
+        tokio::spawn(serve(self, listener, host, config, failed));
         let opts = OptsBuilder::from_opts(opts).socket(Some(path));
         match Conn::new(opts).await {
             // The server's own words.
@@ -71,22 +69,13 @@ impl Greeted {
         config: Arc<ClientConfig>,
     ) -> Result<Option<TlsStream<TcpStream>>, StoreError> {
         let Self { mut stream, greeting, mut packets } = self;
-        let failed = |error: io::Error| {
-            let sentence = explained(host, &error);
-            let sentence = sentence.unwrap_or_else(|| format!("TLS to {host} failed: {error}"));
-            StoreError::new(sentence).with_source(error)
-        };
+        let failed = |error: io::Error| refusal(host, error);
         let mut answers = Packets::default();
         client.write_all(greeting.without_tls().bytes()).await.map_err(failed)?;
         let Some(answer) = answers.next(client).await.map_err(failed)? else { return Ok(None) };
         let (request, answer) = answer.with_tls().map_err(failed)?;
         stream.write_all(request.bytes()).await.map_err(failed)?;
-        let name = ServerName::try_from(host.to_owned()).map_err(|_| {
-            StoreError::new(format!(
-                "no certificate can name the host {host}: write it differently"
-            ))
-        })?;
-        let mut server = TlsConnector::from(config).connect(name, stream).await.map_err(failed)?;
+        let mut server = secure(stream, host, config).await?;
         server.write_all(answer.bytes()).await.map_err(failed)?;
         server.flush().await.map_err(failed)?;
         // The server counts one packet more than the client: the request for TLS.
@@ -113,7 +102,7 @@ impl Greeted {
 }
 
 /// Relays one connection, until either side closes it.
-async fn relay(
+async fn serve(
     server: Greeted,
     listener: UnixListener,
     host: String,
@@ -133,14 +122,7 @@ async fn relay(
         Err(error) => return drop(failed.send(error)),
     };
     drop(failed);
-    let (mut from_server, mut to_server) = split(server);
-    let (mut from_client, mut to_client) = client.split();
-    // When one side closes, so does the other, as if there were no relay.
-    tokio::select! {
-        _ = copy(&mut from_server, &mut to_client) => {}
-        _ = copy(&mut from_client, &mut to_server) => {}
-    }
-    let _closed = to_server.shutdown().await;
+    relay(client, server).await;
 }
 
 /// A socket that only this process may connect to, and its name.

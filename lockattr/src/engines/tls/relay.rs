@@ -1,0 +1,56 @@
+//! The server's side of a relay, for a client that takes neither a `rustls::ClientConfig` nor a
+//! stream of the program's: it connects to a task of this process, which relays to the server.
+
+use std::io;
+use std::sync::Arc;
+
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, copy, split};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::explained;
+use crate::store::StoreError;
+
+/// Begins TLS on a connection to `host`, whose certificate is verified as `config` says.
+pub(in crate::engines) async fn secure(
+    stream: TcpStream,
+    host: &str,
+    config: Arc<ClientConfig>,
+) -> Result<TlsStream<TcpStream>, StoreError> {
+    let name = ServerName::try_from(host.to_owned()).map_err(|_| {
+        StoreError::new(format!("no certificate can name the host {host}: write it differently"))
+    })?;
+    let secured = TlsConnector::from(config).connect(name, stream).await;
+    secured.map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => {
+            let sentence = "ended the connection in place of TLS: check the port, and that the \
+                            server has TLS there";
+            StoreError::new(format!("{host} {sentence}")).with_source(error)
+        }
+        _ => refusal(host, error),
+    })
+}
+
+/// Why a connection with TLS to `host` failed.
+pub(in crate::engines) fn refusal(host: &str, error: io::Error) -> StoreError {
+    let sentence = explained(host, &error);
+    let sentence = sentence.unwrap_or_else(|| format!("TLS to {host} failed: {error}"));
+    StoreError::new(sentence).with_source(error)
+}
+
+/// Copies both ways. When one side closes, so does the other, as if there were no relay.
+pub(in crate::engines) async fn relay(
+    client: impl AsyncRead + AsyncWrite,
+    server: TlsStream<TcpStream>,
+) {
+    let (mut from_server, mut to_server) = split(server);
+    let (mut from_client, mut to_client) = split(client);
+    tokio::select! {
+        _ = copy(&mut from_server, &mut to_client) => {}
+        _ = copy(&mut from_client, &mut to_server) => {}
+    }
+    let _closed = to_server.shutdown().await;
+}
