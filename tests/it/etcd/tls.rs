@@ -64,7 +64,6 @@ async fn a_server_that_demands_a_certificate_gets_it_or_the_error_says_so() {
     assert_says(&sentence, "`client_cert` and `client_key`");
 }
 
-/// Red without: `PemFiles` in etcd's `config`.
 #[test]
 fn a_file_that_cannot_be_used_is_named() {
     let ours = Certificates::new();

@@ -77,8 +77,6 @@ async fn an_ensemble_is_reached_through_tls_and_a_dead_server_is_passed_over() {
 }
 
 /// Each server has a certificate of its own.
-///
-/// Red without: `Verification::Full` in `Tls::read`.
 #[tokio::test]
 async fn each_refusal_is_said_in_one_sentence() {
     let (named, expired) = (Certificates::of_another_name(), Certificates::expired());

@@ -134,7 +134,6 @@ mod tests {
         assert_eq!(server.into_inner().1.into_inner(), prefixed(b"connect"));
     }
 
-    /// Red without: the comparison in `Secret::admit`.
     #[tokio::test]
     async fn a_stranger_is_turned_away() {
         let (secret, other) = (Secret::random(), Secret::random());

@@ -185,7 +185,6 @@ mod tests {
         Relay::new(&hosts, Arc::new(config), Duration::from_secs(60))
     }
 
-    /// Red without: `Secret::admit` in `Relay::serve`.
     #[tokio::test]
     async fn a_stranger_on_the_machine_reaches_no_server() {
         let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
