@@ -3,16 +3,21 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, copy, split};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::explained;
 use crate::store::StoreError;
+
+/// How long the end of TLS may take to be written.
+const CLOSE_LIMIT: Duration = Duration::from_secs(1);
 
 /// Begins TLS on a connection to `host`, whose certificate is verified as `config` says.
 pub(in crate::engines) async fn secure(
@@ -52,5 +57,6 @@ pub(in crate::engines) async fn relay(
         _ = copy(&mut from_server, &mut to_client) => {}
         _ = copy(&mut from_client, &mut to_server) => {}
     }
-    let _closed = to_server.shutdown().await;
+    // A server that reads no more keeps no task of this process.
+    let _closed = timeout(CLOSE_LIMIT, to_server.shutdown()).await;
 }

@@ -123,7 +123,9 @@ impl Relay {
     }
 
     async fn connect(&self, server: &Server) -> io::Result<Option<TlsStream<TcpStream>>> {
-        let stream = TcpStream::connect((&*server.host, server.port)).await?;
+        let connected = TcpStream::connect((&*server.host, server.port)).await;
+        // A server that is down has refused nothing.
+        let stream = connected.inspect_err(|_| server.note(None))?;
         stream.set_nodelay(true)?;
         match secure(stream, &server.host, self.config.clone()).await {
             Ok(stream) => Ok(Some(stream)),
