@@ -2,6 +2,7 @@
 
 mod ctl;
 mod member;
+mod secure;
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -11,6 +12,7 @@ use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
 use self::member::Member;
+pub use self::secure::SecureEtcd;
 use crate::Engine;
 use crate::eventually::Backoff;
 

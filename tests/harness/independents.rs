@@ -4,7 +4,7 @@ mod engine;
 
 use tokio::sync::OnceCell;
 
-use crate::redis_server::Authority;
+use crate::authority::Authority;
 use crate::servers::hosts;
 use crate::{Proxy, RedisServer, RedisServerBuilder, Servers};
 

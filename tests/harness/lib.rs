@@ -4,8 +4,11 @@
 //! No test is skipped. If a server program is missing, the harness panics with the command that
 //! installs it.
 
+mod authority;
+mod certificates;
 mod cli;
 mod cluster;
+mod connections;
 mod engine;
 mod etcd;
 mod events;
@@ -32,10 +35,12 @@ mod servers;
 mod wire;
 mod zookeeper;
 
+pub use certificates::Certificates;
 pub use cli::Cli;
 pub use cluster::{Cluster, ClusterBuilder};
+pub use connections::own_connections;
 pub use engine::{Engine, with_query};
-pub use etcd::Etcd;
+pub use etcd::{Etcd, SecureEtcd};
 pub use events::{Event, Events, capture_events, capture_events_from};
 pub use eventually::eventually;
 pub use independents::{Independents, IndependentsBuilder};

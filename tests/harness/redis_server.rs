@@ -5,7 +5,6 @@ mod config;
 mod engine;
 mod launch;
 mod replica;
-mod tls;
 mod urls;
 
 use std::path::PathBuf;
@@ -17,9 +16,9 @@ use tempfile::TempDir;
 
 pub use builder::RedisServerBuilder;
 pub(crate) use config::quoted;
-pub(crate) use tls::Authority;
 
 use crate::Cli;
+use crate::authority::{CA, CLIENT, CLIENT_KEY};
 use crate::process::Process;
 use config::Config;
 
@@ -153,7 +152,7 @@ impl RedisServer {
     ///
     /// If the server was built without TLS.
     pub fn ca_path(&self) -> PathBuf {
-        self.tls_file(tls::CA)
+        self.tls_file(CA)
     }
 
     /// Returns the path of a client certificate that the server accepts, signed by the same
@@ -163,7 +162,7 @@ impl RedisServer {
     ///
     /// If the server was built without TLS.
     pub fn client_cert_path(&self) -> PathBuf {
-        self.tls_file(tls::CLIENT)
+        self.tls_file(CLIENT)
     }
 
     /// Returns the path of the private key of [`client_cert_path`](Self::client_cert_path).
@@ -172,7 +171,7 @@ impl RedisServer {
     ///
     /// If the server was built without TLS.
     pub fn client_key_path(&self) -> PathBuf {
-        self.tls_file(tls::CLIENT_KEY)
+        self.tls_file(CLIENT_KEY)
     }
 
     fn tls_file(&self, name: &str) -> PathBuf {

@@ -1,6 +1,7 @@
 //! A ZooKeeper ensemble of three servers.
 
 mod session;
+mod tls;
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -15,9 +16,9 @@ use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::Engine;
 use crate::port::Port;
 use crate::process::{Process, install_hint};
+use crate::{Certificates, Engine};
 
 /// The jar's path on Debian. Its manifest lists all its dependencies.
 const JAR: &str = "/usr/share/java/zookeeper.jar";
@@ -44,10 +45,28 @@ struct Member {
     process: Mutex<Option<Process>>,
     /// The ports for clients, for followers and for elections.
     ports: [Port; 3],
+    /// The port for clients with TLS.
+    secure_port: Option<Port>,
     directory: TempDir,
 }
 
 impl ZooKeeper {
+    /// Starts one server for each of these certificates, which also serves clients with TLS.
+    ///
+    /// # Panics
+    ///
+    /// As [`Engine::start`] does.
+    pub async fn with_tls(certificates: &[&Certificates]) -> Self {
+        let certificates: Vec<_> = certificates.iter().copied().map(Some).collect();
+        Self::launch(&certificates).await
+    }
+
+    /// Returns `localhost:port` of each server that serves clients with TLS.
+    pub fn secure_addrs(&self) -> Vec<String> {
+        let ports = self.servers.iter().filter_map(|server| server.secure_port.as_ref());
+        ports.map(|port| format!("localhost:{port}")).collect()
+    }
+
     /// Returns the ensemble that all tests of a program share, each with its own
     /// [`chroot`](Self::url_below).
     pub async fn shared() -> &'static Self {
@@ -126,6 +145,26 @@ impl ZooKeeper {
         self.wait_until_up().await;
     }
 
+    async fn launch(certificates: &[Option<&Certificates>]) -> Self {
+        let jar = jar();
+        assert!(
+            Path::new(&jar).exists(),
+            "{jar} is missing. {}, or set LOCKATTR_ZOOKEEPER_JAR to its path.",
+            install_hint("zookeeper default-jre-headless")
+        );
+        let ports: Vec<_> = certificates.iter().map(|_| [(); 3].map(|()| Port::free())).collect();
+        let peers: String = ports.iter().enumerate().fold(String::new(), |peers, (nth, ports)| {
+            let [_, follow, elect] = ports;
+            format!("{peers}server.{nth}=127.0.0.1:{follow}:{elect}\n")
+        });
+        let servers = ports.into_iter().zip(certificates).enumerate();
+        let servers = servers
+            .map(|(nth, (ports, certificates))| Member::new(nth, ports, &peers, *certificates));
+        let ensemble = Self { servers: servers.collect(), chroot: "/t".into() };
+        ensemble.wait_until_up().await;
+        ensemble
+    }
+
     async fn wait_until_up(&self) {
         let until = Instant::now() + STARTS_WITHIN;
         for server in &self.servers {
@@ -158,38 +197,7 @@ impl Engine for ZooKeeper {
     const GIVES_UP_WITHIN: Duration = Duration::from_secs(6);
 
     async fn start() -> Self {
-        let jar = jar();
-        assert!(
-            Path::new(&jar).exists(),
-            "{jar} is missing. {}, or set LOCKATTR_ZOOKEEPER_JAR to its path.",
-            install_hint("zookeeper default-jre-headless")
-        );
-        let ports: Vec<_> = (0..3).map(|_| [(); 3].map(|()| Port::free())).collect();
-        let peers: String = ports.iter().enumerate().fold(String::new(), |peers, (nth, ports)| {
-            let [_, follow, elect] = ports;
-            format!("{peers}server.{nth}=127.0.0.1:{follow}:{elect}\n")
-        });
-        let member = |(nth, ports): (usize, [Port; 3])| {
-            let [port, ..] = &ports;
-            let directory = tempfile::Builder::new().prefix("lockattr-zookeeper-").tempdir();
-            let directory = directory.expect("a temporary directory");
-            let path = directory.path();
-            let config = format!(
-                "tickTime=500\ninitLimit=40\nsyncLimit=6\ndataDir={}\nclientPort={port}\n\
-                 clientPortAddress=127.0.0.1\nmaxSessionTimeout=600000\nminSessionTimeout=1000\n\
-                 maxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=*\n{peers}",
-                path.display(),
-            );
-            fs::write(path.join("zoo.cfg"), config).expect("the file can be written");
-            fs::write(path.join("myid"), nth.to_string()).expect("the file can be written");
-            let member = Member { process: Mutex::default(), ports, directory };
-            member.launch();
-            member
-        };
-        let servers = ports.into_iter().enumerate().map(member).collect();
-        let ensemble = Self { servers, chroot: "/t".into() };
-        ensemble.wait_until_up().await;
-        ensemble
+        Self::launch(&[None; 3]).await
     }
 
     fn addrs(&self) -> Vec<String> {
@@ -299,6 +307,28 @@ impl ZooKeeper {
 }
 
 impl Member {
+    /// Starts the server with this number.
+    fn new(nth: usize, ports: [Port; 3], peers: &str, certificates: Option<&Certificates>) -> Self {
+        let directory = tempfile::Builder::new().prefix("lockattr-zookeeper-").tempdir();
+        let directory = directory.expect("a temporary directory");
+        let (path, port) = (directory.path(), &ports[0]);
+        let secure_port = certificates.map(|_| Port::free());
+        let tls = secure_port.as_ref().zip(certificates);
+        let tls = tls.map(|(port, certificates)| tls::settings(port, certificates));
+        let config = format!(
+            "tickTime=500\ninitLimit=40\nsyncLimit=6\ndataDir={}\nclientPort={port}\n\
+             clientPortAddress=127.0.0.1\nmaxSessionTimeout=600000\nminSessionTimeout=1000\n\
+             maxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=*\n{peers}{}",
+            path.display(),
+            tls.unwrap_or_default(),
+        );
+        fs::write(path.join("zoo.cfg"), config).expect("the file can be written");
+        fs::write(path.join("myid"), nth.to_string()).expect("the file can be written");
+        let member = Self { process: Mutex::default(), ports, secure_port, directory };
+        member.launch();
+        member
+    }
+
     fn addr(&self) -> String {
         format!("127.0.0.1:{}", self.ports[0])
     }
@@ -318,7 +348,7 @@ impl Member {
             ])
             .args(["-Dzookeeper.forceSync=no", "-Dznode.container.checkIntervalMs=200"])
             .args(["-Dzookeeper.extendedTypesEnabled=true", "-Dzookeeper.jmx.log4j.disable=true"])
-            .args(["-cp", &jar(), "org.apache.zookeeper.server.quorum.QuorumPeerMain"])
+            .args(["-cp", &tls::class_path(), "org.apache.zookeeper.server.quorum.QuorumPeerMain"])
             .arg(path.join("zoo.cfg"))
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("a handle"))

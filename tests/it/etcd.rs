@@ -1,5 +1,6 @@
 //! A real etcd cluster: the entries in it, and what happens when a member or a session goes away.
 
+mod connections;
 mod credentials;
 mod left;
 mod members;
@@ -8,6 +9,7 @@ mod own_client;
 mod rights;
 mod sessions;
 mod storm;
+mod tls;
 mod unknown;
 
 use std::sync::Arc;

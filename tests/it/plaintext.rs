@@ -28,17 +28,15 @@ async fn plaintext_to_remote_members_is_reported_once_and_tls_is_not() {
         ("etcd://127.0.0.1,[::1]", "etcd://127.0.0.1,db.example", "?tls=true", "`tls=true`"),
         (
             "zookeeper://localhost",
-            "zookeeper://user:hunter2@db.example/a",
-            "",
-            "`ZookeeperStore::from_",
+            "zookeeper://user:hunter2@db.example:2281/a",
+            "?tls=true",
+            "`tls=true`",
         ),
     ] {
         let events = capture_events();
         let build = |url: &str| LockManager::builder().url(url).build().unwrap();
         build(local);
-        if !encrypted.is_empty() {
-            build(&format!("{remote}{encrypted}"));
-        }
+        build(&format!("{remote}{encrypted}"));
         assert_eq!(events.count(WARNING), 0, "{:?}", events.all());
         for _ in 0..2 {
             build(remote);

@@ -1,5 +1,6 @@
 //! Behavior specific to ZooKeeper: sessions, watches, and servers that lag behind.
 
+mod connections;
 mod credentials;
 mod entries;
 mod followers;
@@ -8,6 +9,7 @@ mod own_client;
 mod parents;
 mod sessions;
 pub(crate) mod storm;
+mod tls;
 mod urls;
 mod watches;
 

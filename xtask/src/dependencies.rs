@@ -23,7 +23,7 @@ const COUNTS: [(&str, usize); 13] = [
     ("", 59),
     ("default", 76),
     ("redis", 76),
-    ("tls", 79),
+    ("tls", 80),
     ("postgres", 98),
     ("mysql", 110),
     ("zookeeper", 133),

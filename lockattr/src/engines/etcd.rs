@@ -70,6 +70,12 @@ use recipe::Etcd;
 /// `response_timeout`. So a store that is busy makes callers wait, and [`Contended`](Error::Contended)
 /// when their wait budget ends, but loses no lease.
 ///
+/// # Connections
+///
+/// A store has one connection, to the leader, whether it is idle, its locks are contended or its
+/// claims wait: each watch is a stream in it. All runtimes of the process share it. While the store
+/// looks for the leader, it has one connection to each member for a moment.
+///
 /// # Compaction
 ///
 /// etcd keeps every change on its disk and in its memory until it is compacted, and does not do that

@@ -27,9 +27,15 @@ pub(crate) mod redlock;
 mod sequenced;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 mod sql;
-#[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
+#[cfg(any(
+    feature = "redis",
+    feature = "postgres",
+    feature = "mysql",
+    feature = "zookeeper",
+    feature = "etcd"
+))]
 #[cfg_attr(
-    not(all(feature = "redis", feature = "postgres", feature = "tls")),
+    not(all(feature = "redis", feature = "postgres", feature = "etcd", feature = "tls")),
     allow(dead_code, unused_imports, reason = "each engine uses a part of it")
 )]
 mod tls;

@@ -1,5 +1,7 @@
 //! The store in a ZooKeeper ensemble.
 
+#[cfg(feature = "tls")]
+mod admission;
 mod config;
 mod entries;
 #[cfg(fuzzing)]
@@ -9,9 +11,12 @@ mod make;
 mod names;
 mod parents;
 mod recipe;
+#[cfg(feature = "tls")]
+mod relay;
 mod session;
 mod size;
 mod sweep;
+mod tls;
 mod under_way;
 
 use std::fmt;
@@ -29,8 +34,9 @@ use entries::Zookeeper;
 ///
 /// Made by [`LockManager::connect`](crate::LockManager::connect) from a
 /// `zookeeper://h1,h2,h3/chroot` URL, or by hand. Locks are stored below the node `chroot`, or
-/// `/lockattr` if the URL names none. The query may set `session_timeout`, `connect_timeout` and
-/// `response_timeout`.
+/// `/lockattr` if the URL names none. The query may set `session_timeout`, `connect_timeout`,
+/// `response_timeout`, and `tls=true` with `ca`, `client_cert` and `client_key` (with the feature
+/// `tls`).
 ///
 /// A lock is a node under its name, with `/` and whatever else servers refuse written as `%2F`.
 /// Each claim that holds it or waits has an ephemeral sequential node below it. Their order decides
@@ -66,6 +72,13 @@ use entries::Zookeeper;
 /// `response_timeout`. So a store that is busy makes callers wait, and [`Contended`](Error::Contended)
 /// when their wait budget ends, but loses no lease.
 ///
+/// # Connections
+///
+/// A store has one connection, to one of the servers, whether it is idle, its locks are contended or
+/// its claims wait: a watch is part of the session. All runtimes of the process share it. While a
+/// session that was given up is closed, there is a second connection for a moment. With TLS the
+/// store also has a connection to itself, and one port of the loopback interface for each server.
+///
 /// # Which fault loses what
 ///
 /// * A server dies: the client connects to another. The outcome of open requests is unknown, as
@@ -96,10 +109,21 @@ use entries::Zookeeper;
 ///
 /// # TLS
 ///
-/// A URL has no TLS. The client's own TLS takes the cryptography provider of the process, and
-/// installs one if there is none, which is not for a library to decide. A program that wants TLS
-/// enables the feature `tls` of `zookeeper-client`, installs a provider, and makes the store
-/// [from a connector](Self::from_connector) with `TlsOptions`.
+/// With `tls=true`, all connections are encrypted, and each server must present a certificate for the
+/// name that the URL has for it, signed by one of the system's authorities, or of those in the file
+/// `ca`. Name the servers' `secureClientPort`, for which ZooKeeper has no default:
+/// `zookeeper://zk1:2281,zk2:2281/locks?tls=true`. With `client_cert` and `client_key`, the store
+/// presents a certificate of its own, which servers demand by default (`ssl.clientAuth`). The files are
+/// read once, when the store is made.
+///
+/// The client itself takes neither these settings nor a stream. So it connects to the store, at a port
+/// of the loopback interface, and the store relays to the server through TLS. Only a client that
+/// knows the store's secret is relayed: others on the machine cannot use the certificate of this
+/// process. The store chooses no cryptography provider for the process.
+///
+/// A store [from a connector](Self::from_connector) has the TLS of that connector: enable the feature
+/// `tls` of `zookeeper-client`, and install a provider. lockattr's tests do not cover that, because
+/// the feature brings a second provider into every program that is built with them.
 ///
 /// ```
 /// use lockattr::store::ZookeeperStore;

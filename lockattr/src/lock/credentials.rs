@@ -155,7 +155,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_provider_that_hangs_is_given_up() {
         let provider = CredentialsProvider::new(pending::<Outcome>);
-        let asked = tokio::time::timeout(LIMIT * 2, refused(provider)).await;
+        let asked = timeout(LIMIT * 2, refused(provider)).await;
         let text = asked.expect("the limit is one second");
         let expected = "etcd://etcd1/: the credentials provider has not answered within 1s";
         assert!(text.contains(expected), "{text}");

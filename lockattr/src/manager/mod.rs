@@ -55,7 +55,7 @@ use crate::{Error, Lease, LockGuard, LockOptions};
 /// | `redis+cluster://[[user]:password@]host[:port],…[?tls=true]` | a cluster, of which any nodes are named (feature `redis`; with TLS, `tls`) |
 /// | `postgres://[user[:password]@]host[:port][,…]/database[?lock=session]` | a PostgreSQL database (feature `postgres`): leases in a table, or locks of a session |
 /// | `mysql://user[:password]@host[:port]/database[?lock=session]` | a MySQL or MariaDB database (feature `mysql`), in the same two forms |
-/// | `zookeeper://host[:port],…[/chroot]` | a ZooKeeper ensemble (feature `zookeeper`) |
+/// | `zookeeper://[user:password@]host[:port],…[/chroot][?tls=true]` | a ZooKeeper ensemble (feature `zookeeper`; with TLS, `tls`) |
 /// | `etcd://[user:password@]host[:port],…` | an etcd cluster (feature `etcd`; with TLS, `tls`) |
 ///
 /// The query sets the manager's defaults, `redis://db/?prefix=shop:&ttl=5s&wait=3s`:

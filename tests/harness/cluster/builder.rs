@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::slot::SLOTS;
 use super::{Cluster, LIMIT, MASTERS, View};
+use crate::authority::Authority;
 use crate::eventually::Backoff;
-use crate::redis_server::Authority;
 use crate::{RedisServer, RedisServerBuilder};
 
 /// A builder for a [`Cluster`].

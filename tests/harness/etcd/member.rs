@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::log_of;
+use crate::Certificates;
 use crate::log::last_lines;
 use crate::port::Port;
 use crate::process::{Process, install_hint};
@@ -22,6 +23,15 @@ pub(super) struct Member {
     cluster: String,
     process: Option<Process>,
     stopped: bool,
+    tls: Option<Tls>,
+}
+
+/// How it serves its clients over TLS.
+#[derive(Debug)]
+struct Tls {
+    arguments: Vec<String>,
+    /// It reports its health here, without TLS.
+    status_port: Port,
 }
 
 impl Member {
@@ -32,9 +42,32 @@ impl Member {
         let cluster = peers.collect::<Vec<_>>().join(",");
         let member = |(name, peer_port)| {
             let cluster = cluster.clone();
-            Self { name, port: Port::free(), peer_port, cluster, process: None, stopped: false }
+            let (process, stopped, tls) = (None, false, None);
+            Self { name, port: Port::free(), peer_port, cluster, process, stopped, tls }
         };
         names.into_iter().map(member).collect()
+    }
+
+    /// The same member, whose clients need TLS.
+    pub(super) fn with_tls(self, certificates: &Certificates) -> Self {
+        let option = |name: &str, path: &Path| format!("--{name}={}", path.display());
+        let status_port = Port::free();
+        let mut arguments = vec![
+            option("cert-file", &certificates.server()),
+            option("key-file", &certificates.server_key()),
+            format!("--listen-metrics-urls=http://127.0.0.1:{status_port}"),
+        ];
+        if certificates.demands_client() {
+            arguments.push(option("trusted-ca-file", &certificates.ca()));
+            arguments.push("--client-cert-auth".into());
+        }
+        Self { tls: Some(Tls { arguments, status_port }), ..self }
+    }
+
+    /// Returns the address of a page with its health.
+    pub(super) fn status_addr(&self) -> String {
+        let port = self.tls.as_ref().map_or(&self.port, |tls| &tls.status_port);
+        format!("127.0.0.1:{port}")
     }
 
     pub(super) fn addr(&self) -> String {
@@ -45,8 +78,9 @@ impl Member {
     pub(super) fn start(&mut self, directory: &Path) {
         let program = std::env::var(PROGRAM).unwrap_or_else(|_| "etcd".to_owned());
         let log = fs::File::create(log_of(directory, &self.name)).expect("a log file");
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
         let (client, peer) =
-            (format!("http://{}", self.addr()), format!("http://127.0.0.1:{}", self.peer_port));
+            (format!("{scheme}://{}", self.addr()), format!("http://127.0.0.1:{}", self.peer_port));
         let mut command = Command::new(&program);
         command
             .args(["--name", &self.name, "--initial-cluster", &self.cluster])
@@ -56,6 +90,7 @@ impl Member {
             .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
             .args(["--initial-cluster-token", &self.cluster])
             .args(["--heartbeat-interval", "50", "--election-timeout", "500"])
+            .args(self.tls.iter().flat_map(|tls| &tls.arguments))
             .args(["--unsafe-no-fsync", "--logger", "zap", "--log-outputs", "stderr"])
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::tls::Authority;
 use super::{RedisServer, launch};
+use crate::authority::Authority;
 
 /// A builder for a [`RedisServer`], or for each server of a [`Sentinels`](crate::Sentinels), a
 /// [`Cluster`](crate::Cluster) or an [`Independents`](crate::Independents).

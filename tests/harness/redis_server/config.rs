@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::builder::{Mode, RedisServerBuilder};
-use super::tls;
+use crate::authority::{CA, LEAF, LEAF_KEY};
 use crate::port::Port;
 
 pub(super) const FILE: &str = "redis.conf";
@@ -91,9 +91,9 @@ impl Config {
         if let Some(port) = &self.tls_port {
             lines.push(format!("tls-port {port}"));
             lines.push(format!("tls-auth-clients {}", yes_or_no(self.settings.tls_clients)));
-            lines.push(format!("tls-ca-cert-file {}", path(tls::CA)));
-            lines.push(format!("tls-cert-file {}", path(tls::LEAF)));
-            lines.push(format!("tls-key-file {}", path(tls::LEAF_KEY)));
+            lines.push(format!("tls-ca-cert-file {}", path(CA)));
+            lines.push(format!("tls-cert-file {}", path(LEAF)));
+            lines.push(format!("tls-key-file {}", path(LEAF_KEY)));
             lines.push(format!("tls-replication {}", yes_or_no(self.settings.tls_among_servers)));
         }
         if let Some(port) = &self.bus_port {

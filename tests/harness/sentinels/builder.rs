@@ -1,7 +1,8 @@
 //! Starts a master, its replicas and their sentinels, all with short periods.
 
 use super::{NAME, Sentinels};
-use crate::redis_server::{Authority, quoted};
+use crate::authority::Authority;
+use crate::redis_server::quoted;
 use crate::{RedisServer, RedisServerBuilder};
 
 /// The number of sentinels, and how many of them must agree that the master is down: a majority.

@@ -20,7 +20,11 @@ fn invalid_urls_are_refused_with_a_message() {
         ("session_timeout=0s", "`session_timeout` must"),
         ("response_timeout=0s", "`response_timeout` must"),
         ("heartbeat=1s", "`session_timeout`, `connect_timeout`"),
-        ("tls=true", "TLS"),
+        ("tls=on", "`true` or `false`"),
+        ("tls=true", "names the port of each server"),
+        ("ca=/nowhere", "add `tls=true`"),
+        ("tls=true&client_cert=/nowhere", "`client_key`"),
+        ("tls=true&ca=/nowhere", "`ca=/nowhere` cannot be read"),
     ] {
         let sentence = refused(&format!("{hosts}?{query}"));
         assert!(sentence.contains(named), "{sentence}");

@@ -9,6 +9,7 @@ use url::Url;
 
 use crate::Error;
 use crate::engines::plaintext;
+use crate::engines::tls::yes_or_no;
 use crate::lock::server_options::ServerOptions;
 use crate::lock::settings::duration;
 use crate::store::url::{shown, unknown_setting};
@@ -172,8 +173,4 @@ fn login(url: &Url, address: &str) -> Result<Option<Login>, Error> {
             "the etcd URL {address} has only half a login: write both, like `user:password@`"
         ))),
     }
-}
-
-fn yes_or_no(value: &str) -> Result<bool, Error> {
-    value.parse().map_err(|_| Error::InvalidOptions("`tls` in the URL is `true` or `false`".into()))
 }

@@ -16,6 +16,7 @@ use super::config::Member;
 use super::connection::{Connection, ConnectionSlot};
 use super::failure::{Failure, Kind, root};
 use super::messages::{Done, StatusResponse};
+use super::tls;
 use super::watches::Watches;
 use crate::store::StoreError;
 use crate::store::last_reply::LastReply;
@@ -70,7 +71,9 @@ impl ConnectionSlot {
         let endpoint = member.endpoint.clone().connect_timeout(limit);
         let probe = async {
             let channel = endpoint.connect().await.map_err(|error| {
-                let why = format!("no connection to {}: {}", member.address, root(&error));
+                let why = tls::refusal(&member.address, &error).unwrap_or_else(|| {
+                    format!("no connection to {}: {}", member.address, root(&error))
+                });
                 let why = StoreError::new(why);
                 Failure::not_sent(why.with_source(error))
             })?;

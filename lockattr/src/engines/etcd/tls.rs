@@ -1,12 +1,15 @@
 //! TLS connections: the trusted certificates, and the client's own.
 
 #[cfg(feature = "tls")]
-use rustls::pki_types::{CertificateDer, pem::PemObject};
+use rustls::crypto::ring;
 use tonic::transport::Endpoint;
 #[cfg(feature = "tls")]
 use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 
 use crate::Error;
+use crate::engines::tls::check_enabled;
+#[cfg(feature = "tls")]
+use crate::engines::tls::{PemFiles, explained};
 use crate::lock::server_options::TlsFiles;
 
 /// The TLS settings of one store. The files were read when it was made.
@@ -19,18 +22,7 @@ pub(super) struct Tls {
 impl Tls {
     /// Reads the files, if the URL asks for TLS.
     pub(super) fn read(files: &TlsFiles, enabled: bool) -> Result<Self, Error> {
-        if enabled && cfg!(not(feature = "tls")) {
-            return Err(Error::InvalidOptions(
-                "`tls=true` needs lockattr's feature `tls`: add it in Cargo.toml".into(),
-            ));
-        }
-        let files_named = files.ca.is_some() || files.cert.is_some() || files.key.is_some();
-        if files_named && !enabled {
-            return Err(Error::InvalidOptions(
-                "`ca`, `client_cert` and `client_key` are for a store whose URL asks for TLS: add `tls=true`"
-                    .into(),
-            ));
-        }
+        check_enabled(files, enabled)?;
         Ok(Self {
             #[cfg(feature = "tls")]
             config: enabled.then(|| config(files)).transpose()?,
@@ -65,30 +57,30 @@ impl Tls {
     }
 }
 
+/// Why TLS to the member at `address` failed, if it did.
+#[cfg(feature = "tls")]
+pub(super) fn refusal(address: &str, error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    let host = address.rsplit_once(':').map_or(address, |(host, _port)| host);
+    explained(host, error)
+}
+
+#[cfg(not(feature = "tls"))]
+pub(super) fn refusal(
+    _address: &str,
+    _error: &(dyn std::error::Error + 'static),
+) -> Option<String> {
+    None
+}
+
 #[cfg(feature = "tls")]
 fn config(files: &TlsFiles) -> Result<ClientTlsConfig, Error> {
-    let read = |name: &str, path: &std::path::Path| {
-        std::fs::read(path).map_err(|error| {
-            Error::InvalidOptions(format!("`{name}={}` cannot be read: {error}", path.display()))
-        })
-    };
-    let config = match &files.ca {
-        Some(ca) => {
-            let pem = read("ca", ca)?;
-            if CertificateDer::pem_slice_iter(&pem).next().is_none_or(|first| first.is_err()) {
-                return Err(Error::InvalidOptions(format!(
-                    "`ca={}` has no certificate in PEM",
-                    ca.display()
-                )));
-            }
-            ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem))
-        }
+    let PemFiles { ca, identity } = PemFiles::read(files, &ring::default_provider())?;
+    let config = match ca {
+        Some(ca) => ClientTlsConfig::new().ca_certificate(Certificate::from_pem(ca)),
         None => ClientTlsConfig::new().with_native_roots(),
     };
-    match (&files.cert, &files.key) {
-        (Some(cert), Some(key)) => Ok(config
-            .identity(Identity::from_pem(read("client_cert", cert)?, read("client_key", key)?))),
-        // `TlsFiles::check` refuses one without the other.
-        _ => Ok(config),
-    }
+    Ok(match identity {
+        Some((cert, key)) => config.identity(Identity::from_pem(cert, key)),
+        None => config,
+    })
 }

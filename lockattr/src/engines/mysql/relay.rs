@@ -7,26 +7,19 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use mysql_async::{Conn, Error, Opts, OptsBuilder};
 use rustls::ClientConfig;
-use rustls::pki_types::ServerName;
 use socket2::{SockRef, TcpKeepalive};
-use tokio::io::{AsyncWriteExt, copy, split};
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpStream, UnixListener, UnixStream};
 use tokio::sync::oneshot;
-use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::handshake::{Packet, Packets};
 use super::login::Failure;
-use crate::engines::tls::{Verification, explained, server_name};
+use crate::engines::tls::{Verification, refusal, relay, secure};
 use crate::store::StoreError;
-
-/// How long the end of a connection may take.
-const CLOSING: Duration = Duration::from_secs(1);
 
 /// A server that has greeted, and offers TLS.
 pub(super) struct Greeted {
@@ -67,13 +60,10 @@ impl Greeted {
         verification: Verification,
     ) -> Result<Conn, Failure> {
         let host = opts.ip_or_hostname().to_owned();
-        let name = server_name(&host, verification);
-        let name = name
-            .map_err(|error| Failure::Tls(StoreError::new(error.to_string()).with_source(error)))?;
         let (listener, path) = listen().map_err(|error| Failure::Client(error.into()))?;
         let _file = SocketFile(path.clone());
         let (failed, reason) = oneshot::channel();
-        tokio::spawn(relay(self, listener, (host, name), config, failed));
+        tokio::spawn(serve(self, listener, (host, verification), config, failed));
         let opts = OptsBuilder::from_opts(opts).socket(Some(path));
         match Conn::new(opts).await {
             // The server's own words.
@@ -88,23 +78,18 @@ impl Greeted {
     async fn log_in(
         self,
         client: &mut UnixStream,
-        (host, name): (&str, ServerName<'static>),
+        (host, verification): (&str, Verification),
         config: Arc<ClientConfig>,
     ) -> Result<Option<TlsStream<TcpStream>>, StoreError> {
         let Self { mut stream, greeting } = self;
-        let failed = |error: io::Error| {
-            let sentence = explained(host, &error);
-            let sentence = sentence.unwrap_or_else(|| format!("TLS to {host} failed: {error}"));
-            StoreError::new(sentence).with_source(error)
-        };
+        let failed = |error: io::Error| refusal(host, error);
         let mut answers = Packets::default();
         client.write_all(greeting.without_tls().bytes()).await.map_err(failed)?;
         let Some(answer) = answers.next(client).await.map_err(failed)? else { return Ok(None) };
         let (request, answer) = answer.with_tls().map_err(failed)?;
         stream.write_all(request.bytes()).await.map_err(failed)?;
-        let connecting = TlsConnector::from(config).connect(name, stream);
         let mut server = tokio::select! {
-            connected = connecting => connected.map_err(failed)?,
+            secured = secure(stream, (host, verification), config) => secured?,
             // The client sends nothing until the server has answered: its caller gave up.
             _ = answers.next(client) => return Ok(None),
         };
@@ -135,10 +120,10 @@ impl Greeted {
 }
 
 /// Relays one connection, until either side closes it.
-async fn relay(
+async fn serve(
     server: Greeted,
     listener: UnixListener,
-    (host, name): (String, ServerName<'static>),
+    (host, verification): (String, Verification),
     config: Arc<ClientConfig>,
     mut failed: oneshot::Sender<StoreError>,
 ) {
@@ -149,20 +134,13 @@ async fn relay(
     };
     drop(listener);
     let Ok(mut client) = accepted else { return };
-    let server = match server.log_in(&mut client, (&host, name), config).await {
+    let server = match server.log_in(&mut client, (&host, verification), config).await {
         Ok(Some(server)) => server,
         Ok(None) => return,
         Err(error) => return drop(failed.send(error)),
     };
     drop(failed);
-    let (mut from_server, mut to_server) = split(server);
-    let (mut from_client, mut to_client) = client.split();
-    // When one side closes, so does the other, as if there were no relay.
-    tokio::select! {
-        _ = copy(&mut from_server, &mut to_client) => {}
-        _ = copy(&mut from_client, &mut to_server) => {}
-    }
-    let _closed = timeout(CLOSING, to_server.shutdown()).await;
+    relay(client, server).await;
 }
 
 /// A socket that only this process may connect to, and its name.

@@ -7,22 +7,33 @@
 mod authorities;
 #[cfg(feature = "tls")]
 mod config;
+mod enabled;
 #[cfg(feature = "tls")]
 mod failure;
 mod mode;
-#[cfg(all(feature = "tls", any(feature = "postgres", all(feature = "mysql", unix))))]
+#[cfg(all(feature = "tls", any(feature = "postgres", feature = "mysql", feature = "zookeeper")))]
 mod name;
 #[cfg(feature = "tls")]
 mod pem;
+#[cfg(all(feature = "tls", any(feature = "mysql", feature = "zookeeper")))]
+mod relay;
 #[cfg(feature = "tls")]
 mod verification;
 
 #[cfg(feature = "tls")]
 pub(in crate::engines) use config::client_config;
+pub(in crate::engines) use enabled::{check_enabled, yes_or_no};
 #[cfg(feature = "tls")]
 pub(in crate::engines) use failure::explained;
 pub(in crate::engines) use mode::TlsMode;
-#[cfg(all(feature = "tls", any(feature = "postgres", all(feature = "mysql", unix))))]
+#[cfg(all(
+    feature = "tls",
+    any(feature = "postgres", feature = "mysql", feature = "zookeeper")
+))]
 pub(in crate::engines) use name::server_name;
+#[cfg(feature = "tls")]
+pub(in crate::engines) use pem::PemFiles;
+#[cfg(all(feature = "tls", any(feature = "mysql", feature = "zookeeper")))]
+pub(in crate::engines) use relay::{refusal, relay, secure};
 #[cfg(feature = "tls")]
 pub(in crate::engines) use verification::Verification;

@@ -10,6 +10,36 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 
 use crate::Error;
+use crate::lock::server_options::TlsFiles;
+
+/// What the files of a store hold.
+pub(in crate::engines) struct PemFiles {
+    pub(in crate::engines) ca: Option<Vec<u8>>,
+    /// The client's certificate and its key.
+    pub(in crate::engines) identity: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl PemFiles {
+    /// Reads and checks the files, for a client that parses them itself.
+    pub(in crate::engines) fn read(
+        files: &TlsFiles,
+        provider: &CryptoProvider,
+    ) -> Result<Self, Error> {
+        let mut found = Self { ca: None, identity: None };
+        if let Some(ca) = &files.ca {
+            let pem = read("ca", ca)?;
+            authorities(ca, &pem)?;
+            found.ca = Some(pem);
+        }
+        // `TlsFiles::check` rejects one without the other.
+        if let (Some(cert), Some(key)) = (&files.cert, &files.key) {
+            let (cert_pem, key_pem) = (read("client_cert", cert)?, read("client_key", key)?);
+            identity((cert, &cert_pem), (key, &key_pem), provider)?;
+            found.identity = Some((cert_pem, key_pem));
+        }
+        Ok(found)
+    }
+}
 
 /// Reads the trusted authorities of the file that the setting `ca` names.
 pub(super) fn authorities(path: &Path, pem: &[u8]) -> Result<RootCertStore, Error> {

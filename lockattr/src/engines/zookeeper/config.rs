@@ -7,8 +7,10 @@ use url::Url;
 use zookeeper_client::{Client, Connector};
 
 use super::login::Login;
+use super::tls::Tls;
 use crate::Error;
 use crate::engines::plaintext;
+use crate::engines::tls::yes_or_no;
 use crate::lock::server_options::ServerOptions;
 use crate::lock::settings::duration;
 use crate::store::url::{shown, unknown_setting};
@@ -31,6 +33,7 @@ pub(super) struct Config {
     /// What each session begins with.
     pub(super) connector: Connector,
     pub(super) login: Login,
+    pub(super) tls: Tls,
     /// Whether only clients with the same identity may use the nodes.
     pub(super) private: bool,
     /// The URL without its password, for errors.
@@ -48,8 +51,10 @@ impl Config {
     ) -> Result<Self, Error> {
         let address = shown(urls);
         let login = Login::read(&urls[0], defaults.credentials.clone())?;
+        let (mut files, mut tls) = (defaults.tls.clone(), false);
         let mut config = Self {
             hosts: urls.iter().map(host).collect::<Result<_, _>>()?,
+            tls: Tls::default(),
             chroot: chroot(&percent_decode_str(urls[0].path()).decode_utf8_lossy())?,
             connector: Client::connector(),
             private: login.authenticates(),
@@ -64,13 +69,21 @@ impl Config {
                 "session_timeout" => config.session_timeout = duration(name, value)?,
                 "connect_timeout" => config.connect_timeout = duration(name, value)?,
                 "response_timeout" => config.response_timeout = duration(name, value)?,
-                "tls" | "ca" | "client_cert" | "client_key" | "cert" | "key" => {
-                    return Err(no_tls());
-                }
+                "tls" => tls = yes_or_no(value)?,
+                "ca" => files.ca = Some(value.into()),
+                "client_cert" | "cert" => files.cert = Some(value.into()),
+                "client_key" | "key" => files.key = Some(value.into()),
                 _ => return Err(unknown_setting(query, name, ZOOKEEPER_NAMES)),
             }
         }
         defaults.check()?;
+        files.check()?;
+        config.tls = Tls::read(&files, tls)?;
+        if tls && urls.iter().any(|url| url.port().is_none()) {
+            let sentence = "with `tls=true`, a ZooKeeper URL names the port of each server, its \
+                            `secureClientPort`: write it like `zookeeper://host1:2281,host2:2281`";
+            return Err(Error::InvalidOptions(sentence.into()));
+        }
         let times = [
             ("connect_timeout", config.connect_timeout),
             ("response_timeout", config.response_timeout),
@@ -104,6 +117,7 @@ impl Config {
             connector,
             private: login.authenticates(),
             login,
+            tls: Tls::default(),
             session_timeout: DEFAULT_SESSION_TIMEOUT,
             connect_timeout: options.connect_timeout,
             response_timeout: options.response_timeout,
@@ -126,8 +140,8 @@ impl Config {
             let name = plain.rsplit_once(':').map_or(plain, |(name, _port)| name);
             !host.starts_with("tcp+tls://") && plaintext::is_remote(name)
         };
-        if self.hosts.iter().any(is_remote_plaintext) {
-            let advice = "use a connector with TLS (`ZookeeperStore::from_connector`)";
+        if !self.tls.is_enabled() && self.hosts.iter().any(is_remote_plaintext) {
+            let advice = "add `tls=true` to the URL, with the servers' `secureClientPort`";
             plaintext::warn_once(&self.address, advice);
         }
     }
@@ -160,8 +174,8 @@ impl Config {
     }
 }
 
-const ZOOKEEPER_NAMES: &str =
-    ", and for ZooKeeper `session_timeout`, `connect_timeout`, `response_timeout`";
+const ZOOKEEPER_NAMES: &str = ", and for ZooKeeper `session_timeout`, `connect_timeout`, `response_timeout`, `tls`, with \
+     `tls=true` also `ca`, `client_cert`, `client_key`";
 
 fn check_session_timeout(session_timeout: Duration) -> Result<(), Error> {
     let whole = session_timeout.subsec_nanos().is_multiple_of(1_000_000);
@@ -220,12 +234,4 @@ fn chroot(path: &str) -> Result<String, Error> {
         ));
     }
     Ok(path.into())
-}
-
-fn no_tls() -> Error {
-    Error::InvalidOptions(
-        "`zookeeper://` does not support TLS: leave `tls`, `ca`, `client_cert` and `client_key` out, \
-         and make the store by `ZookeeperStore::from_connector`, whose connector may have TLS"
-            .into(),
-    )
 }

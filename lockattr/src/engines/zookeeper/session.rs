@@ -47,6 +47,7 @@ pub(super) struct Session {
 
 impl Sessions {
     pub(super) fn new(config: Config) -> Arc<Self> {
+        let config = config.with_relay();
         let (thread, last_reply) = (StoreThread::new("lockattr-zookeeper"), LastReply::new());
         let (parents, slots) = Default::default();
         Arc::new(Self { config, thread, last_reply, parents, slots })
@@ -85,7 +86,8 @@ impl Sessions {
             };
             if timeout(self.config.connect_timeout, connected).await.is_err() {
                 let sentence = format!("no connection to {}", self.config.address);
-                return Err(StoreError::new(sentence).not_sent());
+                let unknown = StoreError::new(sentence).not_sent();
+                return Err(self.config.tls_refusal().unwrap_or(unknown));
             }
         }
         Ok(session)
@@ -244,7 +246,7 @@ async fn close(sessions: &Weak<Sessions>, config: &Config, session: SessionInfo)
     // The servers may end it earlier, and a dropped store tries no longer than they take for that.
     while sessions.strong_count() > 0 || gave_up_at.elapsed() < config.session_timeout {
         sleep(CLOSE_RETRY_PAUSE).await;
-        let (connector, hosts) = connector(config);
+        let Ok((connector, hosts)) = connector(config) else { continue };
         match connector.with_session(session.clone()).connect(&hosts).await {
             Ok(client) => {
                 let mut state = client.state_watcher();
@@ -269,7 +271,7 @@ async fn ended(state: &mut StateWatcher) {
 
 async fn establish(config: &Config) -> Result<Client, StoreError> {
     let Config { address, session_timeout, .. } = config;
-    let (mut connector, hosts) = connector(config);
+    let (mut connector, hosts) = connector(config)?;
     if let Some(login) = config.login.current(address, config.connect_timeout).await? {
         connector = connector.with_auth("digest", login.as_bytes());
     }
@@ -280,10 +282,13 @@ async fn establish(config: &Config) -> Result<Client, StoreError> {
         Ok(Ok(client)) => client,
         Ok(Err(ZkError::NoHosts)) => {
             let sentence = "no server opened a session: is a majority of them up?";
-            return Err(not_made(sentence.into()));
+            return Err(config.tls_refusal().unwrap_or_else(|| not_made(sentence.into())));
         }
         Ok(Err(error)) => return Err(not_made(error.to_string()).with_source(error)),
-        Err(_) => return Err(not_made(format!("no session was opened within {limit:?}"))),
+        Err(_) => {
+            let sentence = format!("no session was opened within {limit:?}");
+            return Err(config.tls_refusal().unwrap_or_else(|| not_made(sentence)));
+        }
     };
     let granted = client.session_timeout();
     if granted < *session_timeout {
@@ -302,18 +307,16 @@ fn open_limit(config: &Config) -> Duration {
     each * u32::try_from(config.hosts.len()).unwrap_or(1)
 }
 
-fn connector(config: &Config) -> (Connector, String) {
-    let mut hosts = config.hosts.clone();
+fn connector(config: &Config) -> Result<(Connector, String), StoreError> {
+    let (connector, mut hosts) = config.reach()?;
     // The client tries them in order, and not all clients of a fleet should use the first.
     hosts.shuffle(&mut rand::rng());
-    let connector = config
-        .connector
-        .clone()
+    let connector = connector
         .with_session_timeout(config.session_timeout)
         .with_connection_timeout(config.silence_limit())
         .with_readonly(false)
         .with_fail_eagerly();
-    (connector, hosts.join(","))
+    Ok((connector, hosts.join(",")))
 }
 
 /// Returns once the session has ended, or was without a connection for too long to be relied on.

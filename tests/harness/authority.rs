@@ -10,11 +10,11 @@ use rcgen::{
     date_time_ymd,
 };
 
-pub(super) const CA: &str = "ca.pem";
-pub(super) const LEAF: &str = "server.pem";
-pub(super) const LEAF_KEY: &str = "server.key";
-pub(super) const CLIENT: &str = "client.pem";
-pub(super) const CLIENT_KEY: &str = "client.key";
+pub(crate) const CA: &str = "ca.pem";
+pub(crate) const LEAF: &str = "server.pem";
+pub(crate) const LEAF_KEY: &str = "server.key";
+pub(crate) const CLIENT: &str = "client.pem";
+pub(crate) const CLIENT_KEY: &str = "client.key";
 
 /// The year in which certificates expire.
 const NOT_AFTER: i32 = 4096;
@@ -28,12 +28,12 @@ impl Authority {
     }
 
     /// The server's certificate is for another name.
-    pub(super) fn of_another_name() -> Arc<Self> {
+    pub(crate) fn of_another_name() -> Arc<Self> {
         Self::of(&["db.example"], NOT_AFTER)
     }
 
     /// The server's certificate has expired.
-    pub(super) fn expired() -> Arc<Self> {
+    pub(crate) fn expired() -> Arc<Self> {
         Self::of(&["localhost", "127.0.0.1"], 2020)
     }
 
@@ -41,7 +41,7 @@ impl Authority {
         Arc::new(Self(certificates(names, not_after).expect("certificates from constant names")))
     }
 
-    pub(super) fn write_into(&self, directory: &Path) {
+    pub(crate) fn write_into(&self, directory: &Path) {
         for (name, pem) in &self.0 {
             write(directory.join(name), pem).expect("the server's directory is writable");
         }

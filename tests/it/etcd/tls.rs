@@ -1,0 +1,89 @@
+//! TLS to a real server: what is verified, and what a refusal says.
+
+use lockattr::Error;
+use lockattr::store::EtcdStore;
+use lockattr_tests::{Certificates, SecureEtcd};
+
+use super::*;
+
+/// For a slow machine.
+const PATIENT: &str = "connect_timeout=10s&response_timeout=10s";
+
+async fn locks(url: &str) {
+    let held = manager(url).await.acquire("a", LockOptions::new()).await.expect("it is free");
+    held.release().await.expect("released");
+}
+
+async fn refused(url: &str) -> String {
+    match LockManager::connect(url).await {
+        Err(error @ Error::Store { .. }) => error.to_string(),
+        other => panic!("{url}: {other:?}"),
+    }
+}
+
+#[track_caller]
+fn assert_says(sentence: &str, says: &str) {
+    assert!(sentence.contains(says), "{sentence}");
+}
+
+#[tokio::test]
+async fn the_name_and_the_authority_of_a_server_are_verified() {
+    let (ours, other) = (Certificates::new(), Certificates::new());
+    let etcd = SecureEtcd::start(&ours).await;
+    let url = |settings: &str| etcd.url(&format!("{PATIENT}&{settings}"));
+    locks(&url(&ours.trusted())).await;
+    let unknown = "the certificate of localhost is signed by an unknown authority";
+    assert_says(&refused(&url(&other.trusted())).await, unknown);
+    // The system's authorities do not know ours.
+    assert_says(&refused(&url("tls=true")).await, unknown);
+
+    let named = Certificates::of_another_name();
+    let etcd = SecureEtcd::start(&named).await;
+    let sentence = refused(&etcd.url(&format!("{PATIENT}&{}", named.trusted()))).await;
+    assert_says(&sentence, "the certificate of localhost is for another host (");
+    assert_says(&sentence, "db.example");
+}
+
+#[tokio::test]
+async fn an_expired_certificate_is_refused() {
+    let expired = Certificates::expired();
+    let etcd = SecureEtcd::start(&expired).await;
+    let sentence = refused(&etcd.url(&format!("{PATIENT}&{}", expired.trusted()))).await;
+    assert_says(&sentence, "the certificate of localhost has expired (");
+    assert_says(&sentence, "renew it on the server");
+}
+
+#[tokio::test]
+async fn a_server_that_demands_a_certificate_gets_it_or_the_error_says_so() {
+    let demanding = Certificates::new().demanding_clients();
+    let etcd = SecureEtcd::start(&demanding).await;
+    let url = |settings: &str| etcd.url(&format!("{PATIENT}&{settings}"));
+    locks(&url(&demanding.presented())).await;
+    let sentence = refused(&url(&demanding.trusted())).await;
+    assert_says(&sentence, "localhost requires a client certificate");
+    assert_says(&sentence, "`client_cert` and `client_key`");
+}
+
+#[test]
+fn a_file_that_cannot_be_used_is_named() {
+    let ours = Certificates::new();
+    let (ca, presented) = (ours.ca(), ours.presented());
+    let (_, key) = presented.rsplit_once('=').expect("the last setting is the key");
+    for (settings, says) in [
+        ("ca=/nowhere".to_owned(), "`ca=/nowhere` cannot be read".to_owned()),
+        (format!("ca={key}"), format!("`ca={key}` has no certificate in PEM")),
+        (
+            format!("client_cert={0}&client_key={0}", ca.display()),
+            format!("`client_key={}` has no private key in PEM", ca.display()),
+        ),
+        (
+            format!("client_cert={}&client_key={key}", ca.display()),
+            format!("`client_key={key}` is not the key to the certificate"),
+        ),
+    ] {
+        match EtcdStore::open(&format!("etcd://localhost?tls=true&{settings}")) {
+            Err(Error::InvalidOptions(sentence)) => assert_says(&sentence, &says),
+            other => panic!("{settings}: {other:?}"),
+        }
+    }
+}
