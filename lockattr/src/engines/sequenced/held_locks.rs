@@ -20,8 +20,7 @@ impl<E: LockRecipe> Shared<E> {
         let LockQueues { queues, left_out } = self.recipe.queues(prefix).await?;
         let reads: Vec<_> = queues.into_iter().map(|queue| self.held(queue)).collect();
         let mut locks = stream::iter(reads).buffer_unordered(MAX_CONCURRENT_READS);
-        let mut held = HeldLocks::default();
-        held.left_out = left_out;
+        let mut held = HeldLocks { left_out, ..HeldLocks::default() };
         while let Some(lock) = locks.next().await {
             held.locks.extend(lock?);
         }
