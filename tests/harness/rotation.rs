@@ -109,7 +109,7 @@ impl Load {
                     counted.fetch_add(1, Ordering::Relaxed);
                     match release {
                         Release::Awaited => {
-                            failed_release = held.release().await.err().or(failed_release)
+                            failed_release = held.release().await.err().or(failed_release);
                         }
                         Release::InBackground => drop(held),
                     }
