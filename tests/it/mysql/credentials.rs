@@ -133,7 +133,7 @@ async fn a_provider_that_fails_is_named_and_is_not_quoted() {
 /// provider inside the server's limit, it is reported as a dead server.
 #[tokio::test]
 async fn a_provider_that_hangs_or_panics_is_named_and_asked_again() {
-    let user = Rotating::new().await;
+    let user = User::new().await;
     for (reply, says) in [(Reply::Hang, "has not answered"), (Reply::Panic, "panicked")] {
         let provider = Provider::new(reply);
         let manager = LockManager::builder()
@@ -146,7 +146,7 @@ async fn a_provider_that_hangs_or_panics_is_named_and_asked_again() {
         let text = format!("{:?}", refused.unwrap_err());
         assert!(text.contains("the credentials provider") && text.contains(says), "{text}");
         assert!(!text.contains("no connection") && !text.contains("s3cret"), "{text}");
-        provider.set(Reply::Answer(Credentials::new(user.user.clone(), "s3cret-0")));
+        provider.set(Reply::Answer(Credentials::new(user.name.clone(), "s3cret-0")));
         let options = LockOptions::new().wait(LIMIT);
         manager.acquire("a", options).await.unwrap().release().await.unwrap();
     }
