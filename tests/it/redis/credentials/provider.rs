@@ -10,6 +10,7 @@ use lockattr_tests::{Proxy, RedisServer, assert_nothing_left, eventually};
 
 use super::heartbeat::{SOON, clients, cycle, two_users};
 use crate::provider::{Provider, Reply};
+use crate::redis::describe;
 use crate::redis::own_client::manager;
 
 fn answer(user: &str, password: &str) -> Reply {
@@ -31,7 +32,7 @@ async fn a_provider_that_hangs_or_panics_is_named_and_asked_again() {
         let provider = Provider::new(reply);
         let manager = often_asked(&server, &provider);
         let refused = manager.acquire("a", LockOptions::new().retry(0)).await;
-        let text = format!("{:?}", refused.unwrap_err());
+        let text = describe(&refused.unwrap_err());
         assert!(text.contains("the credentials provider") && text.contains(says), "{text}");
         assert!(!text.contains("no connection") && !text.contains("s3cret"), "{text}");
         provider.set(answer("one", "s3cret-1"));
@@ -116,7 +117,7 @@ async fn a_provider_that_never_repeats_an_answer_is_asked_twice() {
     let (server, count) = (two_users().await, Arc::default());
     let manager = never_the_same(&server.url(), &count, |_| {});
     let refused = manager.acquire("a", LockOptions::new().retry(0)).await;
-    let text = format!("{:?}", refused.unwrap_err());
+    let text = describe(&refused.unwrap_err());
     assert!(text.contains("WRONGPASS") && !text.contains("wr0ng"), "{text}");
     assert_eq!(count.load(Ordering::Relaxed), 2);
 }
@@ -133,7 +134,7 @@ async fn a_refusal_is_reported_though_the_second_login_gets_no_answer() {
         }
     });
     let refused = manager.acquire("a", LockOptions::new().retry(0)).await;
-    let text = format!("{:?}", refused.unwrap_err());
+    let text = describe(&refused.unwrap_err());
     assert!(text.contains("WRONGPASS") && !text.contains("wr0ng"), "{text}");
     assert_eq!(count.load(Ordering::Relaxed), 2);
 }
