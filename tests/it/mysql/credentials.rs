@@ -137,7 +137,7 @@ async fn a_provider_that_hangs_or_panics_is_named_and_asked_again() {
     for (reply, says) in [(Reply::Hang, "has not answered"), (Reply::Panic, "panicked")] {
         let provider = Provider::new(reply);
         let manager = LockManager::builder()
-            .url(user.url("", ""))
+            .url(user.url("", "").replace("connect_timeout=10s", "connect_timeout=2s"))
             .credentials(provider.function())
             .build()
             .unwrap();
