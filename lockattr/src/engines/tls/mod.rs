@@ -13,7 +13,7 @@ mod failure;
 mod mode;
 #[cfg(feature = "tls")]
 mod pem;
-#[cfg(all(feature = "tls", any(feature = "mysql", feature = "zookeeper")))]
+#[cfg(feature = "tls")]
 mod relay;
 #[cfg(feature = "tls")]
 mod verification;
@@ -26,7 +26,7 @@ pub(in crate::engines) use failure::explained;
 pub(in crate::engines) use mode::TlsMode;
 #[cfg(feature = "tls")]
 pub(in crate::engines) use pem::PemFiles;
-#[cfg(all(feature = "tls", any(feature = "mysql", feature = "zookeeper")))]
+#[cfg(feature = "tls")]
 pub(in crate::engines) use relay::{refusal, relay, secure};
 #[cfg(feature = "tls")]
 pub(in crate::engines) use verification::Verification;
