@@ -54,7 +54,7 @@ impl Handshake {
     }
 
     #[cfg(not(feature = "tls"))]
-    #[expect(clippy::unused_async, clippy::unused_self, reason = "no TLS here")]
+    #[expect(clippy::unused_async, reason = "no TLS here")]
     pub(super) async fn refusal(&self, _address: &str) -> Option<String> {
         None
     }
