@@ -38,7 +38,7 @@ pub(super) struct Handshake {
 }
 
 impl Handshake {
-    /// Why the member at `address` closes connections after the handshake, if it says so.
+    /// Why the member at `address` closes connections after the handshake, if it reports that.
     ///
     /// With TLS 1.3, a server judges the client's certificate when the client already sends. If
     /// that meets a closed connection, the server's reason is lost. So this handshake only reads.
