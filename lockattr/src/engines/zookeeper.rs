@@ -122,8 +122,10 @@ use entries::Zookeeper;
 /// process. The store chooses no cryptography provider for the process.
 ///
 /// A store [from a connector](Self::from_connector) has the TLS of that connector: enable the feature
-/// `tls` of `zookeeper-client`, and install a provider. lockattr's tests do not cover that, because
-/// the feature brings a second provider into every program that is built with them.
+/// `tls` of `zookeeper-client`, and install a provider. If a certificate is refused then, the error
+/// does not name the reason, because the client does not return it. This was tried by hand, and
+/// lockattr's tests do not cover it: the feature brings a second provider into each program that
+/// is built with them.
 ///
 /// ```
 /// use lockattr::store::ZookeeperStore;

@@ -7,6 +7,7 @@ use percent_encoding::percent_decode_str;
 use tonic::transport::Endpoint;
 use url::Url;
 
+use super::tls::Handshake;
 use crate::Error;
 use crate::engines::plaintext;
 use crate::engines::tls::yes_or_no;
@@ -32,6 +33,7 @@ pub(super) struct Config {
 pub(super) struct Member {
     pub(super) endpoint: Endpoint,
     pub(super) address: Arc<str>,
+    pub(super) handshake: Handshake,
 }
 
 /// The credentials, if the servers require them.
@@ -130,7 +132,7 @@ impl Member {
             (Some(host), None) => host.to_owned(),
             (None, _) => uri.path().to_owned(),
         };
-        Self { endpoint, address: address.into() }
+        Self { endpoint, address: address.into(), handshake: Handshake::default() }
     }
 }
 
@@ -155,7 +157,8 @@ fn member(url: &Url, address: &str, tls: &super::tls::Tls) -> Result<Member, Err
     let at = format!("{host}:{}", url.port().unwrap_or(PORT));
     let endpoint = Endpoint::from_shared(format!("{}://{at}", tls.scheme()));
     let endpoint = endpoint.map_err(|_| wrong("has an invalid host"))?;
-    Ok(Member { endpoint: tls.with_tls(endpoint)?, address: at.into() })
+    let endpoint = tls.with_tls(endpoint)?;
+    Ok(Member { endpoint, address: at.into(), handshake: tls.handshake() })
 }
 
 fn login(url: &Url, address: &str) -> Result<Option<Login>, Error> {

@@ -87,10 +87,16 @@ impl ConnectionSlot {
             };
             Ok((channel, role))
         };
-        let probed = timeout(limit, probe).await.unwrap_or_else(|_| {
+        let mut probed = timeout(limit, probe).await.unwrap_or_else(|_| {
             let sentence = format!("no connection to {} within {limit:?}", member.address);
             Err(Failure::unknown(sentence))
         });
+        if probed.as_ref().is_err_and(|failure| failure.kind == Kind::Unknown) {
+            let refusal = timeout(limit / 4, member.handshake.refusal(&member.address));
+            if let Ok(Some(sentence)) = refusal.await {
+                probed = Err(Failure::not_sent(StoreError::new(sentence)));
+            }
+        }
         (member, probed)
     }
 

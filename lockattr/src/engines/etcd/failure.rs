@@ -2,7 +2,6 @@
 
 use tonic::{Code, Status};
 
-use super::tls;
 use crate::store::StoreError;
 
 /// A request that failed, or whose outcome is unknown.
@@ -58,8 +57,7 @@ impl Failure {
         // A connection error names its reason only in its causes.
         let cause = std::error::Error::source(status).map(root).filter(|cause| cause != message);
         let cause = cause.map(|cause| format!(" ({cause})")).unwrap_or_default();
-        let refusal = tls::refusal(address, status);
-        let mut sentence = refusal.unwrap_or_else(|| format!("{address}: {message}{cause}"));
+        let mut sentence = format!("{address}: {message}{cause}");
         if status.code() == Code::InvalidArgument && message.contains("user name is empty") {
             sentence.push_str(": name one, as in `etcd://user:password@host/`");
         }

@@ -1,7 +1,14 @@
 //! TLS connections: the trusted certificates, and the client's own.
 
 #[cfg(feature = "tls")]
-use rustls::crypto::ring;
+use std::sync::Arc;
+
+#[cfg(feature = "tls")]
+use rustls::{ClientConfig, crypto::ring};
+#[cfg(feature = "tls")]
+use tokio::io::AsyncReadExt;
+#[cfg(feature = "tls")]
+use tokio::net::TcpStream;
 use tonic::transport::Endpoint;
 #[cfg(feature = "tls")]
 use tonic::transport::{Certificate, ClientTlsConfig, Identity};
@@ -9,7 +16,7 @@ use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 use crate::Error;
 use crate::engines::tls::check_enabled;
 #[cfg(feature = "tls")]
-use crate::engines::tls::{PemFiles, explained};
+use crate::engines::tls::{PemFiles, Verification, client_config, explained, secure};
 use crate::lock::server_options::TlsFiles;
 
 /// The TLS settings of one store. The files were read when it was made.
@@ -17,6 +24,40 @@ pub(super) struct Tls {
     /// `None` without TLS.
     #[cfg(feature = "tls")]
     config: Option<ClientTlsConfig>,
+    /// The same, for a handshake without tonic.
+    #[cfg(feature = "tls")]
+    handshake: Handshake,
+}
+
+/// What asks a member why it refuses this client.
+#[derive(Clone, Default)]
+pub(super) struct Handshake {
+    /// `None` without TLS, and for an endpoint of the program's.
+    #[cfg(feature = "tls")]
+    config: Option<Arc<ClientConfig>>,
+}
+
+impl Handshake {
+    /// Why the member at `address` closes connections after the handshake, if it reports that.
+    ///
+    /// With TLS 1.3, a server judges the client's certificate when the client already sends. If
+    /// that meets a closed connection, the server's reason is lost. So this handshake only reads.
+    #[cfg(feature = "tls")]
+    pub(super) async fn refusal(&self, address: &str) -> Option<String> {
+        let config = self.config.clone()?;
+        let host = host(address);
+        let stream = TcpStream::connect(address).await.ok()?;
+        match secure(stream, host, config).await {
+            Ok(mut stream) => explained(host, &stream.read_u8().await.err()?),
+            Err(error) => Some(error.to_string()),
+        }
+    }
+
+    #[cfg(not(feature = "tls"))]
+    #[expect(clippy::unused_async, reason = "no TLS here")]
+    pub(super) async fn refusal(&self, _address: &str) -> Option<String> {
+        None
+    }
 }
 
 impl Tls {
@@ -26,7 +67,21 @@ impl Tls {
         Ok(Self {
             #[cfg(feature = "tls")]
             config: enabled.then(|| config(files)).transpose()?,
+            #[cfg(feature = "tls")]
+            handshake: Handshake {
+                config: enabled
+                    .then(|| client_config(files, Verification::Full).map(Arc::new))
+                    .transpose()?,
+            },
         })
+    }
+
+    #[cfg_attr(not(feature = "tls"), expect(clippy::unused_self, reason = "no TLS here"))]
+    pub(super) fn handshake(&self) -> Handshake {
+        #[cfg(feature = "tls")]
+        return self.handshake.clone();
+        #[cfg(not(feature = "tls"))]
+        return Handshake::default();
     }
 
     pub(super) fn scheme(&self) -> &'static str {
@@ -60,8 +115,13 @@ impl Tls {
 /// Why TLS to the member at `address` failed, if it did.
 #[cfg(feature = "tls")]
 pub(super) fn refusal(address: &str, error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    explained(host(address), error)
+}
+
+#[cfg(feature = "tls")]
+fn host(address: &str) -> &str {
     let host = address.rsplit_once(':').map_or(address, |(host, _port)| host);
-    explained(host, error)
+    host.trim_start_matches('[').trim_end_matches(']')
 }
 
 #[cfg(not(feature = "tls"))]

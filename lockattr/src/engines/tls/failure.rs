@@ -9,9 +9,7 @@ pub(in crate::engines) fn explained(
     host: &str,
     error: &(dyn StdError + 'static),
 ) -> Option<String> {
-    let Some(cause) = cause_in(error) else {
-        return alert_in(error).map(|alert| format!("{host} {}", rejected(alert)));
-    };
+    let cause = cause_in(error)?;
     Some(match cause {
         Error::InvalidCertificate(reason) => {
             format!("the certificate of {host} {}", invalid(reason))
@@ -44,26 +42,6 @@ fn cause_in<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a Error> {
         };
     }
     None
-}
-
-/// Finds an alert of which only the text is left: `h2` keeps no more of a connection's error.
-fn alert_in(error: &(dyn StdError + 'static)) -> Option<AlertDescription> {
-    const OF_CLIENT_CERTIFICATES: [AlertDescription; 7] = [
-        AlertDescription::CertificateRequired,
-        AlertDescription::BadCertificate,
-        AlertDescription::UnknownCA,
-        AlertDescription::CertificateUnknown,
-        AlertDescription::CertificateExpired,
-        AlertDescription::CertificateRevoked,
-        AlertDescription::UnsupportedCertificate,
-    ];
-    let mut last = error;
-    while let Some(next) = last.source() {
-        last = next;
-    }
-    let text = last.to_string();
-    let has_text = |alert: &AlertDescription| text == Error::AlertReceived(*alert).to_string();
-    OF_CLIENT_CERTIFICATES.into_iter().find(has_text)
 }
 
 fn invalid(reason: &CertificateError) -> String {

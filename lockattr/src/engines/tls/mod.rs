@@ -15,7 +15,7 @@ mod mode;
 mod name;
 #[cfg(feature = "tls")]
 mod pem;
-#[cfg(all(feature = "tls", any(feature = "mysql", feature = "zookeeper")))]
+#[cfg(feature = "tls")]
 mod relay;
 #[cfg(feature = "tls")]
 mod verification;
@@ -33,7 +33,7 @@ pub(in crate::engines) use mode::TlsMode;
 pub(in crate::engines) use name::server_name;
 #[cfg(feature = "tls")]
 pub(in crate::engines) use pem::PemFiles;
-#[cfg(all(feature = "tls", any(feature = "mysql", feature = "zookeeper")))]
+#[cfg(feature = "tls")]
 pub(in crate::engines) use relay::{refusal, relay, secure};
 #[cfg(feature = "tls")]
 pub(in crate::engines) use verification::Verification;
