@@ -35,7 +35,13 @@ mod sql;
     feature = "etcd"
 ))]
 #[cfg_attr(
-    not(all(feature = "redis", feature = "postgres", feature = "etcd", feature = "tls")),
+    not(all(
+        feature = "redis",
+        feature = "postgres",
+        feature = "zookeeper",
+        feature = "etcd",
+        feature = "tls"
+    )),
     allow(dead_code, unused_imports, reason = "each engine uses a part of it")
 )]
 mod tls;
