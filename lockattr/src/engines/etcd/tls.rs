@@ -47,7 +47,7 @@ impl Handshake {
         let config = self.config.clone()?;
         let host = host(address);
         let stream = TcpStream::connect(address).await.ok()?;
-        match secure(stream, host, config).await {
+        match secure(stream, (host, Verification::Full), config).await {
             Ok(mut stream) => explained(host, &stream.read_u8().await.err()?),
             Err(error) => Some(error.to_string()),
         }

@@ -11,7 +11,7 @@ mod enabled;
 #[cfg(feature = "tls")]
 mod failure;
 mod mode;
-#[cfg(all(feature = "tls", any(feature = "postgres", feature = "mysql", feature = "zookeeper")))]
+#[cfg(feature = "tls")]
 mod name;
 #[cfg(feature = "tls")]
 mod pem;
@@ -26,10 +26,7 @@ pub(in crate::engines) use enabled::{check_enabled, yes_or_no};
 #[cfg(feature = "tls")]
 pub(in crate::engines) use failure::explained;
 pub(in crate::engines) use mode::TlsMode;
-#[cfg(all(
-    feature = "tls",
-    any(feature = "postgres", feature = "mysql", feature = "zookeeper")
-))]
+#[cfg(feature = "tls")]
 pub(in crate::engines) use name::server_name;
 #[cfg(feature = "tls")]
 pub(in crate::engines) use pem::PemFiles;

@@ -61,23 +61,23 @@ impl OwnedLease {
         held.report_loss();
         let releases = [held.release_request(now)];
         hold.lose(LostReason::Released);
-        let telemetry = held.frame.core().watchdog.telemetry().clone();
         let answer = held.frame.core().store().release(&releases).await.pop();
+        let count = |outcome| held.frame.core().watchdog.telemetry().release(outcome);
         match answer {
             Some(Ok(store::ReleaseOutcome::Released)) => {
-                telemetry.release("released");
+                count("released");
                 self.settle();
                 Ok(())
             }
             Some(Ok(store::ReleaseOutcome::NotHeld)) | None => {
-                telemetry.release("not_held");
+                count("not_held");
                 held.frame.core().watchdog.report_lost(&hold, LostReason::Taken);
                 self.settle();
                 Err(hold.lost(LostReason::Taken))
             }
             // Dropping `self` keeps trying.
             Some(Err(error)) => {
-                telemetry.release("unknown");
+                count("unknown");
                 Err(error.about(&hold.claim().named()))
             }
         }
