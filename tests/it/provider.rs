@@ -1,4 +1,4 @@
-//! A credentials provider that hangs, fails or panics when a test says so.
+//! A credentials provider that hangs, fails or panics when a test wants it.
 
 use std::future::pending;
 use std::io;
