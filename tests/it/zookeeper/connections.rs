@@ -9,6 +9,17 @@ async fn assert_connections(addrs: &[String], expected: usize) {
     eventually(LIMIT, &what, async || own_connections(addrs) == expected).await;
 }
 
+/// An ensemble that has just started may end a first session.
+async fn connected(url: &str) -> LockManager {
+    let mut manager = None;
+    let connects = async || {
+        manager = LockManager::connect(url).await.ok();
+        manager.is_some()
+    };
+    eventually(LIMIT, "it connects", connects).await;
+    manager.expect("it was connected")
+}
+
 #[tokio::test]
 async fn one_connection_carries_all_locks_and_waiters_of_a_store() {
     let ours = Certificates::new();
@@ -17,8 +28,7 @@ async fn one_connection_carries_all_locks_and_waiters_of_a_store() {
     for (addrs, settings) in [plain, (ensemble.secure_addrs(), ours.trusted())] {
         let url = ensemble.url_below(&addrs, &ensemble.chroot_apart());
         let url = format!("{url}?connect_timeout=10s&response_timeout=10s&{settings}");
-        let one = LockManager::connect(&url).await.unwrap();
-        let other = LockManager::connect(&url).await.unwrap();
+        let (one, other) = (connected(&url).await, connected(&url).await);
         for key in 0..20 {
             let held = one.acquire(format!("{key}"), LockOptions::new()).await.unwrap();
             held.release().await.unwrap();
