@@ -18,6 +18,7 @@ mod mysql;
 mod observe;
 mod options;
 mod outcome;
+mod over_tls;
 mod plaintext;
 mod postgres;
 mod postgres_session;

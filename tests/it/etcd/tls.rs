@@ -4,27 +4,10 @@ use lockattr::Error;
 use lockattr::store::EtcdStore;
 use lockattr_tests::{Certificates, SecureEtcd};
 
-use super::*;
+use crate::over_tls::{assert_says, locks, refused};
 
 /// For a slow machine.
 const PATIENT: &str = "connect_timeout=10s&response_timeout=10s";
-
-async fn locks(url: &str) {
-    let held = manager(url).await.acquire("a", LockOptions::new()).await.expect("it is free");
-    held.release().await.expect("released");
-}
-
-async fn refused(url: &str) -> String {
-    match LockManager::connect(url).await {
-        Err(error @ Error::Store { .. }) => error.to_string(),
-        other => panic!("{url}: {other:?}"),
-    }
-}
-
-#[track_caller]
-fn assert_says(sentence: &str, says: &str) {
-    assert!(sentence.contains(says), "{sentence}");
-}
 
 #[tokio::test]
 async fn the_name_and_the_authority_of_a_server_are_verified() {

@@ -17,6 +17,7 @@ use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::timeout;
 
 use super::LIMIT;
+use crate::over_tls;
 
 /// A server with a certificate for `localhost`, its authority, and another authority.
 struct Secure {
@@ -62,29 +63,11 @@ impl Secure {
 
     /// Every connection of a user that must encrypt is encrypted, or the lock cannot be acquired.
     async fn locks(&self, user: &str, host: &str, settings: &str) {
-        let url = self.url(user, host, settings);
-        let connect = async || match LockManager::connect(&url).await {
-            Ok(manager) => manager,
-            Err(error) => panic!("{settings}: {error}"),
-        };
-        let (one, other) = (connect().await, connect().await);
-        let held = one.acquire("a", LockOptions::new()).await.expect("it is free");
-        let next = tokio::spawn(async move {
-            let held = other.acquire("a", LockOptions::new().wait(LIMIT)).await.expect("granted");
-            held.release().await.expect("released");
-        });
-        held.release().await.expect("released");
-        next.await.expect("the waiter is woken");
+        over_tls::locks(&self.url(user, host, settings)).await;
     }
 
     async fn refused(&self, user: &str, host: &str, settings: &str) -> String {
-        match LockManager::connect(self.url(user, host, settings)).await {
-            Err(error @ Error::Store { .. }) => {
-                assert!(!format!("{error} {error:?}").contains("s3cret"), "{error}");
-                error.to_string()
-            }
-            other => panic!("{settings}: {other:?}"),
-        }
+        over_tls::refused(&self.url(user, host, settings)).await
     }
 }
 

@@ -1,9 +1,9 @@
 //! TLS to real servers by a URL: what is verified, and what a refusal says.
 
-use lockattr::Error;
 use lockattr_tests::{Certificates, Engine};
 
 use super::*;
+use crate::over_tls::{assert_says, locks, refused};
 
 /// For a slow machine.
 const PATIENT: &str = "connect_timeout=10s&response_timeout=10s";
@@ -12,37 +12,6 @@ const PATIENT: &str = "connect_timeout=10s&response_timeout=10s";
 fn url(ensemble: &ZooKeeper, addrs: &[String], settings: &str) -> String {
     let chroot = ensemble.chroot_apart();
     format!("{}?{PATIENT}&{settings}", ensemble.url_below(addrs, &chroot))
-}
-
-/// Two processes take turns at a lock, so requests, replies and notifications arrive.
-async fn locks(url: &str) {
-    let connect = async || match LockManager::connect(url).await {
-        Ok(manager) => manager,
-        Err(error) => panic!("{url}: {error}"),
-    };
-    let (one, other) = (connect().await, connect().await);
-    let held = one.acquire("a", LockOptions::new()).await.expect("it is free");
-    let next = tokio::spawn(async move {
-        let held = other.acquire("a", LockOptions::new().wait(LIMIT)).await.expect("granted");
-        held.release().await.expect("released");
-    });
-    held.release().await.expect("released");
-    next.await.expect("the waiter is notified");
-}
-
-async fn refused(url: &str) -> String {
-    match LockManager::connect(url).await {
-        Err(error @ Error::Store { .. }) => {
-            assert!(!format!("{error} {error:?}").contains("s3cret"), "{error}");
-            error.to_string()
-        }
-        other => panic!("{url}: {other:?}"),
-    }
-}
-
-#[track_caller]
-fn assert_says(sentence: &str, says: &str) {
-    assert!(sentence.contains(says), "{sentence}");
 }
 
 /// Red without: the relay in `Config::reach`.
