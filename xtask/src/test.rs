@@ -12,6 +12,21 @@ use crate::{again, child, servers};
 /// Tests of models with many states, by parts of their names; `deep` runs them.
 const MANY_STATES: [&str; 3] = ["holds", "past::", "retries::"];
 
+/// All programs but `it`, `models`, and `core`, which is a part of `it`.
+const OTHERS: [&str; 11] = [
+    "--lib",
+    "--bins",
+    "--examples",
+    "--test",
+    "[!icm]*",
+    "--test",
+    "cli",
+    "--test",
+    "comparison",
+    "--test",
+    "counterexamples",
+];
+
 /// How many worlds of each kind to simulate beside the other tests.
 const FEW_WORLDS: &str = "60";
 
@@ -41,25 +56,22 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
 /// One program after the other: in parallel with tests that compute, more tests of servers failed on two cores than
 /// time was saved.
 fn all(newest: &[Result<Newest, String>], steps: &mut Steps) -> Result<Vec<String>, String> {
-    let run = || {
+    let run = |programs: &[&str]| {
         let mut tests = tests(newest);
-        tests.arg("--no-fail-fast");
+        tests.arg("--no-fail-fast").args(programs);
         tests
     };
-    let alone = || tests(newest);
-    let mut with_servers = run();
-    with_servers.args(["--test", "it", "--"]).args(long::skipped());
-    let mut rare = steps.time("it", || again::run(&mut with_servers, alone))?;
-    let mut others = run();
-    others.env("LOCKATTR_SIM_SEEDS", FEW_WORLDS);
-    // All names but `it`, `models`, and `core`, which is a part of `it`.
-    others.args(["--lib", "--bins", "--examples", "--test", "[!icm]*", "--test", "cli"]);
-    others.args(["--test", "comparison", "--test", "counterexamples"]);
-    rare.extend(steps.time("all other programs", || again::run(&mut others, alone))?);
-    let mut models = run();
-    models.args(["--test", "models", "--"]);
-    models.args(MANY_STATES.iter().flat_map(|name| ["--skip", name]));
-    rare.extend(steps.time("models", || again::run(&mut models, alone))?);
+    let it = || run(&["--test", "it"]);
+    let mut rare = steps.time("it", || again::run(it, &long::skipped()))?;
+    let others = || {
+        let mut others = run(&OTHERS);
+        others.env("LOCKATTR_SIM_SEEDS", FEW_WORLDS);
+        others
+    };
+    rare.extend(steps.time("all other programs", || again::run(others, &[]))?);
+    let models = || run(&["--test", "models"]);
+    let few_states = MANY_STATES.map(|name| ["--skip", name]).concat();
+    rare.extend(steps.time("models", || again::run(models, &few_states))?);
     steps.time("examples in the docs", || child::run(tests(newest).arg("--doc")))?;
     Ok(rare)
 }
@@ -80,10 +92,14 @@ pub(crate) fn deep() -> Result<(), String> {
     servers::ensure_all()?;
     let newest = newest::obtain();
     let mut steps = Steps::default();
-    let mut long = tests(&newest);
-    in_parallel(&mut long, LONG_FOR_EACH_CORE);
-    long.args(["--test", "it", "--", "--exact"]).args(long::TESTS);
-    let rare = steps.time("long tests of it", || again::run(&mut long, || tests(&newest)))?;
+    let it = || {
+        let mut it = tests(&newest);
+        in_parallel(&mut it, LONG_FOR_EACH_CORE);
+        it.args(["--test", "it"]);
+        it
+    };
+    let exact = ["--exact"].into_iter().chain(long::TESTS).collect::<Vec<_>>();
+    let rare = steps.time("long tests of it", || again::run(it, &exact))?;
     report(&rare);
     // These compute: a test for each core.
     let deep = |test: &str, names: &[&str]| {
@@ -137,13 +153,12 @@ fn on_newest(newest: &[Result<Newest, String>], steps: &mut Steps) -> Result<Vec
         let Newest { program, version, .. } = this;
         eprintln!("xtask: on {version}");
         let on_this = || {
-            let mut tests = tests(newest);
-            tests.env(this.chosen_by(), program);
-            tests
+            let mut it = tests(newest);
+            it.env(this.chosen_by(), program).args(["--test", "it"]);
+            it
         };
-        let mut all = on_this();
-        all.args(["--test", "it", "--"]).args(this.tests()).args(long::skipped());
-        match steps.time(version, || again::run(&mut all, on_this)) {
+        let options = [this.tests(), long::skipped()].concat();
+        match steps.time(version, || again::run(on_this, &options)) {
             Ok(red_once) => rare.extend(red_once),
             Err(failure) => failures.push(format!("on {version}: {failure}")),
         }

@@ -23,14 +23,16 @@
 use std::path::Path;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use lockattr::store::{
     AcquireOutcome, AcquireRequest, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
     RenewRequest, Store, StoreError,
 };
 use lockattr::{FencingToken, HeldLock, Holder};
-use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use rusqlite::{
+    Connection, ErrorCode, OptionalExtension, Transaction, TransactionBehavior, params,
+};
 use tokio::sync::oneshot;
 
 /// A commit in WAL mode waits for no disk. A power failure may lose the last ones, but it also ends
@@ -69,7 +71,7 @@ impl SqliteStore {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         let mut connection = Connection::open(path).map_err(failed)?;
         connection.busy_timeout(PATIENCE).map_err(failed)?;
-        connection.execute_batch(SCHEMA).map_err(failed)?;
+        create(&connection).map_err(failed)?;
         let (jobs, work) = channel::<Job>();
         thread::spawn(move || work.into_iter().for_each(|job| job(&mut connection)));
         Ok(Self { jobs })
@@ -86,6 +88,25 @@ impl SqliteStore {
         self.jobs.send(Box::new(job)).map_err(|_| stopped().not_sent())?;
         answered.await.unwrap_or_else(|_| Err(stopped()))
     }
+}
+
+/// Creates the tables. While another process opens or closes the file, SQLite answers "busy" at once
+/// and ignores the busy timeout ("Sometimes Queries Return SQLITE_BUSY In WAL Mode",
+/// <https://sqlite.org/wal.html>).
+fn create(connection: &Connection) -> rusqlite::Result<()> {
+    let begun = Instant::now();
+    loop {
+        match connection.execute_batch(SCHEMA) {
+            Err(error) if is_busy(&error) && begun.elapsed() < PATIENCE => {
+                thread::sleep(Duration::from_millis(1));
+            }
+            created => return created,
+        }
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
 }
 
 fn failed(error: rusqlite::Error) -> StoreError {

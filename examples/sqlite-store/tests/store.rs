@@ -32,7 +32,7 @@ lockattr_contract::store_contract!(OnSqlite, without: {
 
 /// The first of them creates the tables, and the others wait for it.
 ///
-/// Red without: `busy_timeout` before the schema.
+/// Red without: `busy_timeout` before the schema, or its repetition.
 #[test]
 fn processes_that_start_together_all_open_the_file() {
     for _ in 0..10 {
