@@ -93,7 +93,7 @@ async fn fifty_megabytes_under_the_name_of_a_lock_are_a_lock_of_another_program(
         who.out.starts_with("`big` is held by another program, its lease ends in 9m"),
         "{who:?}"
     );
-    let busy = said(&url, &["run", "big", "--", "true"]).await;
+    let busy = said(&url, &["run", "--wait", "3s", "big", "--", "true"]).await;
     assert_eq!(busy.code, Some(75), "{busy:?}");
     let forced = said(&url, &["release", "--force", "big"]).await;
     assert_eq!(forced.code, Some(0), "{forced:?}");

@@ -139,8 +139,8 @@ struct World {
 }
 
 impl World {
-    /// Returns once the holder was sent the notification that another waits. It does not arrive if
-    /// the waiter is to stay `unknown`.
+    /// Returns once the holder received the notification that another waits. It does not arrive if the
+    /// waiter is to stay `unknown`.
     async fn new(newer: &Newer, unknown: bool) -> Self {
         let server = newer.server().await;
         let proxy = Proxy::start(server.addr()).await;
@@ -153,6 +153,8 @@ impl World {
         let waiting = other.clone();
         let waiter = tokio::spawn(async move { acquire(&waiting).await });
         eventually(SOON, "notified", async || proxy.seen("message") == 1).await;
+        // This reply comes after it, on the same connection.
+        one.holder("another").await.expect("the store");
         Self { server, proxy, held, waiter, _managers: [one, other] }
     }
 }

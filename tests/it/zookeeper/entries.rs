@@ -45,7 +45,8 @@ async fn a_lost_create_reply_is_found_again() {
 async fn a_part_of_an_unknown_outcome_is_not_taken_for_the_whole() {
     let ensemble = ZooKeeper::start().await;
     let wires = Wires::before(&ensemble).await;
-    let store = ZookeeperStore::open(&wires.url_with("response_timeout=3s")).unwrap();
+    let store =
+        ZookeeperStore::open(&wires.url_with("response_timeout=3s&session_timeout=40s")).unwrap();
     store.ping().await.unwrap();
     let subscriber = Arc::new(Subscriber::new(|_| {}));
     store.subscribe(&subscriber);
@@ -53,9 +54,10 @@ async fn a_part_of_an_unknown_outcome_is_not_taken_for_the_whole() {
     let key = |name| LockKey::new("lock:", name).unwrap();
     let shared = Sharing::Permits(2);
     let both = || Arc::new(Claim::of(&subscriber, key("a"), [key("b")], shared, "service=test"));
-    // Creates the locks' nodes and keeps them.
+    // Creates the locks' nodes and keeps them, for as long as a loaded machine needs.
     let other = both();
-    assert!(asks(&store, &other).await);
+    let request = AcquireRequest::new(other.clone(), 2 * TTL);
+    assert!(matches!(store.acquire(&request).await, Ok(AcquireOutcome::Acquired { .. })));
     for removed in ["a", "b"] {
         let lost = both();
         let (token, _) = lost.value().split_once(' ').expect("a token");
@@ -77,6 +79,7 @@ async fn a_part_of_an_unknown_outcome_is_not_taken_for_the_whole() {
             assert_eq!(made(key).await.len(), 1, "without {removed}: {key}");
         }
         assert!(releases(&store, &lost).await);
+        assert!(holds(&store, &other).await);
     }
     assert!(releases(&store, &other).await);
     drop(store);
