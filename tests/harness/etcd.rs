@@ -128,7 +128,9 @@ impl Etcd {
     pub async fn ctl_with_input(&self, words: &[&str], input: &str) -> String {
         let up = (0..MEMBERS).filter(|&nth| self.member(nth).is_up());
         let up: Vec<_> = up.map(|nth| self.member(nth).addr()).collect();
-        ctl::run(&up.join(","), words, input)
+        // To hash a password takes long on a loaded machine.
+        let words = [words, &["--command-timeout=60s"]].concat();
+        ctl::run(&up.join(","), &words, input)
             .await
             .unwrap_or_else(|error| panic!("etcdctl {words:?}: {error}"))
     }

@@ -2,7 +2,7 @@
 //! Tests beside them cover the same code in a shorter time.
 
 /// The names of these tests.
-pub(super) const TESTS: [&str; 28] = [
+pub(super) const TESTS: [&str; 29] = [
     "etcd::left::more_locks_than_a_page_has_are_listed",
     "etcd::members::killing_the_leader_loses_no_lock_and_no_place_in_the_queue",
     "etcd::storm::thousands_of_tasks_lose_no_lease_and_fail_no_release",
@@ -12,6 +12,7 @@ pub(super) const TESTS: [&str; 28] = [
     "postgres::sessions::a_lock_outlives_a_crash_of_the_server",
     "postgres::slow_commits::a_caller_that_gives_up_in_the_crowd_is_contended",
     "postgres::slow_commits::a_thousand_tasks_lose_no_lease_and_no_release",
+    "postgres_session::storms::a_caller_that_gives_up_in_the_crowd_is_contended",
     "redis::cluster::load::no_process_writes_with_a_smaller_token_while_masters_fail_under_load",
     "redis::cluster::many::a_thousand_leases_over_all_nodes_are_renewed",
     "redis::cluster::replicas::a_lease_whose_slot_migrates_counts_with_the_replica_of_the_new_node",
