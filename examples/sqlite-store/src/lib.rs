@@ -63,7 +63,8 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the file, and creates it if it does not exist.
+    /// Opens the file, and creates it if it does not exist. Waits on this thread for other processes
+    /// that open it.
     ///
     /// # Errors
     ///
@@ -91,8 +92,9 @@ impl SqliteStore {
 }
 
 /// Creates the tables. While another process opens or closes the file, SQLite answers "busy" at once
-/// and ignores the busy timeout ("Sometimes Queries Return SQLITE_BUSY In WAL Mode",
-/// <https://sqlite.org/wal.html>).
+/// and ignores the busy timeout (<https://sqlite.org/wal.html>, "Sometimes Queries Return
+/// `SQLITE_BUSY` In WAL Mode").
+#[expect(clippy::disallowed_methods, reason = "opening a file waits on its thread, as SQLite does")]
 fn create(connection: &Connection) -> rusqlite::Result<()> {
     let begun = Instant::now();
     loop {
