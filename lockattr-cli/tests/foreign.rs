@@ -95,8 +95,12 @@ async fn fifty_megabytes_under_the_name_of_a_lock_are_a_lock_of_another_program(
         who.out.starts_with("`big` is held by another program, its lease ends in 9m"),
         "{who:?}"
     );
-    // A server that takes too long for them is an error of the store.
-    let busy = async || said(&url, &["run", "big", "--", "true"]).await.code == Some(75);
+    let busy = async || {
+        let said = said(&url, &["run", "big", "--", "true"]).await;
+        // On a busy machine, the server may take too long for them.
+        assert!(matches!(said.code, Some(69 | 75)), "{said:?}");
+        said.code == Some(75)
+    };
     eventually(Duration::from_secs(60), "busy", busy).await;
     let forced = said(&url, &["release", "--force", "big"]).await;
     assert_eq!(forced.code, Some(0), "{forced:?}");

@@ -43,6 +43,7 @@ fn run_and_repeat(
         let mut command = cargo_test();
         command.args(["--", "--test-threads=1", "--exact"]).args(&failed);
         let (status, output) = run_and_capture(&mut command, out)?;
+        // A test whose name several programs have is repeated in each.
         if !status.success() || passed(&output) < failed.len() {
             return Err(format!(
                 "failed among all tests, and did not pass alone: {}",

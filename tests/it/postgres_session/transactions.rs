@@ -228,7 +228,8 @@ async fn a_transaction_that_waits_too_long_is_contended() {
 #[tokio::test]
 async fn two_transactions_that_deadlock_do_not_wait_forever() {
     let database = Database::new().await;
-    let [leases, sessions] = both(&database, "wait=2s").await;
+    // The TTL is longer than the test waits for what is left.
+    let [leases, sessions] = both(&database, "wait=2s&ttl=60s").await;
     for (manager, by_server) in [(leases, false), (sessions, true)] {
         let (mut here, mut there) = (database.client().await, database.client().await);
         let mut one = here.transaction().await.unwrap();
