@@ -35,6 +35,8 @@ pub(crate) struct Args {
     pub(crate) renew: Option<Expr>,
     pub(crate) max_hold: Option<Time>,
     pub(crate) hold_at_least: Option<Time>,
+    pub(crate) lead: Option<bool>,
+    pub(crate) progress_within: Option<Time>,
     pub(crate) on_busy: Option<OnBusy>,
     pub(crate) on_lost: Option<&'static str>,
     pub(crate) on_unavailable: Option<&'static str>,
@@ -45,6 +47,7 @@ pub(crate) struct Args {
     pub(crate) when: Option<Expr>,
     pub(crate) manager: Option<Manager>,
     pub(crate) lease: Option<Ident>,
+    pub(crate) term: Option<Ident>,
     pub(crate) krate: Option<Path>,
 }
 
@@ -100,6 +103,11 @@ impl Args {
         let mut texts: Vec<_> = self.written().map(|(_, value)| value.to_owned()).collect();
         texts.extend(keys.iter().map(Key::expressions));
         texts.join(" ")
+    }
+
+    /// Whether the function leads: its body is a term.
+    pub(crate) fn leads(&self) -> bool {
+        self.lead == Some(true)
     }
 
     /// Whether the option is named, or a misspelling of it.

@@ -7,6 +7,7 @@
 
 pub(crate) mod call;
 mod entered;
+mod lead;
 mod output;
 mod owned;
 mod register;
@@ -25,7 +26,7 @@ use crate::key::Locked;
 use crate::locked_fn::{Block, Body, LockedFn};
 use crate::mistakes::Mistakes;
 use crate::params::Params;
-use crate::valid;
+use crate::valid::{self, leader};
 use crate::value::OnBusy;
 use output::{erase_impl_trait, output};
 use owned::Owned;
@@ -45,6 +46,9 @@ pub(crate) fn distributed_lock(args: TokenStream, item: &TokenStream) -> TokenSt
     valid::check(&args, params.as_ref(), &mut mistakes);
     if body.as_ref().is_some_and(Body::is_plain) {
         valid::check_plain(&args, &mut mistakes);
+    }
+    if let (Some(function), Some(body)) = (&function, &body) {
+        leader::check_function(&args, function, body, &mut mistakes);
     }
     match (mistakes.into_error(), &function, &body, args.locked()) {
         (None, Some(function), Some(body), Some(locked)) => {
@@ -93,10 +97,14 @@ impl<'a> Expansion<'a> {
     }
 
     fn function(&self) -> TokenStream {
-        let LockedFn { attrs, vis, block: Block { braces, .. }, .. } = self.function;
+        let (args, LockedFn { attrs, vis, block: Block { braces, .. }, .. }) =
+            (self.args, self.function);
         let site = Span::mixed_site();
         let Owned { sig, lets } = self.owned();
-        let under_lock = |block| self.under_lock(&lets, &returning(&self.output, block));
+        let under_lock = |block| {
+            let body = returning(&self.output, block);
+            if args.leads() { self.leading(&lets, &body) } else { self.under_lock(&lets, &body) }
+        };
         let inside = match self.body {
             Body::Async(block) | Body::Plain(block) => under_lock(block),
             Body::TokioEntry(entry) => entry.with_block(&under_lock(&entry.block)),

@@ -18,7 +18,7 @@ pub(crate) struct Spec {
     pub(crate) read: fn(&mut Args, &str, ParseStream<'_>) -> syn::Result<()>,
 }
 
-pub(crate) const OPTIONS: [Spec; 20] = [
+pub(crate) const OPTIONS: [Spec; 23] = [
     Spec {
         name: "key",
         example: "\"product:<id>\"",
@@ -72,6 +72,18 @@ pub(crate) const OPTIONS: [Spec; 20] = [
         example: "\"1m\"",
         elsewhere: &["lock_at_least_for", "at_least", "at_least_for", "min_hold", "min_time"],
         read: |args, option, input| put(&mut args.hold_at_least, time(option, input)),
+    },
+    Spec {
+        name: "lead",
+        example: "true",
+        elsewhere: &["leader", "election", "leader_election", "singleton"],
+        read: |args, option, input| put(&mut args.lead, value::literal_flag(option, input)),
+    },
+    Spec {
+        name: "progress_within",
+        example: "\"30s\"",
+        elsewhere: &["liveness", "progress", "health_check", "idle_timeout"],
+        read: |args, option, input| put(&mut args.progress_within, time(option, input)),
     },
     Spec {
         name: "on_busy",
@@ -142,6 +154,12 @@ pub(crate) const OPTIONS: [Spec; 20] = [
         example: "lease",
         elsewhere: &["guard", "handle"],
         read: |args, option, input| put(&mut args.lease, value::name(option, input)),
+    },
+    Spec {
+        name: "term",
+        example: "term",
+        elsewhere: &["mandate", "epoch"],
+        read: |args, option, input| put(&mut args.term, value::name(option, input)),
     },
     Spec {
         name: "crate",

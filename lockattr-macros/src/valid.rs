@@ -3,6 +3,8 @@
 //! The runtime refuses the same combinations as `InvalidOptions`; here they are refused if the
 //! values are literals.
 
+pub(crate) mod leader;
+
 use std::time::Duration;
 
 use humantime::format_duration;
@@ -28,6 +30,7 @@ pub(crate) fn check(args: &Args, params: Option<&Params>, mistakes: &mut Mistake
     check_permits(args.permits.as_ref(), mistakes);
     check_times(args, mistakes);
     check_hold_at_least(args, mistakes);
+    leader::check(args, params, mistakes);
     if let Some(lease) = &args.lease {
         check_lease(lease, args, params, mistakes);
     }

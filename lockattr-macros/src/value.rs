@@ -69,6 +69,21 @@ pub(crate) fn flag(option: &str, input: ParseStream<'_>) -> syn::Result<Expr> {
     }
 }
 
+/// `true` or `false`: known when the attribute expands.
+pub(crate) fn literal_flag(option: &str, input: ParseStream<'_>) -> syn::Result<bool> {
+    let expr = flag(option, input)?;
+    match constant(&expr) {
+        Constant::Positive(Lit::Bool(value)) => Ok(value.value),
+        _ => {
+            let sentence = format!(
+                "`{option}` decides what the function becomes, so it cannot be an expression: write \
+                 `{option} = true`, or leave it out"
+            );
+            Err(Error::new_spanned(&expr, sentence))
+        }
+    }
+}
+
 fn unquote(option: &str, text: &LitStr) -> Error {
     let sentence = format!("write `{option} = {}`, without the quotes", text.value());
     Error::new(text.span(), sentence)
@@ -185,7 +200,7 @@ pub(crate) fn name(option: &str, input: ParseStream<'_>) -> syn::Result<Ident> {
     if input.peek(Ident) {
         return input.parse();
     }
-    let sentence = format!("`{option}` is a name for the body to use: write `{option} = lease`");
+    let sentence = format!("`{option}` is a name for the body to use: write `{option} = {option}`");
     Err(input.error(sentence))
 }
 

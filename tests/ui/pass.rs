@@ -25,6 +25,7 @@ mod impl_trait_in_the_return_type;
 mod key_expressions;
 mod key_is_rendered_before_the_body;
 mod key_templates;
+mod leader;
 mod lease_in_the_body;
 mod made_by_macro_rules;
 mod names_that_the_expansion_uses;

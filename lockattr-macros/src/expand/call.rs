@@ -86,6 +86,7 @@ impl Expansion<'_> {
             ("renew", tokens(args.renew.as_ref())),
             ("max_hold", tokens(args.max_hold.as_ref())),
             ("hold_at_least", tokens(args.hold_at_least.as_ref())),
+            ("progress_within", tokens(args.progress_within.as_ref())),
             ("on_lost", args.on_lost.map(|word| variant("OnLost", word))),
             ("reentrant", tokens(args.reentrant.as_ref())),
             ("mode", args.mode.map(|word| variant("Mode", word))),

@@ -53,6 +53,14 @@ impl Expansion<'_> {
         let PatType { attrs, pat, .. } = param;
         let simple = matches!(&**pat, Pat::Ident(PatIdent { by_ref: None, subpat: None, .. }));
         let names = Names::of(pat);
+        if self.args.leads() {
+            // What a pattern leaves out stays with the function until its campaign ends.
+            if names.iter().any(|binding| binding.mutability.is_some()) {
+                attrs.push(parse_quote_spanned! {Span::mixed_site()=> #[allow(unused_mut)] });
+            }
+            let attrs = &*attrs;
+            return names.iter().map(|binding| self.rebind(attrs, binding)).collect();
+        }
         let is_used =
             names.iter().any(|name| self.is_in_expressions(&name.ident.unraw().to_string()));
         if self.returns_future() && !is_used {
@@ -101,7 +109,9 @@ impl Expansion<'_> {
         } else {
             None
         };
-        quote_spanned! {site=> #(#attrs)* #used let #mutability #name = #name; }
+        let value =
+            if self.args.leads() { self.of_this_term(name) } else { name.to_token_stream() };
+        quote_spanned! {site=> #(#attrs)* #used let #mutability #name = #value; }
     }
 
     /// The block of `#[async_trait]` binds each parameter again, also one that only the attribute uses.

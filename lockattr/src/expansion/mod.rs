@@ -2,6 +2,7 @@
 
 pub(crate) mod assert_held;
 mod blocking;
+mod lead;
 pub(crate) mod registry;
 mod stream;
 
@@ -10,6 +11,7 @@ pub use crate::__register as register;
 pub use crate::manager::body::lease;
 use crate::manager::default_manager::{Chosen, default_manager, named_manager};
 pub use blocking::enter_blocking;
+pub use lead::{PerTerm, for_this_term, lead};
 pub use stream::{
     Either, ItemsOf, RejectedItem, SkippedWithRoom, SkippedWithout, Stream, reject_item, stream,
 };

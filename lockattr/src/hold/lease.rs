@@ -127,6 +127,33 @@ impl Lease {
         self.frame.clone().ended().await;
     }
 
+    /// Reports that the body makes progress, for [`progress_within`](crate::LockOptions::progress_within).
+    /// Without that option it does nothing.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lockattr::Error> {
+    /// use std::time::Duration;
+    /// use lockattr::{LockManager, LockOptions};
+    ///
+    /// let manager = LockManager::connect("memory://").await?;
+    /// let options = LockOptions::new().progress_within(Duration::from_secs(30));
+    /// manager.with_lock("import", options, async |lease| {
+    ///     for _page in 0..3 {
+    ///         lease.report_progress();
+    ///     }
+    /// }).await
+    /// # }
+    /// ```
+    pub fn report_progress(&self) {
+        self.frame.hold().report_progress(Instant::now());
+    }
+
+    /// The value of the lock in the store.
+    pub(crate) fn value(&self) -> &str {
+        self.frame.hold().claim().value()
+    }
+
     /// The nesting depth of this call in the hold: 1 for the acquisition, 2 for a call inside it
     /// that re-entered, and so on.
     pub fn depth(&self) -> u32 {

@@ -115,6 +115,7 @@ mod tests {
             ttl: TTL,
             renew,
             max_hold,
+            progress_within: None,
         }))
     }
 

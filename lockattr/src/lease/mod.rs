@@ -1,5 +1,7 @@
 //! The state of one hold of a lock: until when it is valid, and how it ended. No I/O.
 
+mod silence;
+
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -11,6 +13,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::platform::process::Process;
 use crate::store::{Claim, Sharing};
 use crate::{Error, FencingToken, LostReason};
+use silence::Silence;
 
 /// A granted acquisition, from which a hold is made.
 #[derive(Debug)]
@@ -23,6 +26,7 @@ pub(crate) struct GrantedLease {
     pub(crate) ttl: Duration,
     pub(crate) renew: bool,
     pub(crate) max_hold: Option<Duration>,
+    pub(crate) progress_within: Option<Duration>,
 }
 
 /// The state of a hold, shared by its guard, its leases and the watchdog.
@@ -36,6 +40,8 @@ pub(crate) struct LeaseState {
     requested_at: Instant,
     renew: bool,
     max_hold: Option<Duration>,
+    /// Unset if the holder may be silent.
+    silence: Option<Box<Silence>>,
     /// Length of the lease, in nanoseconds; grows by `extend`.
     ttl: AtomicU64,
     /// The conservative deadline, in nanoseconds after `requested_at`; only grows.
@@ -61,10 +67,12 @@ const TAKEN: u8 = 3;
 const MAX_HOLD: u8 = 4;
 const SHUT_DOWN: u8 = 5;
 const FORKED: u8 = 6;
+const SILENT: u8 = 7;
 
 impl LeaseState {
     pub(crate) fn new(granted: GrantedLease) -> Self {
-        let GrantedLease { claim, fencing, requested_at, ttl, renew, max_hold } = granted;
+        let GrantedLease { claim, fencing, requested_at, ttl, renew, max_hold, progress_within } =
+            granted;
         Self {
             claim,
             shared_lease: None,
@@ -72,6 +80,7 @@ impl LeaseState {
             requested_at,
             renew,
             max_hold,
+            silence: progress_within.map(|within| Box::new(Silence::new(within, Instant::now()))),
             ttl: AtomicU64::new(nanos(ttl)),
             valid_for: AtomicU64::new(nanos(validity(ttl))),
             lasts: AtomicU64::new(nanos(ttl)),
@@ -104,6 +113,8 @@ impl LeaseState {
             requested_at: now,
             renew: true,
             max_hold,
+            // A lease that is handed off has no such bound: its next holder asks the store.
+            silence: None,
             ttl: AtomicU64::new(nanos(ttl)),
             valid_for: remaining(&self.valid_for),
             lasts: remaining(&self.lasts),
@@ -165,10 +176,26 @@ impl LeaseState {
         self.requested_at
     }
 
-    /// The conservative deadline: from here on no process may assume that it holds the lock.
+    /// The conservative deadline: from here on no process may assume that it holds the lock. For a
+    /// holder that has to report progress, also the end of its silence.
     pub(crate) fn valid_until(&self) -> Instant {
         let lease = self.lease();
-        lease.requested_at + Duration::from_nanos(lease.valid_for.load(Ordering::Acquire))
+        let valid =
+            lease.requested_at + Duration::from_nanos(lease.valid_for.load(Ordering::Acquire));
+        self.silence.as_ref().map_or(valid, |silence| valid.min(silence.ends()))
+    }
+
+    /// Records that the holder makes progress.
+    pub(crate) fn report_progress(&self, now: Instant) {
+        if let Some(silence) = &self.silence {
+            silence.report(now);
+        }
+    }
+
+    /// Whether the lease lasts as long as the holder may be silent, so that its silence ends it.
+    fn is_silent(&self) -> bool {
+        let lasts = Duration::from_nanos(self.lasts.load(Ordering::Acquire));
+        self.silence.as_ref().is_some_and(|silence| silence.ends() <= self.requested_at + lasts)
     }
 
     /// `Ok` while the lease is valid. The clock decides, not the timer that should have fired.
@@ -186,7 +213,11 @@ impl LeaseState {
         match phase {
             HELD if now < self.valid_until() => Ok(()),
             HELD => {
-                let reason = if self.capped() { LostReason::MaxHold } else { LostReason::Expired };
+                let reason = match () {
+                    () if self.capped() => LostReason::MaxHold,
+                    () if self.is_silent() => LostReason::Silent,
+                    () => LostReason::Expired,
+                };
                 self.lose(reason);
                 Err(reason)
             }
@@ -247,6 +278,7 @@ impl LeaseState {
             LostReason::ShutDown => SHUT_DOWN,
             LostReason::Released => RELEASED,
             LostReason::Forked => FORKED,
+            LostReason::Silent => SILENT,
         };
         let first =
             self.phase.compare_exchange(HELD, phase, Ordering::AcqRel, Ordering::Acquire).is_ok();
@@ -289,13 +321,15 @@ impl LeaseState {
         self.at_most(self.ttl(), now)
     }
 
-    /// `ttl`, but never past `max_hold`.
+    /// `ttl`, but never past `max_hold`, nor past the end of the holder's silence.
     pub(crate) fn at_most(&self, ttl: Duration, now: Instant) -> Duration {
         if let Some(lease) = &self.shared_lease {
             return lease.at_most(ttl, now);
         }
-        self.max_hold
-            .map_or(ttl, |max_hold| ttl.min(max_hold.saturating_sub(now - self.requested_at)))
+        let ttl = self
+            .max_hold
+            .map_or(ttl, |max_hold| ttl.min(max_hold.saturating_sub(now - self.requested_at)));
+        self.silence.as_ref().map_or(ttl, |silence| silence.at_most(ttl, now))
     }
 
     /// The store renewed the lease for `ttl` by a request sent at `requested_at`.
@@ -361,6 +395,7 @@ fn reason(phase: u8) -> LostReason {
         MAX_HOLD => LostReason::MaxHold,
         SHUT_DOWN => LostReason::ShutDown,
         FORKED => LostReason::Forked,
+        SILENT => LostReason::Silent,
         _ => LostReason::Expired,
     }
 }

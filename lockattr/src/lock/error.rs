@@ -172,6 +172,8 @@ pub enum LostReason {
     Released,
     /// This process was forked from the holder, and a fork does not inherit locks.
     Forked,
+    /// The body reported no progress for as long as `progress_within` allows.
+    Silent,
 }
 
 impl Error {
@@ -258,6 +260,7 @@ impl fmt::Display for LostReason {
             Self::ShutDown => "the lock manager is shutting down",
             Self::Released => "the hold around it was released",
             Self::Forked => "this process was forked from the holder",
+            Self::Silent => "the body reported no progress within `progress_within`",
         })
     }
 }

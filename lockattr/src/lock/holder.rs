@@ -8,6 +8,7 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_enco
 
 use crate::lock::digits::decimal;
 use crate::lock::printable::printable;
+use crate::lock::term_word::TermWord;
 use crate::platform::entropy::since_1970;
 
 /// Characters that would break the `name=value` words of a label.
@@ -63,6 +64,9 @@ pub struct Holder {
     /// What it waits for, if this was read from a deadlock-detection note.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) waits: Option<Box<Waits>>,
+    /// The term that it leads, if this was read from a leader's note.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(crate) term: Option<TermWord>,
 }
 
 /// What a call waits for, in a form that other processes can read.
@@ -108,6 +112,7 @@ impl Holder {
                 "host" => holder.host = Some(value),
                 "pid" => holder.process = value.parse().ok(),
                 "waits" => holder.waits = Waits::read(&value).map(Box::new),
+                "term" => holder.term = TermWord::read(&value),
                 "function" => holder.function = Some(value),
                 "since" => {
                     let since = value.parse().ok().map(Duration::from_millis);

@@ -15,4 +15,5 @@ pub(crate) mod server_options;
 pub(crate) mod settings;
 pub(crate) mod sharing;
 pub(crate) mod site;
+pub(crate) mod term_word;
 pub(crate) mod token;

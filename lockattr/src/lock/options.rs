@@ -1,6 +1,7 @@
 //! The options of one acquisition, and the checks of their values.
 
 mod choices;
+mod lead;
 mod resolved;
 
 use std::ops::RangeInclusive;
@@ -44,6 +45,7 @@ pub struct LockOptions {
     wait: Option<Duration>,
     renew: bool,
     max_hold: Option<Duration>,
+    progress_within: Option<Duration>,
     hold_at_least: Option<Duration>,
     /// The default depends on whether the body can be cancelled.
     on_lost: Option<OnLost>,
@@ -71,6 +73,7 @@ impl LockOptions {
             wait: None,
             renew: true,
             max_hold: None,
+            progress_within: None,
             hold_at_least: None,
             on_lost: None,
             reentrant: true,
@@ -126,6 +129,25 @@ impl LockOptions {
     /// The longest time to hold the lock, renewals included. Then the lock is lost.
     pub const fn max_hold(mut self, max_hold: Duration) -> Self {
         self.max_hold = Some(max_hold);
+        self
+    }
+
+    /// The longest silence of the body: one that does not call
+    /// [`report_progress`](crate::Lease::report_progress) for this long loses the lock. At least the TTL.
+    ///
+    /// A body that hangs would otherwise hold the lock for ever, because the watchdog renews it. The lease
+    /// ends in the store at the end of the silence, also if the body blocks its thread. For exclusive locks;
+    /// the lock is then not handed off inside the process.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use lockattr::LockOptions;
+    ///
+    /// let options = LockOptions::new().progress_within(Duration::from_secs(30));
+    /// # drop(options);
+    /// ```
+    pub const fn progress_within(mut self, within: Duration) -> Self {
+        self.progress_within = Some(within);
         self
     }
 

@@ -230,6 +230,7 @@ impl PendingAcquire<'_> {
             ttl: options.ttl,
             renew: options.renew,
             max_hold: options.max_hold,
+            progress_within: options.progress_within,
         };
         let (guard, woken) = match self.queue.filter(|queue| !queue.hands_off) {
             None => {

@@ -113,10 +113,15 @@ impl PendingAcquire<'_> {
         mut attempts: Attempts,
         observation: &AcquireObservation,
     ) -> Result<LockGuard, Error> {
+        let mut unreachable = false;
         loop {
             let (now, random) = (Instant::now(), random_fraction());
             let queued = refusal.is_queued();
+            if self.options.campaigns {
+                self.campaign_learned(&refusal, &mut unreachable);
+            }
             let again = match &refusal {
+                _ if self.options.campaigns => Some(self.campaign_again_at(&refusal, now, random)),
                 Refusal::Held { queued: Some(soon), .. } => attempts.recheck_at(now, *soon, random),
                 _ => attempts.pause(now, random),
             };

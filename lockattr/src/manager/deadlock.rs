@@ -17,6 +17,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::LockManager;
+use super::notes::WAITS;
 use crate::hold::chain::{self, Frame};
 use crate::lock::holder::Waits;
 use crate::lock::key::{LockKey, named};
@@ -24,14 +25,6 @@ use crate::lock::options::ResolvedOptions;
 use crate::platform::entropy::random_bits;
 use crate::store::{AcquireRequest, Claim, ReleaseRequest, Sharing};
 use crate::{Error, Holder};
-
-/// The prefix of a note's name, before the name of its lock.
-const NOTES: &str = "lockattr:waits:";
-
-/// Whether a lock of this name is a note, and not a lock of the program.
-pub(super) fn is_note(name: &str) -> bool {
-    name.starts_with(NOTES)
-}
 
 /// Most waits end before this, and cost nothing.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -102,7 +95,7 @@ impl LockManager {
         let note = |(held, entry): &(LockKey, Arc<Frame>)| {
             let holds_since = Holder::from_value(entry.hold().claim().value(), None).since_millis();
             let label = label.clone() + &Waits { id, holds_since, names: names.clone() }.to_word();
-            let keys = Arc::new([LockKey::new(NOTES, held.name()).ok()?]);
+            let keys = Arc::new([LockKey::new(WAITS, held.name()).ok()?]);
             let claim = Claim::with(self.shared.subscriber.id(), keys, Sharing::Exclusive, &label);
             Some(Note { claim: Arc::new(claim), left: None })
         };
@@ -184,7 +177,7 @@ impl Waiter {
     /// The note at a lock, if it belongs to the lock's holder and was not left by a dead process.
     async fn note_at(&self, lock: &str) -> Option<(Holder, Waits)> {
         let store = self.manager.shared.core.store();
-        let note = LockKey::new(NOTES, lock).ok()?;
+        let note = LockKey::new(WAITS, lock).ok()?;
         let mut waiter = store.holder(&note).await.ok()??;
         let waits = waiter.waits.take()?;
         let holder = store.holder(&LockKey::named(lock)).await.ok()??;

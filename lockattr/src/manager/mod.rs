@@ -7,12 +7,16 @@ mod acquire_keys;
 mod blocking;
 pub(crate) mod body;
 mod builder;
+mod campaign;
 mod contended;
 mod deadlock;
 pub(crate) mod default_manager;
 pub(crate) mod inherit;
+mod lead;
+mod leader;
 mod local_queue;
 pub(crate) mod lock_order;
+mod notes;
 mod open;
 mod pending_acquire;
 mod reenter;
@@ -26,12 +30,14 @@ use tokio::time::Instant;
 
 use crate::hold::last_known::WaitQueues;
 pub use builder::LockManagerBuilder;
+pub use leader::{Leader, LeaderWatch};
 
 use crate::hold::core::Core;
 use crate::lock::holder::Identity;
 use crate::lock::key::LockKey;
 use crate::lock::settings::Settings;
 use crate::manager::body::{Granted, lease, nested_for_caller};
+use crate::manager::campaign::Campaigns;
 use crate::manager::lock_order::LockOrder;
 use crate::observe::{self, Recorder};
 use crate::queue::Limits;
@@ -98,6 +104,7 @@ struct Shared {
     /// the name of a third.
     several: Arc<WaitQueues>,
     lock_order: LockOrder,
+    campaigns: Campaigns,
 }
 
 impl Drop for Shared {
@@ -195,8 +202,16 @@ impl LockManager {
         }));
         core.store().subscribe(&subscriber);
         observe::describe();
-        let (lock_order, several) = (LockOrder::default(), WaitQueues::new(limits));
-        let shared = Shared { settings, recorder, identity, core, subscriber, several, lock_order };
+        let shared = Shared {
+            settings,
+            recorder,
+            identity,
+            core,
+            subscriber,
+            several: WaitQueues::new(limits),
+            lock_order: LockOrder::default(),
+            campaigns: Campaigns::default(),
+        };
         Self { shared: Arc::new(shared) }
     }
 

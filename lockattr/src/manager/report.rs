@@ -1,6 +1,7 @@
 //! What a manager reports about locks of all holders, and the forced release.
 
-use super::{LockManager, deadlock};
+use super::LockManager;
+use super::notes::is_note;
 use crate::{Error, HeldLock, HeldLocks, Holder, LockInversion};
 
 impl LockManager {
@@ -96,7 +97,7 @@ impl LockManager {
         let held = self.shared.core.store().list_held_locks(prefix).await;
         let mut held = held.map_err(|error| error.about(&[prefix, "*"].concat()))?;
         // With an empty prefix, all locks in the store belong to this manager.
-        held.locks.retain(|lock| !deadlock::is_note(&[prefix, lock.key.as_str()].concat()));
+        held.locks.retain(|lock| !is_note(&[prefix, lock.key.as_str()].concat()));
         held.locks.sort_by(|one, other| one.key.cmp(&other.key));
         Ok(held)
     }

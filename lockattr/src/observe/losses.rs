@@ -92,6 +92,9 @@ impl Reporter<'_> {
             LostReason::Taken => "lock lost: the store no longer has this process as its holder",
             // The program's own limit, but nothing else tells which key hung.
             LostReason::MaxHold => "lock lost: it was held for `max_hold`",
+            LostReason::Silent => {
+                "lock lost: its body reported no progress within `progress_within`"
+            }
             // A release is the normal end. A shutdown signals every holder, at each deployment. A
             // fork never had the lock.
             LostReason::Released | LostReason::ShutDown | LostReason::Forked => return false,

@@ -70,6 +70,7 @@ pub(super) fn named(reason: LostReason) -> &'static str {
         LostReason::ShutDown => "shut_down",
         LostReason::Released => "released",
         LostReason::Forked => "forked",
+        LostReason::Silent => "silent",
     }
 }
 
@@ -82,5 +83,6 @@ pub(super) fn error_type(reason: LostReason) -> Option<&'static str> {
         LostReason::MaxHold => Some("lost.max_hold"),
         LostReason::ShutDown => Some("lost.shut_down"),
         LostReason::Forked => Some("lost.forked"),
+        LostReason::Silent => Some("lost.silent"),
     }
 }

@@ -34,6 +34,9 @@ impl LockOptions {
             self.check_hold_at_least(least, ttl, defaults.longest_ttl)?;
         }
         let sharing = self.sharing()?;
+        if let Some(within) = self.progress_within {
+            check_progress_within(within, ttl, sharing)?;
+        }
         check_retry_and_wait(self.retry, self.wait)?;
         let delay = self.retry_delay.unwrap_or(defaults.retry_delay);
         if self.retry_delay.is_some() {
@@ -48,6 +51,7 @@ impl LockOptions {
             wait_budget: WaitBudget { retry, wait, delay },
             renew: self.renew,
             max_hold: self.max_hold,
+            progress_within: self.progress_within,
             hold_at_least: self.hold_at_least,
             on_lost: self.on_lost.unwrap_or_default(),
             reentrant: self.reentrant,
@@ -55,7 +59,9 @@ impl LockOptions {
             release: self.release,
             function: self.function,
             site: self.site,
-            by_store: false,
+            // A hold that was handed off would have no bound on its silence.
+            by_store: self.progress_within.is_some(),
+            campaigns: false,
         })
     }
 
@@ -119,6 +125,22 @@ impl LockOptions {
     }
 }
 
+fn check_progress_within(within: Duration, ttl: Duration, sharing: Sharing) -> Result<(), Error> {
+    if within < ttl {
+        return Err(invalid(format!(
+            "`progress_within` ({within:?}) is shorter than `ttl` ({ttl:?}): shorten `ttl` too"
+        )));
+    }
+    if sharing != Sharing::Exclusive {
+        return Err(invalid(
+            "`progress_within` bounds the silence of one holder, and this lock has several: leave it out, \
+             or leave out `mode` and `permits`"
+                .into(),
+        ));
+    }
+    Ok(())
+}
+
 /// Options after the manager's defaults are applied.
 #[derive(Clone, Debug)]
 pub(crate) struct ResolvedOptions {
@@ -126,6 +148,7 @@ pub(crate) struct ResolvedOptions {
     pub(crate) wait_budget: WaitBudget,
     pub(crate) renew: bool,
     pub(crate) max_hold: Option<Duration>,
+    pub(crate) progress_within: Option<Duration>,
     pub(crate) hold_at_least: Option<Duration>,
     pub(crate) on_lost: OnLost,
     pub(crate) reentrant: bool,
@@ -136,6 +159,8 @@ pub(crate) struct ResolvedOptions {
     /// The store grants it each time: the process neither reuses another hold nor hands this one
     /// off.
     pub(crate) by_store: bool,
+    /// Whether the call waits without a bound, to lead: it asks less often, and tells the watches who leads.
+    pub(crate) campaigns: bool,
 }
 
 impl ResolvedOptions {

@@ -1,0 +1,40 @@
+//! The word of a label that carries the number of a leader's term.
+
+use crate::lock::fencing::FencingToken;
+use crate::lock::holder::Holder;
+
+/// The number of a term, and when its leader requested the lock, by the leader's clock: two terms of one
+/// process are not mistaken for each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TermWord {
+    number: FencingToken,
+    since: u64,
+}
+
+impl TermWord {
+    /// The term that this holder began under `number`.
+    pub(crate) fn new(number: FencingToken, holder: &Holder) -> Self {
+        Self { number, since: holder.since_millis() }
+    }
+
+    /// A word for a label, with a leading space.
+    pub(crate) fn to_word(self) -> String {
+        format!(" term={}/{}", self.number, self.since)
+    }
+
+    pub(crate) fn read(word: &str) -> Option<Self> {
+        let (number, since) = word.split_once('/')?;
+        let number = FencingToken::try_from(number.parse::<i64>().ok()?).ok()?;
+        Some(Self { number, since: since.parse().ok()? })
+    }
+}
+
+impl Holder {
+    /// The number of the term of `leader`, if this is the note of that term.
+    pub(crate) fn term_of(&self, leader: &Self) -> Option<FencingToken> {
+        let is_of = (&self.host, self.process) == (&leader.host, leader.process);
+        self.term
+            .filter(|term| is_of && term.since == leader.since_millis())
+            .map(|term| term.number)
+    }
+}

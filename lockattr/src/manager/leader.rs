@@ -1,0 +1,256 @@
+//! Who leads, and in which term: what followers may ask.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::LockManager;
+use super::acquire::shut_down;
+use super::campaign::Seen;
+use super::notes::TERMS;
+use crate::lease::GrantedLease;
+use crate::lock::key::LockKey;
+use crate::lock::options::ResolvedOptions;
+use crate::lock::term_word::TermWord;
+use crate::store::{AcquireOutcome, AcquireRequest, Claim, Sharing};
+use crate::{Error, FencingToken, Holder, LockGuard};
+
+/// How often a watch asks the store, unless a campaign of its process does.
+const ASK_EVERY: Duration = Duration::from_secs(10);
+
+/// How soon it asks again for the number of a term that has just begun.
+const ASK_FOR_TERM_AFTER: Duration = Duration::from_secs(1);
+
+/// Who leads.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lockattr::Error> {
+/// use lockattr::{LockManager, LockOptions};
+///
+/// let manager = LockManager::connect("memory://").await?;
+/// assert!(manager.leader("scheduler").await?.is_none());
+/// let seen = manager.lead("scheduler", LockOptions::new(), async |_term| {
+///     manager.leader("scheduler").await
+/// });
+/// let leader = seen.await??.expect("this process leads");
+/// assert_eq!(leader.holder.process, Some(std::process::id()));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Leader {
+    /// The holder of the lock.
+    pub holder: Holder,
+    /// The number of its term. `None` in the first moments of a term, and if the lock was not taken by
+    /// [`lead`](LockManager::lead).
+    pub term: Option<FencingToken>,
+}
+
+impl Leader {
+    /// Whether both are of one term, as far as it is known.
+    fn is_same(&self, other: &Self) -> bool {
+        self.term == other.term && self.holder.is_same(&other.holder)
+    }
+}
+
+impl LockManager {
+    /// Who leads now, and in which term: a report, out of date as soon as it is made.
+    ///
+    /// For followers: to forward a request to the leader, or to show who it is. There is no
+    /// `is_leader() -> bool`, because the work that relied on its answer would go on when the answer no
+    /// longer holds. The body of [`lead`](Self::lead) is the work of a leader.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the store could not be reached; [`Error::InvalidKey`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Read-only; can be dropped at any time.
+    ///
+    /// [`Leader`] has an example.
+    pub async fn leader(&self, key: impl AsRef<str>) -> Result<Option<Leader>, Error> {
+        let key = self.key(key.as_ref())?;
+        self.shared.core.watchdog.check_here()?;
+        self.leader_of(&key).await
+    }
+
+    async fn leader_of(&self, key: &LockKey) -> Result<Option<Leader>, Error> {
+        let store = self.shared.core.store();
+        let failed = |error: crate::store::StoreError| error.about(key.as_str());
+        let Some(holder) = store.holder(key).await.map_err(failed)? else { return Ok(None) };
+        let note = match LockKey::new(TERMS, key.name()) {
+            Ok(note) => store.holder(&note).await.map_err(failed)?,
+            // The name is too long for a note.
+            Err(_) => None,
+        };
+        let term = note.and_then(|note| note.term_of(&holder));
+        Ok(Some(Leader { holder, term }))
+    }
+
+    /// Watches who leads.
+    ///
+    /// It asks the store every ten seconds. While this process campaigns for the key, it learns from the
+    /// campaign's requests instead, and sends its own only when the leader has changed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidKey`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lockattr::Error> {
+    /// use lockattr::{LockManager, LockOptions};
+    ///
+    /// let manager = LockManager::connect("memory://").await?;
+    /// let campaign = manager.lead("scheduler", LockOptions::new(), async |_term| {
+    ///     let mut watch = manager.watch_leader("scheduler")?;
+    ///     watch.changed().await
+    /// });
+    /// let leader = campaign.await??.expect("this process leads");
+    /// assert_eq!(leader.holder.process, Some(std::process::id()));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn watch_leader(&self, key: impl AsRef<str>) -> Result<LeaderWatch, Error> {
+        let key = self.key(key.as_ref())?;
+        let seen = self.shared.campaigns.watch(&key);
+        Ok(LeaderWatch { manager: self.clone(), key, seen, last: None, ask_at: Instant::now() })
+    }
+}
+
+/// Watches who leads; made by [`LockManager::watch_leader`].
+#[derive(Debug)]
+pub struct LeaderWatch {
+    manager: LockManager,
+    key: LockKey,
+    /// What campaigns of this process learn.
+    seen: watch::Receiver<Seen>,
+    last: Option<Leader>,
+    ask_at: Instant,
+}
+
+impl LeaderWatch {
+    /// The leader as it was seen last; `None` if nobody led.
+    pub fn last(&self) -> Option<&Leader> {
+        self.last.as_ref()
+    }
+
+    /// Waits until another leader, another term or nobody leads. The first call returns at once if
+    /// somebody leads.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the store could not be reached; a later call asks again. [`Error::ShutDown`] when
+    /// the manager shuts down.
+    ///
+    /// # Cancel safety
+    ///
+    /// If dropped, no change is missed: the next call reports it.
+    pub async fn changed(&mut self) -> Result<Option<Leader>, Error> {
+        loop {
+            tokio::select! {
+                biased;
+                () = self.manager.shared.core.watchdog.stopped() => {
+                    return Err(shut_down(self.key.as_str()));
+                }
+                // The sender may be gone: then the timer alone counts.
+                Ok(()) = self.seen.changed() => {}
+                () = sleep_until(self.ask_at) => {
+                    let seen = self.seen.borrow().at.map(|at| at + ASK_EVERY);
+                    if let Some(next) = seen.filter(|next| *next > Instant::now())
+                        && !self.misses_term()
+                    {
+                        self.ask_at = next;
+                        continue;
+                    }
+                }
+            }
+            let now = Instant::now();
+            self.ask_at = now + ASK_EVERY;
+            let leader = self.manager.leader_of(&self.key).await?;
+            let is_same = match (&self.last, &leader) {
+                (Some(last), Some(leader)) => last.is_same(leader),
+                (last, leader) => last.is_none() && leader.is_none(),
+            };
+            // Asked for once more: the leader writes its number when its term has begun.
+            if leader.as_ref().is_some_and(|leader| leader.term.is_none()) && !is_same {
+                self.ask_at = now + ASK_FOR_TERM_AFTER;
+            }
+            self.last.clone_from(&leader);
+            if !is_same {
+                return Ok(leader);
+            }
+        }
+    }
+
+    fn misses_term(&self) -> bool {
+        self.last.as_ref().is_some_and(|leader| leader.term.is_none())
+    }
+}
+
+/// What followers read of a term: its number, which the value of the lock cannot say, because it was written
+/// before the store gave the number.
+pub(super) struct TermNote<'a> {
+    manager: &'a LockManager,
+    options: &'a ResolvedOptions,
+    claim: Option<Arc<Claim>>,
+}
+
+impl<'a> TermNote<'a> {
+    pub(super) fn new(
+        manager: &'a LockManager,
+        options: &'a ResolvedOptions,
+        lock: &LockKey,
+        holder: &Holder,
+        number: FencingToken,
+    ) -> Self {
+        let shared = &manager.shared;
+        let word = TermWord::new(number, holder).to_word();
+        let label = shared.identity.label(options.function) + &word;
+        // Without a note, followers see the holder and no number.
+        let key = LockKey::new(TERMS, lock.name()).ok();
+        let claim = key.map(|key| {
+            Claim::with(shared.subscriber.id(), Arc::new([key]), Sharing::Exclusive, &label)
+        });
+        Self { manager, options, claim: claim.map(Arc::new) }
+    }
+
+    /// Leaves the note, and keeps it until it is dropped.
+    pub(super) async fn keep(self) {
+        let _kept = self.leave().await;
+        std::future::pending().await
+    }
+
+    /// Failures are retried: nothing depends on a note.
+    async fn leave(&self) -> Option<LockGuard> {
+        let (claim, ttl) = (self.claim.as_ref()?, self.options.ttl);
+        let core = &self.manager.shared.core;
+        loop {
+            let requested_at = Instant::now();
+            let outcome = core.store().acquire(&AcquireRequest::new(claim.clone(), ttl)).await;
+            let left = match outcome {
+                Ok(AcquireOutcome::Acquired { fencing, .. }) => {
+                    let lease = GrantedLease {
+                        claim: claim.clone(),
+                        fencing,
+                        requested_at,
+                        ttl,
+                        renew: true,
+                        max_hold: None,
+                        progress_within: None,
+                    };
+                    return Some(LockGuard::granted(lease, None, None, core).0);
+                }
+                // That of the last leader, whose process was killed.
+                Ok(AcquireOutcome::Held { holder, .. }) => holder.and_then(|it| it.remaining),
+                Err(_) => None,
+            };
+            sleep(left.unwrap_or(ttl).clamp(ttl / 20, ttl / 3)).await;
+        }
+    }
+}
