@@ -45,7 +45,7 @@
 //! store_contract!(OnMyServer);
 //! ```
 //!
-//! `cargo test` then runs more than sixty tests. Each has a runtime of its own with one thread. They
+//! `cargo test` then runs more than seventy tests. Each has a runtime of its own with one thread. They
 //! need no dependency but this one. [`Fleet`] has four more items, all with defaults: a prefix for
 //! tests that share one server, a paused clock for stores inside the process, what to wait for when
 //! a process is gone, and a last look into the store.
@@ -67,6 +67,7 @@
 //! | `force_release` | `force_release` | `force_release` |
 //! | `companions` | callers of one process that share a lock, before the queue | `companions` |
 //! | `downgrade` | a writer that becomes a reader | `downgrade` |
+//! | `done` | keys that stay done for a period: `mark_done` | `done` |
 //!
 //! A promise may need more than its group: that an exclusive claim is not overtaken by readers needs
 //! `shared` and `wait_queue`.

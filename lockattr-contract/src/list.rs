@@ -188,6 +188,28 @@ macro_rules! __group {
                 "When a lock becomes a shared one, waiters that can share it are granted it.";
         }
     };
+    (done $callback:ident $arguments:tt) => {
+        $crate::$callback! { $arguments done
+            a_done_key_stays_held_for_its_period [done]
+                "A key that its claim marks as done stays held for the period, also without its process, and a refused claim learns that it is done.";
+            a_key_can_be_marked_again_by_its_own_claim [done]
+                "A mark can be repeated: the key is done, and its period does not begin again.";
+            a_done_key_is_no_longer_its_claims [done]
+                "No renewal, release or acquire of the claim that marked a key takes the mark away or changes its end.";
+            a_mark_compares_the_owner_token [done]
+                "A mark compares the owner token: it neither locks a free key nor changes the lock or the mark of another claim.";
+            a_done_key_is_free_after_its_period [done]
+                "A done key is free when its period is over, and the next claim gets a greater fencing token.";
+            waiters_of_a_done_key_ask_again_at_once [done wait_queue]
+                "Each waiter of a key that becomes done is notified to ask again at once, and then learns it.";
+            a_done_key_is_listed_as_done [done listing]
+                "A done key is listed among the held locks, as done.";
+            a_forced_release_reopens_a_done_key [done force_release]
+                "A forced release reopens a done key, and the next claim gets a greater fencing token.";
+            a_reopened_key_goes_to_the_next_in_the_queue [done force_release wait_queue]
+                "A forced release hands a done key to the next waiter.";
+        }
+    };
     (overtaking $callback:ident $arguments:tt) => {
         $crate::$callback! { $arguments overtaking
             a_claim_for_several_keys_is_overtaken_while_another_key_is_held [several_keys wait_queue]
@@ -226,7 +248,7 @@ macro_rules! __group {
         compile_error!(concat!(
             "no group `", stringify!($other), "`: expected `lease`, `tokens`, `processes`, `wait_queue`, `kept`, \
              `shared`, `permits`, `several_keys`, `deadlocks`, `listing`, `force_release`, `companions`, \
-             `downgrade`, `overtaking`, `quorum_node` or `connection_locks`"
+             `downgrade`, `done`, `overtaking`, `quorum_node` or `connection_locks`"
         ));
     };
 }
@@ -283,10 +305,16 @@ macro_rules! __absent {
                 "`supports_downgrade` is `false` where an exclusive lock cannot become a shared one.";
         }
     };
+    (done $callback:ident $arguments:tt) => {
+        $crate::$callback! { $arguments absent
+            a_store_that_keeps_no_key_done_says_so []
+                "`refuses_done` says why a store cannot keep a key done, and `mark_done` fails there and leaves the lock to its claim.";
+        }
+    };
     ($other:ident $callback:ident $arguments:tt) => {
         compile_error!(concat!(
             "no ability `", stringify!($other), "`: expected `wait_queue`, `shared`, `permits`, `several_keys`, \
-             `listing`, `force_release`, `companions` or `downgrade`"
+             `listing`, `force_release`, `companions`, `downgrade` or `done`"
         ));
     };
 }

@@ -72,6 +72,7 @@ define! {
     __group: force_release as FORCE_RELEASE;
     __group: companions as COMPANIONS;
     __group: downgrade as DOWNGRADE;
+    __group: done as DONE;
     __group: overtaking as OVERTAKING;
     __group: quorum_node as QUORUM_NODE;
     __group: connection_locks as CONNECTION_LOCKS;
@@ -83,6 +84,7 @@ define! {
     __absent: force_release as NO_FORCE_RELEASE;
     __absent: companions as NO_COMPANIONS;
     __absent: downgrade as NO_DOWNGRADE;
+    __absent: done as NO_DONE;
 }
 
 #[cfg(test)]

@@ -95,6 +95,7 @@ macro_rules! __whole {
         $crate::__group! { force_release __tests $arguments }
         $crate::__group! { companions __tests $arguments }
         $crate::__group! { downgrade __tests $arguments }
+        $crate::__group! { done __tests $arguments }
     };
 }
 
@@ -143,6 +144,9 @@ macro_rules! __test {
         $crate::__left_out! { $fleet, $name, $why }
     };
     ($fleet:ty, $name:ident, [downgrade $($needs:ident)*], [downgrade: $why:literal, $($left:tt)*], $without:tt) => {
+        $crate::__left_out! { $fleet, $name, $why }
+    };
+    ($fleet:ty, $name:ident, [done $($needs:ident)*], [done: $why:literal, $($left:tt)*], $without:tt) => {
         $crate::__left_out! { $fleet, $name, $why }
     };
     ($fleet:ty, $name:ident, $needs:tt, [$other:ident: $why:literal, $($left:tt)*], $without:tt) => {

@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lockattr::FencingToken;
 use lockattr::store::{
     AcquireOutcome, AcquireRequest, AnyStore, Claim, Grant, LockKey, Notification, ReleaseOutcome,
     ReleaseRequest, RenewOutcome, RenewRequest, Sharing, Subscriber, Subscription, Waiting,
 };
+use lockattr::{FencingToken, Holder};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::checks::TTL;
@@ -121,6 +121,14 @@ impl Waiter {
                 assert_eq!(queued, None, "queued without having requested it");
                 false
             }
+        }
+    }
+
+    /// Asks again while queued. Returns the holder, if another claim has the lock.
+    pub(crate) async fn holder_in_the_way(&self) -> Option<Holder> {
+        match self.store.acquire(&self.queue_request()).await.expect("an answer") {
+            AcquireOutcome::Acquired { .. } => panic!("{:?} was granted", self.claim),
+            AcquireOutcome::Held { holder, .. } => holder.map(|holder| *holder),
         }
     }
 

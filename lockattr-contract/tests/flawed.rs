@@ -4,6 +4,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::panic::catch_unwind;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use lockattr::store::{
     AcquireOutcome, AcquireRequest, AnyStore, Claim, LockKey, ReleaseOutcome, ReleaseRequest,
@@ -23,12 +24,19 @@ enum Flaw {
     TokensGoBack,
     EachProcessForItself,
     SecondKeyIsIgnored,
+    ADoneKeyIsStillItsClaims,
+    AMarkStartsAgain,
 }
 
 const NONE: u8 = Flaw::None as u8;
 
-/// A lock: who has it until when.
-type Held = (Arc<Claim>, Instant);
+/// A lock.
+#[derive(Debug)]
+struct Held {
+    claim: Arc<Claim>,
+    ends: Instant,
+    done: bool,
+}
 
 /// The smallest store: exclusive locks with one key, in a map, on tokio's clock.
 #[derive(Debug)]
@@ -46,7 +54,7 @@ impl Small {
     fn with<T>(&self, change: impl FnOnce(&mut HashMap<String, Held>, Instant) -> T) -> T {
         let (mut locks, now) = (self.locks.lock().unwrap(), Instant::now());
         let keeps = self.flaw == Flaw::RenewalResurrects;
-        locks.retain(|_, (_, ends)| keeps || *ends > now);
+        locks.retain(|_, held| keeps || held.ends > now);
         change(&mut locks, now)
     }
 
@@ -59,22 +67,32 @@ impl Small {
         };
         FencingToken::from_counter(*counter)
     }
+
+    /// Whether the lock is the claim's.
+    fn is_of(&self, held: &Held, claim: &Claim) -> bool {
+        let still = self.flaw == Flaw::ADoneKeyIsStillItsClaims;
+        held.claim.token() == claim.token() && (still || !held.done)
+    }
 }
 
-fn shown((claim, ends): &Held, now: Instant) -> Holder {
-    Holder::from_value(claim.value(), Some(ends.saturating_duration_since(now)))
+fn shown(held: &Held, now: Instant) -> Holder {
+    let left = Some(held.ends.saturating_duration_since(now));
+    let mut holder = Holder::from_value(held.claim.value(), left);
+    holder.done = held.done;
+    holder
 }
 
 impl Store for Small {
     async fn acquire(&self, request: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
         let claim = &request.claim;
         Ok(self.with(|locks, now| {
-            let held = locks.get(claim.key().name()).filter(|(_, ends)| *ends > now);
-            if let Some(held) = held.filter(|(other, _)| other.token() != claim.token()) {
+            let held = locks.get(claim.key().name()).filter(|held| held.ends > now);
+            if let Some(held) = held.filter(|held| !self.is_of(held, claim)) {
                 let holder = Some(Box::new(shown(held, now)));
                 return AcquireOutcome::Held { holder, queued: None };
             }
-            locks.insert(claim.key().name().to_owned(), (claim.clone(), now + request.ttl));
+            let held = Held { claim: claim.clone(), ends: now + request.ttl, done: false };
+            locks.insert(claim.key().name().to_owned(), held);
             AcquireOutcome::Acquired { fencing: self.next_token(), contended: false }
         }))
     }
@@ -83,11 +101,11 @@ impl Store for Small {
         let renew = |renewal: &RenewRequest| {
             self.with(|locks, now| {
                 let held = locks.get_mut(renewal.claim.key().name());
-                match held.filter(|(claim, _)| claim.token() == renewal.claim.token()) {
-                    Some((_, ends)) => {
+                match held.filter(|held| self.is_of(held, &renewal.claim)) {
+                    Some(held) => {
                         let longer = now + renewal.ttl;
                         let shortens = self.flaw == Flaw::RenewalShortens;
-                        *ends = if shortens { longer } else { longer.max(*ends) };
+                        held.ends = if shortens { longer } else { longer.max(held.ends) };
                         Ok(RenewOutcome::Renewed)
                     }
                     None => Ok(RenewOutcome::NotHeld),
@@ -105,12 +123,12 @@ impl Store for Small {
             self.with(|locks, now| {
                 let name = release.claim.key().name();
                 let blind = self.flaw == Flaw::ReleaseIgnoresTheToken;
-                let ours = |held: &&mut Held| blind || held.0.token() == release.claim.token();
-                let Some(held) = locks.get_mut(name).filter(ours).filter(|held| held.1 > now)
+                let ours = |held: &&mut Held| blind || self.is_of(held, &release.claim);
+                let Some(held) = locks.get_mut(name).filter(ours).filter(|held| held.ends > now)
                 else {
                     return Ok(ReleaseOutcome::NotHeld);
                 };
-                held.1 = now + release.after;
+                held.ends = now + release.after;
                 if release.after.is_zero() {
                     locks.remove(name);
                 }
@@ -122,9 +140,30 @@ impl Store for Small {
 
     async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
         let held = |locks: &mut HashMap<String, Held>, now| {
-            locks.get(key.name()).filter(|held| held.1 > now).map(|held| shown(held, now))
+            locks.get(key.name()).filter(|held| held.ends > now).map(|held| shown(held, now))
         };
         Ok(self.with(held))
+    }
+
+    async fn mark_done(
+        &self,
+        claim: &Claim,
+        lasts: Duration,
+    ) -> Result<ReleaseOutcome, StoreError> {
+        Ok(self.with(|locks, now| {
+            let held = locks.get_mut(claim.key().name()).filter(|held| held.ends > now);
+            let Some(held) = held.filter(|held| held.claim.token() == claim.token()) else {
+                return ReleaseOutcome::NotHeld;
+            };
+            if !held.done || self.flaw == Flaw::AMarkStartsAgain {
+                (held.done, held.ends) = (true, now + lasts);
+            }
+            ReleaseOutcome::Released
+        }))
+    }
+
+    fn refuses_done(&self) -> Option<String> {
+        None
     }
 
     async fn ping(&self) -> Result<(), StoreError> {
@@ -151,6 +190,8 @@ impl<const FLAW: u8> With<FLAW> {
             Flaw::TokensGoBack,
             Flaw::EachProcessForItself,
             Flaw::SecondKeyIsIgnored,
+            Flaw::ADoneKeyIsStillItsClaims,
+            Flaw::AMarkStartsAgain,
         ];
         *all.iter().find(|flaw| **flaw as u8 == FLAW).expect("a flaw")
     }
@@ -193,7 +234,10 @@ fn text(panic: &(dyn Any + Send)) -> &str {
 fn broken_by<const FLAW: u8>() -> Vec<(Promise, String)> {
     let is_kept = |promise: &Promise| {
         let extra = ["overtaking", "quorum_node", "connection_locks"];
-        promise.needs().is_empty() && !extra.contains(&promise.group())
+        let has_it = promise.needs().iter().all(|need| *need == "done");
+        has_it
+            && promise.name() != "a_store_that_keeps_no_key_done_says_so"
+            && !extra.contains(&promise.group())
     };
     let check = |promise: Promise| {
         let panic = catch_unwind(|| promise.check::<With<FLAW>>()).err()?;
@@ -225,6 +269,7 @@ fn a_release_that_ignores_the_token_is_noticed() {
             "a_lease_ends_by_itself",
             "a_lock_excludes_other_processes",
             "a_lock_that_is_not_held_does_not_stay_locked",
+            "a_done_key_is_no_longer_its_claims",
         ],
         "A release compares the owner token: a former holder's release does not free the lock of its successor.",
         "NotHeld",
@@ -270,6 +315,7 @@ fn a_store_that_locks_in_its_own_process_only_is_noticed() {
             "a_lock_excludes_other_processes",
             "fencing_tokens_grow_across_processes",
             "fencing_tokens_grow_for_a_process_that_starts_later",
+            "a_done_key_stays_held_for_its_period",
         ],
         "Two managers over two nodes exclude each other",
         "two callers were inside at the same time",
@@ -282,5 +328,23 @@ fn a_claim_whose_second_key_is_ignored_is_noticed() {
         &["a_store_of_single_keys_refuses_several"],
         "`refuses_claim` says why a store of single keys never grants a claim for several.",
         "accepts a claim for several keys",
+    );
+}
+
+#[test]
+fn a_done_key_that_is_still_its_claims_is_noticed() {
+    assert_breaks::<{ Flaw::ADoneKeyIsStillItsClaims as u8 }>(
+        &["a_done_key_is_no_longer_its_claims"],
+        "No renewal, release or acquire of the claim that marked a key takes the mark away",
+        "its claim renewed it",
+    );
+}
+
+#[test]
+fn a_mark_that_starts_again_is_noticed() {
+    assert_breaks::<{ Flaw::AMarkStartsAgain as u8 }>(
+        &["a_key_can_be_marked_again_by_its_own_claim"],
+        "A mark can be repeated",
+        "it began again",
     );
 }

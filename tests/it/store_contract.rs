@@ -59,12 +59,20 @@ store_contract!(
 
 store_contract!(
     postgres: OnPostgres,
-    mysql: OnMysql,
+    mysql: OnMysql
+    without: {
+        companions: "each reader of a process has an entry of its own in the queue",
+        downgrade: "each reader asks the store, also while a writer of its process holds the lock",
+    }
+);
+
+store_contract!(
     zookeeper: OnZooKeeper,
     etcd: OnEtcd
     without: {
         companions: "each reader of a process has an entry of its own in the queue",
         downgrade: "each reader asks the store, also while a writer of its process holds the lock",
+        done: "a lock ends with the session of its process",
     }
 );
 
@@ -113,6 +121,7 @@ mod sessions {
             a_claim_that_is_released_leaves_the_queue,
             fencing_tokens_grow_over_grants_too,
             a_store_that_cannot_list_says_so,
+            a_store_that_keeps_no_key_done_says_so,
             a_force_released_lock_goes_to_the_next_in_the_queue,
             force_release_of_a_free_lock_does_nothing,
         ]

@@ -229,6 +229,20 @@ impl Store for Scripted {
         store.held_locks(prefix).await
     }
 
+    /// It meets the fate of a release.
+    async fn mark_done(
+        &self,
+        claim: &Claim,
+        lasts: Duration,
+    ) -> Result<ReleaseOutcome, StoreError> {
+        let (store, fate) = (self.store(), next(&self.releases));
+        meet(fate, store.mark_done(claim, lasts), || Err(away())).await
+    }
+
+    fn refuses_done(&self) -> Option<String> {
+        self.store().refuses_done()
+    }
+
     async fn ping(&self) -> Result<(), StoreError> {
         Ok(())
     }

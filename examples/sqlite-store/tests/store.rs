@@ -28,6 +28,7 @@ lockattr_contract::store_contract!(OnSqlite, without: {
     several_keys: "a lock is one row with one holder",
     companions: "only of use with a wait queue",
     downgrade: "there are no shared locks",
+    done: "it has no such command",
 });
 
 /// The first of them creates the tables, and the others wait for it.

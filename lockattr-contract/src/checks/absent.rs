@@ -1,7 +1,7 @@
 //! What a store does that leaves an ability out: it refuses, and does not pretend.
 
 use lockattr::store::Sharing::{Exclusive, Permits, Shared};
-use lockattr::store::{AcquireOutcome, AcquireRequest, Claim, Waiting};
+use lockattr::store::{AcquireOutcome, AcquireRequest, Claim, ReleaseOutcome, Waiting};
 
 use super::TTL;
 use crate::subject::{Subject, acquired, release};
@@ -58,6 +58,18 @@ pub(crate) async fn a_store_that_cannot_take_locks_says_so(store: Subject) {
     assert!(!refused.to_string().is_empty());
     let holder = store.holder(held.key()).await.expect("an answer");
     assert!(holder.is_some(), "the lock was taken all the same");
+}
+
+pub(crate) async fn a_store_that_keeps_no_key_done_says_so(store: Subject) {
+    let why = store.refuses_done().expect("`refuses_done` gives no reason");
+    assert!(!why.is_empty(), "`refuses_done` gives no reason");
+    let held = store.claim("undone");
+    acquired(&store, &held, TTL).await;
+    let refused = store.mark_done(&held, TTL * 2).await.expect_err("an error: it is not done");
+    assert!(!refused.to_string().is_empty());
+    let holder = store.holder(held.key()).await.expect("an answer").expect("it was released");
+    assert!(!holder.done, "the key was marked all the same");
+    assert_eq!(release(&store, &held).await, ReleaseOutcome::Released, "it is the claim's still");
 }
 
 pub(crate) async fn a_store_without_companions_promises_none(store: Subject) {

@@ -3,6 +3,7 @@
 mod absent;
 mod companions;
 mod deadlocks;
+mod done;
 mod downgrade;
 mod force_release;
 mod kept;
@@ -22,6 +23,7 @@ use std::time::Duration;
 pub(crate) use absent::*;
 pub(crate) use companions::*;
 pub(crate) use deadlocks::*;
+pub(crate) use done::*;
 pub(crate) use downgrade::*;
 pub(crate) use force_release::*;
 pub(crate) use kept::*;

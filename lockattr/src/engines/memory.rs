@@ -3,6 +3,7 @@
 mod locks;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -141,6 +142,14 @@ impl Store for MemoryStore {
         Ok(self.with(|locks, notifier| locks.force_release(key, notifier)))
     }
 
+    async fn mark_done(
+        &self,
+        claim: &Claim,
+        lasts: Duration,
+    ) -> Result<ReleaseOutcome, StoreError> {
+        Ok(self.with(|locks, notifier| locks.mark_done(claim, lasts, notifier)))
+    }
+
     fn supports_companions(&self) -> bool {
         true
     }
@@ -159,6 +168,10 @@ impl Store for MemoryStore {
 
     /// It has shared locks, permits and several keys.
     fn refuses_claim(&self, _claim: &Claim) -> Option<String> {
+        None
+    }
+
+    fn refuses_done(&self) -> Option<String> {
         None
     }
 }

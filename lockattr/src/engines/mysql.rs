@@ -21,6 +21,7 @@ mod held_locks;
 mod leases;
 mod listener;
 mod login;
+mod mark_done;
 #[cfg(all(feature = "tls", unix))]
 mod relay;
 mod request;
@@ -32,6 +33,7 @@ mod tls;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::time::Instant;
@@ -313,6 +315,10 @@ impl MysqlStore {
     }
 }
 
+/// Why a session lock cannot outlive its process.
+const ENDS_WITH_THE_SESSION: &str = "with `lock=session`, a lock ends with its connection, so no key stays done when the process \
+     ends: leave `lock=session` out of the URL and lock by leases";
+
 impl Store for MysqlStore {
     async fn acquire(&self, request: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
         match &self.locks {
@@ -377,6 +383,21 @@ impl Store for MysqlStore {
             Locks::Leases(leases) => leases.force_release(key).await,
             Locks::Sessions(sessions) => sessions.force_release(key).await,
         }
+    }
+
+    async fn mark_done(
+        &self,
+        claim: &Claim,
+        lasts: Duration,
+    ) -> Result<ReleaseOutcome, StoreError> {
+        match &self.locks {
+            Locks::Leases(leases) => leases.mark_done(claim, lasts).await,
+            Locks::Sessions(_) => Err(StoreError::new(ENDS_WITH_THE_SESSION).not_sent()),
+        }
+    }
+
+    fn refuses_done(&self) -> Option<String> {
+        self.config.sessions.then(|| ENDS_WITH_THE_SESSION.to_owned())
     }
 
     fn answered_since(&self, key: &LockKey, since: Instant) -> bool {

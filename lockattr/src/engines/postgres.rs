@@ -21,6 +21,7 @@ mod held_locks;
 mod libpq;
 mod listener;
 mod lock_kind;
+mod mark_done;
 mod parameters;
 mod pooler;
 mod queries;
@@ -37,6 +38,7 @@ mod unanswered;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::time::Instant;
@@ -60,6 +62,7 @@ use held_locks::{ForceRelease, HeldLocksQuery, force_released};
 use listener::Listener;
 use lock_kind::LockKind;
 pub(crate) use lock_kind::open;
+use mark_done::MarkDone;
 use queries::{HolderQuery, Queries};
 use requests::{DatabaseReply, DatabaseRequest};
 pub use transaction::PostgresTransaction;
@@ -83,6 +86,7 @@ macro_rules! migration {
             include_str!("postgres/transaction.sql"),
             include_str!("postgres/renew.sql"),
             include_str!("postgres/force_release.sql"),
+            include_str!("postgres/mark_done.sql"),
         )
     };
 }
@@ -432,6 +436,19 @@ impl Store for PostgresStore {
     async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
         let outcome = self.slot(key).query(&ForceRelease(key.name())).await?;
         force_released(outcome).ok_or_else(unexpected_reply)?
+    }
+
+    async fn mark_done(
+        &self,
+        claim: &Claim,
+        lasts: Duration,
+    ) -> Result<ReleaseOutcome, StoreError> {
+        let marked = self.slot(claim.key()).query(&MarkDone(claim, lasts)).await?;
+        Ok(if marked { ReleaseOutcome::Released } else { ReleaseOutcome::NotHeld })
+    }
+
+    fn refuses_done(&self) -> Option<String> {
+        None
     }
 
     fn answered_since(&self, key: &LockKey, since: Instant) -> bool {

@@ -20,6 +20,7 @@ mod heartbeat;
 mod held_locks;
 mod listener;
 mod login;
+mod mark_done;
 mod native;
 mod node;
 mod notifications;
@@ -399,6 +400,18 @@ impl Store for RedisStore {
 
     async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
         self.force_release_all(key).await
+    }
+
+    async fn mark_done(
+        &self,
+        claim: &Claim,
+        lasts: Duration,
+    ) -> Result<ReleaseOutcome, StoreError> {
+        self.mark(claim, lasts).await
+    }
+
+    fn refuses_done(&self) -> Option<String> {
+        None
     }
 
     async fn ping(&self) -> Result<(), StoreError> {

@@ -22,6 +22,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 use crate::lock::fencing;
+use crate::lock::holder::rounded;
 use crate::store::{
     AcquireOutcome, AcquireRequest, AnyStore, Claim, LockKey, ReleaseOutcome, ReleaseRequest,
     RenewOutcome, RenewRequest, Store, StoreError, Subscriber,
@@ -182,6 +183,16 @@ impl RedlockStore {
     }
 }
 
+/// A server that restarts without its data forgets which keys are done, as it forgets leases.
+fn too_long_done(longest: Duration) -> String {
+    let longest = rounded(longest);
+    format!(
+        "this quorum keeps a key done for at most {longest}, its `max_ttl`: a server that restarts \
+         may have forgotten the mark, and grants locks again after that time. If every server \
+         writes each change to disk before it replies, set `durable=true` in the URL"
+    )
+}
+
 impl Store for RedlockStore {
     async fn acquire(&self, request: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
         self.acquire_on_all(request).await
@@ -276,6 +287,34 @@ impl Store for RedlockStore {
         }
         // Nodes that did not reply may have had the lock too.
         Ok(had > 0 && had_not + majority <= self.nodes.len())
+    }
+
+    /// Marks the lock on a majority of the nodes. On the others, the lease ends by itself; one that is marked among fewer
+    /// keeps that lock held, as a lock that a minority has granted, and keeps no claim out.
+    async fn mark_done(
+        &self,
+        claim: &Claim,
+        lasts: Duration,
+    ) -> Result<ReleaseOutcome, StoreError> {
+        if lasts > self.longest_ttl {
+            return Err(StoreError::new(too_long_done(self.longest_ttl)).not_sent());
+        }
+        let attempt = claim.last_owner();
+        let send = |node: AnyStore| {
+            let attempt = attempt.clone();
+            async move {
+                let marked = |reply| reply == ReleaseOutcome::Released;
+                vec![node.mark_done(&attempt, lasts).await.map(marked)]
+            }
+        };
+        let requests = self.nodes.iter().cloned().map(send);
+        let mut replies = self.by_majority(std::iter::once(&attempt), requests).await;
+        let marked = replies.remove(0)?;
+        Ok(if marked { ReleaseOutcome::Released } else { ReleaseOutcome::NotHeld })
+    }
+
+    fn refuses_done(&self) -> Option<String> {
+        self.nodes.iter().find_map(|node| node.refuses_done())
     }
 
     async fn ping(&self) -> Result<(), StoreError> {

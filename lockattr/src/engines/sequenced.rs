@@ -62,6 +62,11 @@ impl<E: LockRecipe> SequencedStore<E> {
     }
 }
 
+/// Why a lock cannot outlive its process here.
+const ENDS_WITH_THE_SESSION: &str = "in ZooKeeper and etcd, a lock ends with the session of its process, so no key stays done when \
+     the process ends: use a store with leases, which are Redis, PostgreSQL and MySQL without \
+     `lock=session`";
+
 impl<E: LockRecipe> Store for SequencedStore<E> {
     async fn acquire(&self, request: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
         self.try_acquire(request).await
@@ -114,6 +119,10 @@ impl<E: LockRecipe> Store for SequencedStore<E> {
 
     fn answered_since(&self, _key: &LockKey, since: Instant) -> bool {
         self.shared.recipe.answered_since(since)
+    }
+
+    fn refuses_done(&self) -> Option<String> {
+        Some(ENDS_WITH_THE_SESSION.to_owned())
     }
 
     fn refuses_claim(&self, claim: &Claim) -> Option<String> {

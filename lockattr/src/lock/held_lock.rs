@@ -126,6 +126,10 @@ mod tests {
         let json = serde_json::to_string(&held).unwrap();
         assert!(json.contains(r#""fencing_token":5120"#), "{json}");
         assert_eq!(serde_json::from_str::<HeldLock>(&json).unwrap(), held);
+        held.holder.done = true;
+        let json = serde_json::to_string(&held).unwrap();
+        assert!(json.contains(r#""done":true"#), "{json}");
+        assert_eq!(serde_json::from_str::<HeldLock>(&json).unwrap(), held);
         assert!(serde_json::from_str::<FencingToken>("18446744073709551615").is_err());
     }
 }

@@ -36,7 +36,7 @@ const RESERVED: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b'=');
 /// ```
 ///
 /// With the feature `serde`, `since` and `remaining` have serde's own forms for `SystemTime` and
-/// `Duration`. A field that is `None` is left out.
+/// `Duration`. A field that is `None` is left out, and so is `done` if it is `false`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
 #[non_exhaustive]
@@ -61,6 +61,11 @@ pub struct Holder {
     /// How long the lease still runs without a renewal; `None` if it never ends.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub remaining: Option<Duration>,
+    /// Whether the holder has done its work, and the key stays *done* for the
+    /// [`remaining`](field@Self::remaining) time: the lock is held so that no other process repeats
+    /// the work. See [`Store::mark_done`](crate::store::Store::mark_done).
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
+    pub done: bool,
     /// What it waits for, if this was read from a deadlock-detection note.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) waits: Option<Box<Waits>>,
@@ -114,6 +119,7 @@ impl Holder {
                 "waits" => holder.waits = Waits::read(&value).map(Box::new),
                 "term" => holder.term = TermWord::read(&value),
                 "function" => holder.function = Some(value),
+                "done" => holder.done = value == "1",
                 "since" => {
                     let since = value.parse().ok().map(Duration::from_millis);
                     holder.since = since.and_then(|ms| SystemTime::UNIX_EPOCH.checked_add(ms));
@@ -128,6 +134,11 @@ impl Holder {
     pub(crate) fn since_millis(&self) -> u64 {
         let since = self.since.and_then(|since| since.duration_since(SystemTime::UNIX_EPOCH).ok());
         since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// The same holder as if its key were not done, for a quorum that does not agree on that.
+    pub(crate) fn not_done(self) -> Self {
+        Self { done: false, ..self }
     }
 
     /// Whether two stores name the same holder. The remaining lease time may differ from store to
@@ -151,6 +162,15 @@ impl fmt::Display for Holder {
         if let Some(function) = &self.function {
             write!(f, " in {}", printable(function))?;
         }
+        if self.done {
+            f.write_str(", whose work counts as done")?;
+            let until = self.remaining.and_then(|left| since_1970().checked_add(left));
+            if let Some(until) = until.filter(|until| *until < YEAR_10_000) {
+                let until = SystemTime::UNIX_EPOCH + until;
+                write!(f, " until {}", humantime::format_rfc3339_seconds(until))?;
+            }
+            return Ok(());
+        }
         if let Some(since) = self.since.and_then(|since| since.elapsed().ok()) {
             write!(f, ", for {}", rounded(since))?;
         }
@@ -160,6 +180,9 @@ impl fmt::Display for Holder {
         Ok(())
     }
 }
+
+/// Beyond it there is no such text, and another program's key may have any end.
+const YEAR_10_000: Duration = Duration::from_secs(253_402_300_800);
 
 /// Rounds to whole milliseconds for display.
 pub(crate) fn rounded(duration: Duration) -> humantime::FormattedDuration {
@@ -269,6 +292,25 @@ mod tests {
             holder.to_string(),
             "a\u{fffd}\u{fffd}b on a\u{fffd}\u{fffd}b in a\u{fffd}\u{fffd}b"
         );
+    }
+
+    /// Red without: the word `done` in `from_value`, or the arm in `fmt`.
+    #[test]
+    fn a_done_key_says_so_and_until_when() {
+        let (label, day) = ("0 since=0 service=x host=h done=1", Duration::from_secs(86_400));
+        let holder = Holder::from_value(label, Some(day));
+        assert!(holder.done && !holder.clone().not_done().done);
+        let (tomorrow, shown) = (since_1970() + day, holder.to_string());
+        let until = shown.strip_prefix("x on h, whose work counts as done until ").unwrap();
+        let until = humantime::parse_rfc3339(until).unwrap();
+        let until = until.duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        assert!(until <= tomorrow + day && until + day >= tomorrow, "{until:?}");
+        // Neither a time that has no text, nor another value of the word.
+        let forever = Holder::from_value(label, Some(Duration::MAX)).to_string();
+        assert_eq!(forever, "x on h, whose work counts as done");
+        for other in ["0 service=x", "0 service=x done=0", "0 service=x done=", "0 done%3D1"] {
+            assert!(!Holder::from_value(other, None).done, "{other}");
+        }
     }
 
     /// A label may contain any number, and the holder's clock may be wrong.

@@ -98,6 +98,7 @@ erased! {
         list_held_locks(prefix: &'a str) -> Result<HeldLocks, StoreError>;
         force_release(key: &'a LockKey) -> Result<bool, StoreError>;
         next_token(key: &'a LockKey) -> Result<Option<FencingToken>, StoreError>;
+        mark_done(claim: &'a Claim, lasts: Duration) -> Result<ReleaseOutcome, StoreError>;
         ping() -> Result<(), StoreError>;
     }
     plain {
@@ -112,5 +113,6 @@ erased! {
         kind() -> Cow<'static, str>;
         refuses(key: &LockKey) -> Option<String>;
         refuses_claim(claim: &Claim) -> Option<String>;
+        refuses_done() -> Option<String>;
     }
 }

@@ -53,6 +53,12 @@ impl Claim {
         self.attempts.state().last.clone().unwrap_or_else(|| self.clone())
     }
 
+    /// The same, for a caller that has no `Arc` of the claim.
+    pub(crate) fn last_owner(&self) -> Arc<Self> {
+        let last = self.attempts.state().last.clone();
+        last.unwrap_or_else(|| Arc::new(self.copied()))
+    }
+
     /// The same, unless it has nothing any more: there was none, or it was given back.
     pub(crate) fn queued_attempt(self: &Arc<Self>) -> Option<Arc<Self>> {
         let queued = self.attempts.state().queued;

@@ -103,6 +103,11 @@ impl Claim {
         Self { keys, token, sharing, value, shared_value, queued, attempts, queued_as }
     }
 
+    /// The same owner's claim, for a caller that has no `Arc` of it.
+    pub(super) fn copied(&self) -> Self {
+        Self::owned_by(self.token, self.keys.clone(), self.sharing, self.value.clone(), None)
+    }
+
     /// The part of this acquisition that concerns `keys`.
     #[cfg(feature = "redis")]
     pub(crate) fn part(self: &Arc<Self>, keys: Box<[LockKey]>) -> Self {

@@ -150,6 +150,8 @@ pub use request::{AcquireRequest, ReleaseRequest, RenewRequest, Waiting};
 ///   for.
 /// * **A forced release hands the lock to the next waiter at once**, under a greater fencing token. Nothing that the former holder
 ///   does later takes it from that waiter.
+/// * **A done key stays held** until its period is over. No renewal, release or acquire of the claim that marked it changes
+///   that; only a forced release does.
 /// * **Batches answer one by one**, in the order asked. One bad key never stops the others.
 /// * **Commands that one task sends for one key take effect in that order.** A future that was polled once has sent its command.
 /// * **A future may be dropped at any point**; its command may or may not take effect.
@@ -249,6 +251,43 @@ pub trait Store: Debug + Send + Sync + 'static {
         std::future::ready(Err(StoreError::new(sentence).not_sent()))
     }
 
+    /// Marks the claim's lock as *done*: the lock stays held for `lasts` from now, so that no other process repeats the
+    /// work. Every later acquire is answered with [`Held`](AcquireOutcome::Held), and its holder is
+    /// [`done`](field@Holder::done). The claim is exclusive and has one key.
+    ///
+    /// `Released` if the claim held the lock, or if the lock already has this claim's mark: a call whose answer was lost can be
+    /// repeated, and the period does not start again. `NotHeld` otherwise, and then nothing changes.
+    ///
+    /// The store compares the owner token and marks the lock in one atomic step. Then:
+    ///
+    /// * A renewal or a release of the same claim answers `NotHeld`, and leaves the lock done. An acquire is refused.
+    /// * The lock's value is that of the claim with the word ` done=1` at its end, which [`Holder::from_value`] reads. The claim's
+    ///   token and value no longer match, so versions of this crate that know no marks leave the lock alone.
+    /// * Each claim in the lock's queue is notified to [ask again](Notification::AskAgain) at once. It learns that the key is
+    ///   done, and leaves. Its place is kept until then.
+    /// * A [forced release](Self::force_release) reopens the key. Fencing tokens go on growing.
+    ///
+    /// A manager asks only a store whose [`refuses_done`](Self::refuses_done) is `None`, and for no longer than its
+    /// [`longest_ttl`](Self::longest_ttl).
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if it is not known whether the lock was marked. The default always fails, and marks nothing.
+    fn mark_done(
+        &self,
+        _claim: &Claim,
+        _lasts: Duration,
+    ) -> impl Future<Output = Result<ReleaseOutcome, StoreError>> + Send {
+        let why = self.refuses_done().unwrap_or_else(|| CANNOT_BE_DONE.to_owned());
+        std::future::ready(Err(StoreError::new(why).not_sent()))
+    }
+
+    /// Why the store cannot keep a key [done](Self::mark_done), if so. A store that can returns `None`, and a wrapper around
+    /// another store forwards both calls.
+    fn refuses_done(&self) -> Option<String> {
+        Some(CANNOT_BE_DONE.to_owned())
+    }
+
     /// Checks that the store answers. A manager calls it once, when it connects.
     fn ping(&self) -> impl Future<Output = Result<(), StoreError>> + Send;
 
@@ -329,6 +368,8 @@ pub trait Store: Debug + Send + Sync + 'static {
     }
 }
 
+const CANNOT_BE_DONE: &str = "this store cannot keep a key done after its lock is released";
+
 /// The answer to [`Store::acquire`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AcquireOutcome {
@@ -358,10 +399,10 @@ pub enum RenewOutcome {
     NotHeld,
 }
 
-/// The answer to one [`ReleaseRequest`].
+/// The answer to one [`ReleaseRequest`], and to [`Store::mark_done`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReleaseOutcome {
-    /// The claim held the lock, and no longer does.
+    /// The claim held the lock, and no longer does. The answer to [`Store::mark_done`]: the lock is done.
     Released,
     /// The lock was free or held by another claim, and was left alone.
     NotHeld,

@@ -1,6 +1,7 @@
 //! The store of a test: locks in memory, behind a scripted network.
 
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::sync::Notify;
@@ -133,6 +134,15 @@ impl Store for ScriptedStore {
         self.network.send(request).await??
     }
 
+    async fn mark_done(
+        &self,
+        claim: &Claim,
+        lasts: Duration,
+    ) -> Result<ReleaseOutcome, StoreError> {
+        let request = || self.run(|locks| locks.mark_done(claim, lasts).now_or_never());
+        self.network.send(request).await??
+    }
+
     async fn next_token(&self, key: &LockKey) -> Result<Option<FencingToken>, StoreError> {
         let request = || self.run(|locks| locks.next_token(key).now_or_never());
         self.network.send(request).await??
@@ -144,6 +154,10 @@ impl Store for ScriptedStore {
 
     /// It has shared locks, permits and several keys.
     fn refuses_claim(&self, _claim: &Claim) -> Option<String> {
+        None
+    }
+
+    fn refuses_done(&self) -> Option<String> {
         None
     }
 

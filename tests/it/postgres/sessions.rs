@@ -157,7 +157,7 @@ async fn dropped_tables_are_created_again() {
     let manager = database.manager("ttl=20s").await;
     acquire(&manager, "a").await.release().await.unwrap();
     database.run("drop table lockattr_locks, lockattr_holders, lockattr_queue cascade").await;
-    database.run("drop sequence lockattr_counter; drop function lockattr_force_release_2").await;
+    database.run("drop sequence lockattr_counter; drop function lockattr_mark_done_2").await;
     let works = async || manager.try_acquire("a", LockOptions::new()).await.is_ok();
     eventually(SOON, "it works again", works).await;
     database.has_nothing_left().await;

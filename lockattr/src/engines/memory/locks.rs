@@ -48,6 +48,8 @@ struct Held {
     sharing: Sharing,
     ends: Instant,
     fencing: FencingToken,
+    /// Whether the claim has marked the lock as done: then it is no longer the claim's.
+    done: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -155,7 +157,7 @@ impl Locks {
         }
         for key in claim.keys() {
             if let Some(lock) = self.by_name.get_mut(key.name()) {
-                lock.holders.retain(|held| held.claim.token() != claim.token());
+                lock.holders.retain(|held| !held.is(claim));
             }
         }
         if release.quietly {
@@ -164,6 +166,30 @@ impl Locks {
         self.dequeue(claim);
         let _served = self.serve(claim.keys().to_vec(), None, notifier);
         if held { ReleaseOutcome::Released } else { ReleaseOutcome::NotHeld }
+    }
+
+    pub(super) fn mark_done(
+        &mut self,
+        claim: &Claim,
+        lasts: Duration,
+        notifier: &mut Notifier<'_>,
+    ) -> ReleaseOutcome {
+        self.expire(claim, notifier.now);
+        let Some(lock) = self.by_name.get_mut(claim.key().name()) else {
+            return ReleaseOutcome::NotHeld;
+        };
+        let Some(held) = lock.holders.iter_mut().find(|held| held.was_granted_to(claim)) else {
+            return ReleaseOutcome::NotHeld;
+        };
+        if !held.done {
+            (held.done, held.ends) = (true, notifier.now + lasts);
+            for waiter in &lock.queue {
+                // One whose manager is gone needs no notification.
+                let _delivered =
+                    notifier.notify(&waiter.claim, Notification::AskAgain(notifier.now));
+            }
+        }
+        ReleaseOutcome::Released
     }
 
     pub(super) fn holder(&self, key: &LockKey, now: Instant) -> Option<Holder> {
@@ -300,7 +326,8 @@ impl Locks {
             let lock = self.by_name.entry(key.name().into()).or_default();
             lock.holders.retain(|held| held.claim.token() != claim.token());
             let sharing = claim.sharing();
-            lock.holders.push(Held { claim: claim.clone(), sharing, ends, fencing });
+            let claim = claim.clone();
+            lock.holders.push(Held { claim, sharing, ends, fencing, done: false });
         }
     }
 
@@ -326,7 +353,7 @@ impl Locks {
                 lasts_until,
                 notify_only,
             });
-            for held in &lock.holders {
+            for held in lock.holders.iter().filter(|held| !held.done) {
                 notifier.notify_contended(&held.claim, key.name());
             }
         }
@@ -468,11 +495,19 @@ impl Waiter {
 }
 
 impl Held {
+    /// Whether the claim holds it.
     fn is(&self, claim: &Claim) -> bool {
+        !self.done && self.was_granted_to(claim)
+    }
+
+    fn was_granted_to(&self, claim: &Claim) -> bool {
         self.claim.token() == claim.token()
     }
 
     fn label(&self, now: Instant) -> Holder {
-        Holder::from_value(self.claim.value(), Some(self.ends.saturating_duration_since(now)))
+        let left = Some(self.ends.saturating_duration_since(now));
+        let mut holder = Holder::from_value(self.claim.value(), left);
+        holder.done = self.done;
+        holder
     }
 }

@@ -9,7 +9,7 @@ const SEPARATOR: &str = ";;";
 const TABLES: &str = include_str!("tables.sql");
 
 /// In the order of their creation. The last one exists only if all others do.
-const PROCEDURES: [&str; 18] = [
+const PROCEDURES: [&str; 19] = [
     include_str!("count.sql"),
     include_str!("expire.sql"),
     include_str!("notify.sql"),
@@ -27,6 +27,7 @@ const PROCEDURES: [&str; 18] = [
     include_str!("sweep.sql"),
     include_str!("session_numbers.sql"),
     include_str!("force_release.sql"),
+    include_str!("mark_done.sql"),
     include_str!("installed.sql"),
 ];
 
@@ -69,6 +70,8 @@ pub(super) const MIGRATION: &str = concat!(
     ";;\n",
     include_str!("force_release.sql"),
     ";;\n",
+    include_str!("mark_done.sql"),
+    ";;\n",
     include_str!("installed.sql"),
     ";;\nDELIMITER ;\n",
 );
@@ -80,7 +83,7 @@ const NO_SUCH_PROCEDURE: u16 = 1305;
 const MIGRATION_LOCK: &str = "CONCAT('lockattr:schema:', LEFT(SHA2(DATABASE(), 256), 16))";
 
 pub(super) async fn is_installed(connection: &mut Conn) -> Result<bool, Error> {
-    match connection.query_drop("CALL lockattr_v2_start()").await {
+    match connection.query_drop("CALL lockattr_v2_start_2()").await {
         Err(Error::Server(error)) if error.code == NO_SUCH_PROCEDURE => Ok(false),
         outcome => outcome.map(|()| true),
     }

@@ -291,6 +291,10 @@ impl Drop for PostgresSessionStore {
     }
 }
 
+/// Why a session lock cannot outlive its process.
+const ENDS_WITH_THE_SESSION: &str = "with `lock=session`, a lock ends with its connection, so no key stays done when the process \
+     ends: leave `lock=session` out of the URL and lock by leases";
+
 impl Store for PostgresSessionStore {
     async fn acquire(&self, request: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
         self.0.acquire(request).await
@@ -363,6 +367,10 @@ impl Store for PostgresSessionStore {
                  bytes"
             )
         })
+    }
+
+    fn refuses_done(&self) -> Option<String> {
+        Some(ENDS_WITH_THE_SESSION.to_owned())
     }
 
     fn refuses_claim(&self, claim: &Claim) -> Option<String> {

@@ -112,8 +112,8 @@ fn terminate(slot_lock: i64) -> String {
     )
 }
 
-/// Fails where the functions of this version are missing.
-const IS_INSTALLED: &str = "select 'lockattr_force_release_2'::regproc";
+/// Fails where the functions of this version are missing: the one that was added last.
+const IS_INSTALLED: &str = "select 'lockattr_mark_done_2'::regproc";
 
 fn is_missing(error: &tokio_postgres::Error) -> bool {
     let missing = [&SqlState::UNDEFINED_FUNCTION, &SqlState::UNDEFINED_TABLE];
@@ -121,7 +121,7 @@ fn is_missing(error: &tokio_postgres::Error) -> bool {
 }
 
 /// Whether they are missing, without an error, which would end a transaction.
-const IS_MISSING: &str = "select to_regproc('lockattr_force_release_2') is null";
+const IS_MISSING: &str = "select to_regproc('lockattr_mark_done_2') is null";
 
 /// Begins the transaction that creates the tables, of which there is one at a time.
 fn take_migration_lock() -> String {

@@ -107,6 +107,25 @@ pub(super) fn release<'a>(
     script
 }
 
+/// Builds a call of `mark_done.lua`. `after` is what the last run returned.
+pub(super) fn mark_done<'a>(
+    scripts: &'a Scripts,
+    claim: &Claim,
+    lasts: Duration,
+    after: Option<&[u8]>,
+    fence: &str,
+) -> Call<'a> {
+    let (_, bytes) = size(claim);
+    let mut script = Call::new(&scripts.mark_done, 3, bytes);
+    script.arg(fence);
+    add_keys(&mut script, claim, fence);
+    script.arg(claim.value()).arg(millis(lasts));
+    if let Some(after) = after {
+        script.arg(after);
+    }
+    script
+}
+
 /// Returns how many keys the claims have, and about how many bytes their arguments.
 fn sizes<'a>(claims: impl Iterator<Item = &'a Arc<Claim>>) -> (usize, usize) {
     claims.map(|claim| size(claim)).fold((0, 0), |(keys, bytes), one| (keys + one.0, bytes + one.1))

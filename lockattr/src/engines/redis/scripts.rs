@@ -10,10 +10,10 @@ pub(super) struct Scripts {
     /// The release of the free path, for servers without a compare-and-delete of their own.
     pub(super) delete: Script,
     pub(super) holder: Script,
-    /// These two are loaded when first needed, because a program that only locks does not need
-    /// them.
+    /// These are loaded when first needed, because a program that only locks does not need them.
     pub(super) held_locks: Script,
     pub(super) force_release: Script,
+    pub(super) mark_done: Script,
 }
 
 /// Concatenates files into a script.
@@ -35,6 +35,7 @@ macro_rules! scripts {
             holder: script!("head.lua", "count.lua", $publish, "lock.lua", "holders.lua", "holder.lua"),
             held_locks: script!("head.lua", "count.lua", $publish, "lock.lua", "holders.lua", "held_locks.lua"),
             force_release: script!("head.lua", "count.lua", $publish, "lock.lua", "lease.lua", "holders.lua", "queue.lua", "force_release.lua"),
+            mark_done: script!("head.lua", "count.lua", $publish, "lock.lua", "holders.lua", "mark_done.lua"),
         }
     };
 }

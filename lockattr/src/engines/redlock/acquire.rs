@@ -57,7 +57,9 @@ impl RedlockStore {
             async move { node.acquire(&node_request).await }
         };
         let round = Round::new(self.nodes.iter().cloned().map(send));
-        let decided = |replies: &AcquireReplies| replies.are_enough() || replies.show_contention();
+        let decided = |replies: &AcquireReplies| {
+            replies.are_enough() || (replies.show_contention() && !replies.may_show_done())
+        };
         let replies = self.collect_replies(round, &node_request.claim, needed, decided).await;
         let outcome = match replies.are_enough() {
             true => self.issue(&node_request, &replies, needed).await,

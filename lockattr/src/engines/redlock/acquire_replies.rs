@@ -51,6 +51,14 @@ impl AcquireReplies {
         granted + pending < self.needed && granted + held >= self.needed
     }
 
+    /// Whether the replies so far leave open that the key is done: some nodes say so, and enough of
+    /// them may still do.
+    pub(super) fn may_show_done(&self) -> bool {
+        let done = self.count_of(|reply| reply.is_done());
+        let pending = self.count_of(|reply| matches!(reply, NodeReply::Pending));
+        done > 0 && done < self.needed && done + pending >= self.needed
+    }
+
     /// Returns the number that enough nodes gave, or else the greatest number, and whether it must
     /// still be written back to the nodes. If enough nodes agree, a node that gave a greater number
     /// is ignored, as if its reply had been lost.
@@ -135,7 +143,11 @@ impl AcquireReplies {
             true => recheck_after.min(elapsed.mul_f64(1.0 + 4.0 * random) + SPREAD.mul_f64(random)),
             false => recheck_after,
         };
-        (holder.cloned().map(Box::new), recheck_after)
+        // A mark that fewer nodes have than a lock needs may never have been confirmed.
+        let is_confirmed = holder.is_some_and(|holder| same(&holder) >= self.needed);
+        let holder = holder.cloned();
+        let holder = if is_confirmed { holder } else { holder.map(Holder::not_done) };
+        (holder.map(Box::new), recheck_after)
     }
 
     fn count_of(&self, is: impl Fn(&NodeReply) -> bool) -> usize {
@@ -144,6 +156,10 @@ impl AcquireReplies {
 }
 
 impl NodeReply {
+    fn is_done(&self) -> bool {
+        matches!(self, Self::Held { holder: Some(holder), .. } if holder.done)
+    }
+
     fn held(&self) -> Option<(Option<&Holder>, Duration)> {
         match self {
             Self::Held { holder, recheck_after } => Some((holder.as_deref(), *recheck_after)),

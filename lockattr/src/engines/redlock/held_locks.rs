@@ -42,7 +42,13 @@ impl HeldLockLists {
         for held in self.lists.into_iter().flatten() {
             by_key.entry(held.key.clone()).or_default().push(held);
         }
-        let agreed = by_key.into_values().filter_map(|reported| agreed(&reported, majority));
+        let agreed = by_key.into_values().filter_map(|mut reported| {
+            agreed(&reported, majority).or_else(|| {
+                // A key is done once a majority says so. Until then its lock is held.
+                reported.iter_mut().for_each(|held| held.holder.done = false);
+                agreed(&reported, majority)
+            })
+        });
         Ok(HeldLocks { locks: agreed.collect(), left_out: self.left_out })
     }
 }

@@ -22,12 +22,17 @@ impl HolderReplies {
             Ok(holder) => self.holders.push(holder),
             Err(error) => self.error = Some(error),
         }
-        self.agreed().is_some()
+        self.agreed(&self.holders).is_some()
     }
 
     /// Returns the holder: no process holds a lock that no majority granted.
     pub(super) fn outcome(self) -> Result<Option<Holder>, StoreError> {
-        match (self.agreed(), self.error) {
+        // A key is done once a majority says so. Until then its lock is held.
+        let undone = || -> Vec<_> {
+            self.holders.iter().cloned().map(|one| one.map(Holder::not_done)).collect()
+        };
+        let agreed = self.agreed(&self.holders).or_else(|| self.agreed(&undone()));
+        match (agreed, self.error) {
             (Some(holder), _) => Ok(holder),
             (None, _) if self.holders.len() >= self.quorum.majority() => Ok(None),
             (None, error) => Err(error.unwrap_or_else(|| {
@@ -37,9 +42,9 @@ impl HolderReplies {
     }
 
     /// Returns what a majority replied. The lease ends when the first of theirs does.
-    fn agreed(&self) -> Option<Option<Holder>> {
-        self.holders.iter().find_map(|one| {
-            let same: Vec<_> = self.holders.iter().filter(|other| is_same(one, other)).collect();
+    fn agreed(&self, holders: &[Option<Holder>]) -> Option<Option<Holder>> {
+        holders.iter().find_map(|one| {
+            let same: Vec<_> = holders.iter().filter(|other| is_same(one, other)).collect();
             let ends = same.iter().filter_map(|one| one.as_ref()?.remaining).min();
             let holder = one.clone().map(|holder| Holder { remaining: ends, ..holder });
             (same.len() >= self.quorum.majority()).then_some(holder)

@@ -78,6 +78,10 @@ macro_rules! sequenced_store {
                 self.store.longest_ttl()
             }
 
+            fn refuses_done(&self) -> Option<String> {
+                self.store.refuses_done()
+            }
+
             fn refuses_claim(&self, claim: &$crate::store::Claim) -> Option<String> {
                 self.store.refuses_claim(claim)
             }

@@ -85,7 +85,7 @@ impl Locks {
         let ended: Vec<_> = held.map(|held| held.claim.clone()).collect();
         for key in ended.iter().flat_map(|claim| claim.keys()) {
             if let Some(lock) = self.by_name.get_mut(key.name()) {
-                lock.holders.retain(|held| !ended.iter().any(|claim| held.is(claim)));
+                lock.holders.retain(|held| !ended.iter().any(|claim| held.was_granted_to(claim)));
             }
         }
         ended
