@@ -35,6 +35,8 @@ pub(crate) struct Args {
     pub(crate) renew: Option<Expr>,
     pub(crate) max_hold: Option<Time>,
     pub(crate) hold_at_least: Option<Time>,
+    pub(crate) once_per: Option<Time>,
+    pub(crate) once_for: Option<Key>,
     pub(crate) lead: Option<bool>,
     pub(crate) progress_within: Option<Time>,
     pub(crate) on_busy: Option<OnBusy>,
@@ -103,6 +105,11 @@ impl Args {
         let mut texts: Vec<_> = self.written().map(|(_, value)| value.to_owned()).collect();
         texts.extend(keys.iter().map(Key::expressions));
         texts.join(" ")
+    }
+
+    /// Whether its work is done once in a period, or for a value.
+    pub(crate) fn runs_once(&self) -> bool {
+        self.once_per.is_some() || self.once_for.is_some()
     }
 
     /// Whether the function leads: its body is a term.

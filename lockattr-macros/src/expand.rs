@@ -26,7 +26,7 @@ use crate::key::Locked;
 use crate::locked_fn::{Block, Body, LockedFn};
 use crate::mistakes::Mistakes;
 use crate::params::Params;
-use crate::valid::{self, leader};
+use crate::valid::{self, leader, once};
 use crate::value::OnBusy;
 use output::{erase_impl_trait, output};
 use owned::Owned;
@@ -49,6 +49,7 @@ pub(crate) fn distributed_lock(args: TokenStream, item: &TokenStream) -> TokenSt
     }
     if let (Some(function), Some(body)) = (&function, &body) {
         leader::check_function(&args, function, body, &mut mistakes);
+        once::check_function(&args, body, &mut mistakes);
     }
     match (mistakes.into_error(), &function, &body, args.locked()) {
         (None, Some(function), Some(body), Some(locked)) => {
@@ -152,13 +153,19 @@ impl<'a> Expansion<'a> {
             let body = closure(&body, braces);
             (
                 quote_spanned! {site=> #lockattr::__private::enter_blocking(lockattr_call) },
-                quote_spanned! {site=> lockattr_entry.run_blocking(#body) },
+                match args.runs_once() {
+                    true => quote_spanned! {site=> lockattr_entry.run_once_blocking(#body) },
+                    false => quote_spanned! {site=> lockattr_entry.run_blocking(#body) },
+                },
             )
         } else {
             let body = async_move(&body, braces);
             (
                 quote_spanned! {site=> #lockattr::__private::enter(lockattr_call).await },
-                quote_spanned! {site=> lockattr_entry.run(#body).await },
+                match args.runs_once() {
+                    true => quote_spanned! {site=> lockattr_entry.run_once(#body).await },
+                    false => quote_spanned! {site=> lockattr_entry.run(#body).await },
+                },
             )
         };
         let busy = self.busy(|value, at_value| {

@@ -18,7 +18,7 @@ pub(crate) struct Spec {
     pub(crate) read: fn(&mut Args, &str, ParseStream<'_>) -> syn::Result<()>,
 }
 
-pub(crate) const OPTIONS: [Spec; 23] = [
+pub(crate) const OPTIONS: [Spec; 25] = [
     Spec {
         name: "key",
         example: "\"product:<id>\"",
@@ -72,6 +72,18 @@ pub(crate) const OPTIONS: [Spec; 23] = [
         example: "\"1m\"",
         elsewhere: &["lock_at_least_for", "at_least", "at_least_for", "min_hold", "min_time"],
         read: |args, option, input| put(&mut args.hold_at_least, time(option, input)),
+    },
+    Spec {
+        name: "once_per",
+        example: "\"23h\"",
+        elsewhere: &["every", "period", "once", "once_every", "at_most_once_per"],
+        read: |args, option, input| put(&mut args.once_per, time(option, input)),
+    },
+    Spec {
+        name: "once_for",
+        example: "\"<id>\"",
+        elsewhere: &["once_key", "idempotency_key"],
+        read: |args, option, input| put(&mut args.once_for, Key::read(option, input)),
     },
     Spec {
         name: "lead",

@@ -4,6 +4,7 @@
 //! values are literals.
 
 pub(crate) mod leader;
+pub(crate) mod once;
 
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ const LONGEST_TTL: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// Checks the options against each other, and against the function's parameters if it has any.
 pub(crate) fn check(args: &Args, params: Option<&Params>, mistakes: &mut Mistakes) {
-    for key in args.key.iter().chain(args.keys.iter().flatten()) {
+    for key in args.key.iter().chain(args.keys.iter().flatten()).chain(&args.once_for) {
         key.check(params, mistakes);
     }
     check_pairs(args, mistakes);
@@ -31,6 +32,7 @@ pub(crate) fn check(args: &Args, params: Option<&Params>, mistakes: &mut Mistake
     check_times(args, mistakes);
     check_hold_at_least(args, mistakes);
     leader::check(args, params, mistakes);
+    once::check(args, mistakes);
     if let Some(lease) = &args.lease {
         check_lease(lease, args, params, mistakes);
     }

@@ -36,6 +36,7 @@ mod on_busy_skip_an_option;
 mod on_busy_skip_an_option_in_a_result;
 mod on_busy_skip_nothing;
 mod on_busy_value_cannot_see_generated_variables;
+mod once_per;
 mod options_that_wait_for_something;
 mod other_attributes_are_kept;
 mod parameters_named_like_generated_variables;

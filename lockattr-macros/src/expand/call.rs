@@ -53,6 +53,14 @@ impl Expansion<'_> {
                 #options,
             )
         };
+        if let Some(period) = &args.once_per {
+            let site = site.located_at(period.span());
+            call.extend(quote_spanned! {site=> .once_per(#period) });
+        }
+        if let Some(value) = &args.once_for {
+            let value = self.key(value);
+            call.extend(quote_spanned! {site=> .once_for(#value) });
+        }
         call.extend(args.manager.as_ref().map(|manager| match manager {
             Manager::Named(name) => quote_spanned! {site=> .manager_named(#name) },
             Manager::Expr(manager) => {

@@ -27,12 +27,21 @@ const REFUSED: [(&str, &str); 11] = [
     ),
 ];
 
+/// The reason against a function that runs once and leads.
+const ONCE: &str = "a leader leads again after each term, and a job that runs once does not: leave out one of \
+                    them";
+
 pub(super) fn check(args: &Args, params: Option<&Params>, mistakes: &mut Mistakes) {
     if args.leads() {
         for (option, why) in REFUSED {
             if let Some(at) = args.span_of(option) {
                 let sentence = format!("`{option}` is not for leaders: {why}; leave it out");
                 mistakes.push(Error::new(at, sentence));
+            }
+        }
+        for option in ["once_per", "once_for"] {
+            if let Some(at) = args.span_of(option) {
+                mistakes.push(Error::new(at, ONCE));
             }
         }
         if let Some(at) = args.span_of("reentrant") {

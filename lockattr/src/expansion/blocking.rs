@@ -2,6 +2,7 @@
 
 use tokio::time::Instant;
 
+use super::once::once;
 use super::{Call, Entry, entered, printed, several};
 use crate::Error;
 use crate::manager::body;
@@ -16,6 +17,7 @@ pub fn enter_blocking(call: Call) -> Result<Entry, Error> {
     let manager = call.manager.chosen()?;
     let options = call.options.resolve_blocking(manager.settings())?;
     let key = printed(call.key)?;
+    let options = once(options, call.once_per, &manager, &key)?;
     let outcome = match several(&manager, &key, call.others)? {
         None => match manager.enter_at_once_blocking(&options, &key)? {
             Some(guard) => return Ok(Entry { start: Start::Nested(guard, options.on_lost) }),

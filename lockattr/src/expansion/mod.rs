@@ -3,6 +3,7 @@
 pub(crate) mod assert_held;
 mod blocking;
 mod lead;
+mod once;
 pub(crate) mod registry;
 mod stream;
 
@@ -12,11 +13,13 @@ pub use crate::manager::body::lease;
 use crate::manager::default_manager::{Chosen, default_manager, named_manager};
 pub use blocking::enter_blocking;
 pub use lead::{PerTerm, for_this_term, lead};
+pub use once::Finished;
 pub use stream::{
     Either, ItemsOf, RejectedItem, SkippedWithRoom, SkippedWithout, Stream, reject_item, stream,
 };
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -42,6 +45,7 @@ pub struct Call {
     manager: Manager,
     locks: bool,
     run_unlocked: bool,
+    once_per: Option<Duration>,
 }
 
 /// `manager`, as the attribute names it.
@@ -73,6 +77,7 @@ impl Call {
             manager: Manager::Default,
             locks: true,
             run_unlocked: false,
+            once_per: None,
         }
     }
 
@@ -96,6 +101,7 @@ impl Call {
             manager: Manager::Default,
             locks: false,
             run_unlocked: false,
+            once_per: None,
         }
     }
 
@@ -126,13 +132,14 @@ pub struct Entry {
 
 /// Acquires the lock that `call` requests.
 pub async fn enter(call: Call) -> Result<Entry, Error> {
-    let Call { key, others, options, manager, locks, run_unlocked } = call;
+    let Call { key, others, options, manager, locks, run_unlocked, once_per } = call;
     if !locks {
         return Ok(Entry { start: Start::Unlocked });
     }
     let manager = manager.chosen()?;
     let options = options.resolve(manager.settings())?;
     let key = printed(key)?;
+    let options = once::once(options, once_per, &manager, &key)?;
     let start = match several(&manager, &key, others)? {
         Some(keys) => start_all(&manager, &options, keys).await,
         None => manager.start(&options, &key).await,
@@ -192,9 +199,9 @@ impl Entry {
     }
 }
 
-/// Whether `on_busy` applies: another holder has the lock.
+/// Whether `on_busy` applies: another holder has the lock, or the key is done.
 pub fn is_busy(error: &Error) -> bool {
-    error.is_contended()
+    error.is_contended() || error.is_done()
 }
 
 /// The return value of a call that was refused.

@@ -2,6 +2,7 @@
 
 mod blocking;
 mod destination;
+mod done;
 mod held;
 mod reader_group;
 

@@ -65,8 +65,12 @@ impl LastKnown {
     }
 }
 
+/// Why a caller did not get a lock that is held.
 pub(crate) fn contended(key: &str, attempts: &Attempts, holder: Option<Box<Holder>>) -> Error {
     let now = Instant::now();
+    if let Some(holder) = holder.as_ref().filter(|holder| holder.done) {
+        return Error::Done { key: key.to_owned(), until: holder.until() };
+    }
     Error::Contended {
         key: key.to_owned(),
         attempts: attempts.made(now),

@@ -5,7 +5,7 @@ mod clauses;
 use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
 
@@ -19,6 +19,7 @@ use clauses::{Circle, Named, Unreachable};
 /// | variant | what to do |
 /// |---|---|
 /// | [`Contended`](Self::Contended) | try later; `holder` names the holder |
+/// | [`Done`](Self::Done) | nothing: the work of this period is done |
 /// | [`Deadlock`](Self::Deadlock) | release what is held, and try again; acquire locks in one order |
 /// | [`Lost`](Self::Lost) | stop, and check what the work has done so far |
 /// | [`Store`](Self::Store) | check the store |
@@ -63,6 +64,18 @@ pub enum Error {
         waited: Duration,
         /// The holder, if the store knows it.
         holder: Option<Box<Holder>>,
+    },
+    /// The key is done: a body ended `Ok` in this period, and none begins until the period is over. See
+    /// [`with_lock_once_per`](crate::LockManager::with_lock_once_per).
+    #[error(
+        "`{}` is done until {}; `lockattr release` reopens it",
+        printable(key), humantime::format_rfc3339_seconds(*until)
+    )]
+    Done {
+        /// The key of the call.
+        key: String,
+        /// When the period is over, by the clock of this process: a report.
+        until: SystemTime,
     },
     /// The call waits in a cycle: in the end, for a lock that its own call chain holds. Only with
     /// [`detect_deadlocks`](crate::LockManagerBuilder::detect_deadlocks), and for one call of the
@@ -195,6 +208,7 @@ impl Error {
     pub fn key(&self) -> Option<&str> {
         match self {
             Self::Contended { key, .. }
+            | Self::Done { key, .. }
             | Self::Deadlock { key, .. }
             | Self::Lost { key, .. }
             | Self::Store { key, .. }
@@ -226,6 +240,19 @@ impl Error {
     /// ```
     pub fn is_contended(&self) -> bool {
         matches!(self, Self::Contended { .. })
+    }
+
+    /// Whether the key is done: its work needs no second run in this period.
+    ///
+    /// ```
+    /// use std::time::SystemTime;
+    /// use lockattr::Error;
+    ///
+    /// let error = Error::Done { key: "invoices".into(), until: SystemTime::now() };
+    /// assert!(error.is_done() && !error.is_contended());
+    /// ```
+    pub fn is_done(&self) -> bool {
+        matches!(self, Self::Done { .. })
     }
 
     /// Whether the lease ended while the work went on: check what the work has done.

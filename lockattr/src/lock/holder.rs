@@ -136,6 +136,12 @@ impl Holder {
         since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
     }
 
+    /// When its lease ends, by the clock of this process: a report.
+    pub(crate) fn until(&self) -> SystemTime {
+        let until = since_1970().saturating_add(self.remaining.unwrap_or_default());
+        SystemTime::UNIX_EPOCH + until.min(YEAR_10_000 - Duration::from_secs(1))
+    }
+
     /// The same holder as if its key were not done, for a quorum that does not agree on that.
     pub(crate) fn not_done(self) -> Self {
         Self { done: false, ..self }

@@ -2,6 +2,7 @@
 
 mod choices;
 mod lead;
+mod once;
 mod resolved;
 
 use std::ops::RangeInclusive;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use crate::Error;
 use crate::lock::site::Site;
 pub use choices::{Mode, OnLost, Release};
+pub(crate) use once::LONGEST_PERIOD;
 pub(crate) use resolved::ResolvedOptions;
 
 /// Bounds of a lease: one shorter than 10 ms cannot be renewed over a network, and no caller waits

@@ -9,6 +9,7 @@ mod stream;
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use pin_project_lite::pin_project;
 
@@ -17,7 +18,7 @@ use crate::hold::enter::{enter, enter_span};
 use crate::hold::stage::Stage;
 use crate::lock::options::{Release, ResolvedOptions};
 use crate::{Error, Lease, LockGuard, OnLost};
-pub(crate) use blocking::run_blocking;
+pub(crate) use blocking::{run_blocking, run_once_blocking};
 pub use granted::lease;
 pub(crate) use granted::{Granted, Start, nested_for_caller};
 pub(crate) use stream::{LockedStream, Opening};
@@ -35,6 +36,8 @@ pin_project! {
         body: Stage<B>,
         held: BodyState,
         output: Option<Result<B::Output, Error>>,
+        // Whether an output makes the key done, for a body that runs once in a period.
+        is_ok: Option<fn(&B::Output) -> bool>,
     }
 }
 
@@ -50,6 +53,8 @@ enum BodyState {
         guard: LockGuard,
         on_lost: OnLost,
         release: Release,
+        /// How long the key is done after a body that ended `Ok`.
+        once_per: Option<Duration>,
         /// Whether the body was polled. A nested call is in this state before its first poll.
         begun: bool,
         /// Wakes a body that has to be cancelled; made when the body first has to wait.
@@ -59,6 +64,8 @@ enum BodyState {
         released: Boxed<Result<(), Error>>,
         lease: Lease,
         on_lost: OnLost,
+        /// Whether the caller needs the store's answer, because the key has to be done.
+        must_know: bool,
     },
 }
 
@@ -70,7 +77,12 @@ pub(crate) fn run<B: Future>(start: Start, body: B) -> Run<B> {
         Start::Unlocked => Stage::Runs { body: ChainPosition::here().run_future(body) },
         Start::Nested(..) | Start::Granted(_) => Stage::Waits { body: Some(body) },
     };
-    Run { body, held: start.into(), output: None }
+    Run { body, held: start.into(), output: None, is_ok: None }
+}
+
+/// Runs a body whose key is done for a period, if `is_ok` says so of its output.
+pub(crate) fn run_once<B: Future>(start: Start, body: B, is_ok: fn(&B::Output) -> bool) -> Run<B> {
+    Run { is_ok: Some(is_ok), ..run(start, body) }
 }
 
 impl<B: Future> Future for Run<B> {
@@ -83,7 +95,9 @@ impl<B: Future> Future for Run<B> {
             this.body.set(Stage::Over);
             *this.output = Some(output);
         }
-        let released = ready!(this.held.poll_release(context));
+        let is_ok = |output: &B::Output| this.is_ok.is_some_and(|is_ok| is_ok(output));
+        let is_done = this.output.as_ref().is_some_and(|it| it.as_ref().is_ok_and(is_ok));
+        let released = ready!(this.held.poll_release(context, is_done));
         let output = this.output.take().expect("polled after completion");
         Poll::Ready(output.and_then(|output| released.map(|()| output)))
     }
@@ -99,6 +113,7 @@ impl From<Start> for BodyState {
                 on_lost,
                 // A nested call releases nothing in a store.
                 release: Release::Await,
+                once_per: None,
                 begun: false,
                 ended: None,
             },
@@ -108,8 +123,15 @@ impl From<Start> for BodyState {
 
 impl BodyState {
     fn running(granted: Granted) -> Self {
-        let ResolvedOptions { on_lost, release, .. } = granted.options;
-        Self::Running { guard: granted.guard, on_lost, release, begun: false, ended: None }
+        let ResolvedOptions { on_lost, release, once_per, .. } = granted.options;
+        Self::Running {
+            guard: granted.guard,
+            on_lost,
+            release,
+            once_per,
+            begun: false,
+            ended: None,
+        }
     }
 
     /// Polls the body; the first time, as soon as it may begin.
@@ -229,24 +251,33 @@ impl BodyState {
         ended.as_mut().poll(context).map(Err)
     }
 
-    fn poll_release(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
+    fn poll_release(
+        &mut self,
+        context: &mut Context<'_>,
+        is_done: bool,
+    ) -> Poll<Result<(), Error>> {
         if let Self::Running { .. } = self
-            && let Self::Running { guard, on_lost, release, .. } =
+            && let Self::Running { guard, on_lost, release, once_per, .. } =
                 std::mem::replace(self, Self::Unlocked)
         {
             if guard.is_nested() {
                 return Poll::Ready(outcome_for_caller(guard.ensure_held(), guard.key(), on_lost));
             }
             let lease = Lease::clone(&guard);
-            let released: Boxed<_> = match release {
-                Release::Await => Box::pin(guard.release()),
-                Release::Background => Box::pin(guard.release_until_sent()),
+            let once_per = once_per.filter(|_| is_done);
+            let released: Boxed<_> = match (release, once_per) {
+                (_, Some(period)) => Box::pin(guard.release_done(period)),
+                (Release::Await, None) => Box::pin(guard.release()),
+                (Release::Background, None) => Box::pin(guard.release_until_sent()),
             };
-            *self = Self::Releasing { released, lease, on_lost };
+            *self = Self::Releasing { released, lease, on_lost, must_know: once_per.is_some() };
         }
         match self {
-            Self::Releasing { released, lease, on_lost } => {
+            Self::Releasing { released, lease, on_lost, must_know } => {
                 let released = ready!(released.as_mut().poll(context));
+                if *must_know {
+                    return Poll::Ready(released);
+                }
                 Poll::Ready(outcome_for_caller(released, lease.key(), *on_lost))
             }
             _ => Poll::Ready(Ok(())),

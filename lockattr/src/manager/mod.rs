@@ -17,6 +17,7 @@ mod leader;
 mod local_queue;
 pub(crate) mod lock_order;
 mod notes;
+mod once;
 mod open;
 mod pending_acquire;
 mod reenter;
@@ -346,7 +347,7 @@ impl LockManager {
     ///
     /// [`Error::Contended`] if another holder still had the lock after the last attempt, or if the answer
     /// was late and the store answered other requests meanwhile; [`Error::Store`] if the store
-    /// could not be reached then; and [`Error::Lost`], [`Error::Reentered`], [`Error::ShutDown`],
+    /// could not be reached then; [`Error::Done`] if the key is done; and [`Error::Lost`], [`Error::Reentered`], [`Error::ShutDown`],
     /// [`Error::InvalidKey`], [`Error::InvalidOptions`] as documented there.
     ///
     /// # Cancel safety
@@ -425,11 +426,11 @@ impl LockManager {
         Granted::new(guard, options, self.clone(), began).for_caller().await
     }
 
-    /// Tries once to acquire the lock: `None` if another holder has it.
+    /// Tries once to acquire the lock: `None` if another holder has it, or if the key is done.
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire), but never [`Error::Contended`].
+    /// As [`acquire`](Self::acquire), but never [`Error::Contended`] nor [`Error::Done`].
     ///
     /// # Cancel safety
     ///
@@ -577,7 +578,7 @@ const MOST_KEYS: usize = 1_000;
 fn if_free(outcome: Result<LockGuard, Error>) -> Result<Option<LockGuard>, Error> {
     match outcome {
         Ok(guard) => Ok(Some(guard)),
-        Err(Error::Contended { .. }) => Ok(None),
+        Err(Error::Contended { .. } | Error::Done { .. }) => Ok(None),
         Err(error) => Err(error),
     }
 }

@@ -8,6 +8,7 @@ pub(super) enum AcquireEnd {
     Acquired,
     Reentered,
     Contended,
+    Done,
     Unavailable,
     Cancelled,
     ShutDown,
@@ -25,6 +26,7 @@ impl AcquireEnd {
     pub(super) fn of(error: &Error) -> Self {
         match error {
             Error::Contended { .. } => Self::Contended,
+            Error::Done { .. } => Self::Done,
             Error::Store { .. } => Self::Unavailable,
             Error::Lost { .. } => Self::Lost,
             Error::ShutDown { .. } => Self::ShutDown,
@@ -40,6 +42,7 @@ impl AcquireEnd {
             Self::Acquired => "acquired",
             Self::Reentered => "reentered",
             Self::Contended => "contended",
+            Self::Done => "done",
             Self::Unavailable => "unavailable",
             Self::Cancelled => "cancelled",
             Self::ShutDown => "shut_down",

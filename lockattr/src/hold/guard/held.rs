@@ -102,7 +102,7 @@ impl OwnedLease {
     }
 
     /// Ends the release. Only now does the watchdog forget the hold: a shutdown waits until then.
-    fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         if let Some(held) = self.0.take() {
             held.frame.core().watchdog.forget(held.id);
         }

@@ -62,6 +62,7 @@ impl LockOptions {
             // A hold that was handed off would have no bound on its silence.
             by_store: self.progress_within.is_some(),
             campaigns: false,
+            once_per: None,
         })
     }
 
@@ -161,6 +162,8 @@ pub(crate) struct ResolvedOptions {
     pub(crate) by_store: bool,
     /// Whether the call waits without a bound, to lead: it asks less often, and tells the watches who leads.
     pub(crate) campaigns: bool,
+    /// How long the key is done after a body that ended `Ok`.
+    pub(crate) once_per: Option<Duration>,
 }
 
 impl ResolvedOptions {

@@ -95,7 +95,7 @@ impl<M: FnOnce() -> S, S: Stream> Stream for LockedStream<M, S> {
             }
             drop_inside(this.position, this.stream.as_mut());
         }
-        let released = ready!(this.state.poll_release(context));
+        let released = ready!(this.state.poll_release(context, false));
         *this.state = BodyState::Unlocked;
         let outcome = this.cancelled.take().map_or(released, Err);
         Poll::Ready(outcome.err().and_then(this.refuse))
