@@ -14,6 +14,7 @@ mod force;
 mod harness;
 mod key;
 mod lock_order;
+mod marks;
 mod mysql;
 mod observe;
 mod options;
