@@ -6,7 +6,7 @@ use lockattr::printable;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::row::Row;
-use crate::span::{age, brief};
+use crate::span::{age, brief, end};
 
 const COUNT: usize = 7;
 const GAP: usize = 2;
@@ -39,12 +39,24 @@ impl Cells {
             holder,
             or_dash(row.holder.function.clone()),
             or_dash(row.since.and_then(|since| age(since, now)).map(brief)),
-            row.remaining.map_or_else(|| "forever".into(), brief),
+            remaining(row, now),
             row.waiting.to_string(),
             or_dash(row.fencing_token.map(|token| token.to_string())),
         ];
         // Before the widths are counted.
         Self(cells.map(|cell| printable(&cell).into_owned()))
+    }
+}
+
+/// How long the lease lasts, or until when the key is done.
+fn remaining(row: &Row, now: SystemTime) -> String {
+    let Some(remaining) = row.remaining else {
+        return if row.done { "done" } else { "forever" }.into();
+    };
+    match (row.done, end(now, remaining)) {
+        (false, _) => brief(remaining),
+        (true, Some(end)) => format!("done until {end}"),
+        (true, None) => "done".into(),
     }
 }
 
@@ -238,6 +250,31 @@ mod tests {
         for width in [None, Some(120)] {
             assert!(!Columns::fit(&rows, width).head().contains("FENCE"), "{width:?}");
         }
+    }
+
+    /// Red without: the arms of `remaining`.
+    #[test]
+    fn a_done_key_shows_until_when() {
+        let mut rows = [
+            sample("nightly", "service=reports host=batch-1 pid=9 done=1"),
+            sample("weekly", "service=reports host=batch-1 pid=9 done=1"),
+            sample("once", "service=reports done=1"),
+            sample("held", "service=reports"),
+        ];
+        rows[0].remaining = Some(Duration::from_secs(3_600));
+        rows[1].remaining = Some(Duration::from_secs(6 * 86_400));
+        rows[2].remaining = None;
+        let now = SystemTime::UNIX_EPOCH;
+        let cells: Vec<_> = rows.iter().map(|row| Cells::new(row, now)).collect();
+        let columns = Columns::fit(&cells, Some(80));
+        let lines: Vec<_> = cells.iter().map(|row| columns.line(row)).collect();
+        expect![[r#"
+            nightly  reports@batch-1:9  -           -        done until 01:00Z        0
+            weekly   reports@batch-1:9  -           -  done until 01-07T00:00Z        0
+            once     reports            -           -                     done        0
+            held     reports            -           -                     8.2s        0
+        "#]]
+        .assert_eq(&(lines.join("\n") + "\n"));
     }
 
     #[test]

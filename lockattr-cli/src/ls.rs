@@ -15,12 +15,13 @@ use crate::sort::Sort;
 
 const AFTER: &str = "\
 Columns: KEY; HOLDER as service@host:process, with (+2) if two more share the lock; FUNCTION that \
-acquired it; AGE of the hold by the holder's clock; REMAINING time of the lease without a renewal; \
-WAITING, the number of processes in the lock's queue; FENCE, the fencing token, if the store keeps it \
+acquired it; AGE of the hold by the holder's clock; REMAINING time of the lease without a renewal, \
+or `done until` a time in UTC if the key is done: then it is held so that no other process repeats the \
+work; WAITING, the number of processes in the lock's queue; FENCE, the fencing token, if the store keeps it \
 with the lock.
 
 With --json each line is an object: key, holder {service, host, process, function}, holders, shared, \
-since (RFC 3339), remaining_ms (null: the lease never ends), waiting, fencing_token (as text: it has \
+done, since (RFC 3339), remaining_ms (null: the lease never ends), waiting, fencing_token (as text: it has \
 more than 53 bits). Unknown values are null.
 
 Any program may write keys and labels: characters that would move other text are shown as `�`, and with \

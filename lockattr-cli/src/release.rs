@@ -1,12 +1,14 @@
 //! `lockattr release`: takes a lock from its holder.
 
+use std::time::SystemTime;
+
 use clap::Args;
 use lockattr::LockManager;
 
 use crate::exit;
 use crate::failure::{Failure, report};
 use crate::output::Output;
-use crate::who::description;
+use crate::who::{description, state};
 
 const AFTER: &str = "\
 The holder is not notified. It continues until its next renewal reports the loss, after a third of the \
@@ -14,22 +16,24 @@ TTL at most, while the next waiter already has the lock: both run for that long,
 that they write to checks fencing tokens. A shared lock is taken from all its holders, and a holder of \
 several keys loses all of them.
 
+A key that is done is reopened: the next process that asks for it does the work again.
+
 Without --force nothing is changed: the command only prints the holder, and what to write.
 
-Exit codes: 0 the lock was held; 1 it was free; 2 without --force, or the store did not answer or \
+Exit codes: 0 the lock was held, or the key was done; 1 it was free; 2 without --force, or the store did not answer or \
 cannot release by force.
 
 Example:
   lockattr who nightly
   lockattr release --force nightly";
 
-/// Take a lock from its holder
+/// Take a lock from its holder, or reopen a key that is done
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct Release {
     /// The key, as the services write it, without the prefix
     key: String,
-    /// Required to take the lock
+    /// Required to take the lock or to reopen the key
     #[arg(long)]
     force: bool,
 }
@@ -41,9 +45,13 @@ impl Release {
         let status = description(&key, holder.as_ref());
         if !force {
             report(&status);
-            if holder.is_some() {
-                // Without the key, which a shell might read in another way.
-                report("to release it by force, repeat the command with `--force`");
+            // Without the key, which a shell might read in another way.
+            match holder {
+                Some(holder) if holder.done => {
+                    report("to reopen it, repeat the command with `--force`");
+                }
+                Some(_) => report("to release it by force, repeat the command with `--force`"),
+                None => {}
             }
             return Ok(exit::ERROR);
         }
@@ -51,7 +59,11 @@ impl Release {
         let mut output = Output::new();
         match holder {
             _ if !was_held => output.line(&description(&key, None))?,
-            Some(holder) => output.line(&format!("taken: `{key}` was held by {holder}"))?,
+            Some(holder) => {
+                let done = if holder.done { "reopened" } else { "taken" };
+                let state = state(&holder, SystemTime::now());
+                output.line(&format!("{done}: `{key}` was {state}"))?;
+            }
             // Another process acquired it in between.
             None => output.line(&format!("taken: `{key}`"))?,
         }

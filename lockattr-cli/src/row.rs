@@ -5,6 +5,8 @@ use std::time::{Duration, SystemTime};
 use lockattr::{HeldLock, Holder};
 use serde::{Serialize, Serializer};
 
+use crate::span::YEAR_10_000;
+
 /// A held lock at the time of the request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Row {
@@ -13,6 +15,8 @@ pub(crate) struct Row {
     /// The number of holders that share it or have a permit; 1 otherwise.
     pub(crate) holders: u32,
     pub(crate) shared: bool,
+    /// Whether the holder has done its work, and the key stays done while its lease remains.
+    pub(crate) done: bool,
     #[serde(serialize_with = "timestamp")]
     pub(crate) since: Option<SystemTime>,
     #[serde(rename = "remaining_ms", serialize_with = "millis")]
@@ -64,6 +68,7 @@ impl From<HeldLock> for Row {
         Self {
             since: held.holder.since,
             remaining: held.holder.remaining,
+            done: held.holder.done,
             key: held.key,
             holder: held.holder.into(),
             holders: held.holders,
@@ -77,15 +82,12 @@ impl From<HeldLock> for Row {
 pub(crate) fn timestamp<S: Serializer>(at: &Option<SystemTime>, to: S) -> Result<S::Ok, S::Error> {
     match at {
         // There is no such text beyond the year 9999, and a foreign label may contain any value.
-        Some(at) if at.duration_since(SystemTime::UNIX_EPOCH).is_ok_and(|at| at < LAST) => {
+        Some(at) if at.duration_since(SystemTime::UNIX_EPOCH).is_ok_and(|at| at < YEAR_10_000) => {
             to.collect_str(&humantime::format_rfc3339_millis(*at))
         }
         _ => to.serialize_none(),
     }
 }
-
-/// The end of the year 9999.
-const LAST: Duration = Duration::from_secs(253_402_300_800);
 
 pub(crate) fn millis<S: Serializer>(span: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
     match span {
@@ -117,15 +119,15 @@ mod tests {
     fn a_row_is_one_object_in_json() {
         let mut row = sample("product:42", "since=0 service=orders host=web-3 pid=17 function=f");
         (row.waiting, row.fencing_token) = (3, Some(u64::MAX >> 1));
-        expect![[r#"{"key":"product:42","holder":{"service":"orders","host":"web-3","process":17,"function":"f"},"holders":1,"shared":false,"since":"1970-01-01T00:00:00.000Z","remaining_ms":8250,"waiting":3,"fencing_token":"9223372036854775807"}"#]]
+        expect![[r#"{"key":"product:42","holder":{"service":"orders","host":"web-3","process":17,"function":"f"},"holders":1,"shared":false,"done":false,"since":"1970-01-01T00:00:00.000Z","remaining_ms":8250,"waiting":3,"fencing_token":"9223372036854775807"}"#]]
             .assert_eq(&serde_json::to_string(&row).unwrap());
     }
 
-    /// Red without: `LAST`; a foreign label panics in `humantime`.
+    /// Red without: `YEAR_10_000`; a foreign label panics in `humantime`.
     #[test]
     fn a_holder_that_says_nonsense_of_itself_is_shown_all_the_same() {
         let row = sample("k", &format!("since={}", u64::MAX));
-        expect![[r#"{"key":"k","holder":{"service":null,"host":null,"process":null,"function":null},"holders":1,"shared":false,"since":null,"remaining_ms":8250,"waiting":0,"fencing_token":null}"#]]
+        expect![[r#"{"key":"k","holder":{"service":null,"host":null,"process":null,"function":null},"holders":1,"shared":false,"done":false,"since":null,"remaining_ms":8250,"waiting":0,"fencing_token":null}"#]]
             .assert_eq(&serde_json::to_string(&row).unwrap());
         assert_eq!(row.holder.brief(), "-");
     }

@@ -15,6 +15,31 @@ pub(crate) fn brief(span: Duration) -> String {
     }
 }
 
+/// The end of a period that began at `now`, in UTC and as short as it is clear: `03:00Z` within a day,
+/// `11-28T03:00Z` within a year, else `2027-11-28`. `None` for a time that cannot be written.
+pub(crate) fn end(now: SystemTime, remaining: Duration) -> Option<String> {
+    let text = rfc3339(now, remaining)?;
+    Some(match remaining.as_secs() {
+        ..DAY => format!("{}Z", &text[11..16]),
+        DAY..YEAR => format!("{}Z", &text[5..16]),
+        _ => text[..10].to_owned(),
+    })
+}
+
+/// The same as a whole, such as `2026-11-27T03:00:00Z`.
+pub(crate) fn rfc3339(now: SystemTime, remaining: Duration) -> Option<String> {
+    let since_1970 = now.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    let end = since_1970.checked_add(remaining).filter(|end| *end < YEAR_10_000)?;
+    Some(humantime::format_rfc3339_seconds(SystemTime::UNIX_EPOCH + end).to_string())
+}
+
+/// In seconds.
+const DAY: u64 = 86_400;
+const YEAR: u64 = 365 * DAY;
+
+/// There is no such text beyond it, and a foreign key may have any end.
+pub(crate) const YEAR_10_000: Duration = Duration::from_secs(253_402_300_800);
+
 /// How far a holder's clock may be ahead of ours.
 const AHEAD: Duration = Duration::from_secs(86_400);
 
@@ -64,6 +89,21 @@ mod tests {
         check(86_399_000, "23h59m");
         check(93_600_000, "1d02h");
         check(u64::MAX, "213503982334d14h");
+    }
+
+    /// Red without: any of the arms in `end`, or the filter in `rfc3339`.
+    #[test]
+    fn the_end_of_a_period_is_short_and_clear() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+        let shown = |seconds| end(now, Duration::from_secs(seconds));
+        assert_eq!(shown(0).as_deref(), Some("01:46Z"));
+        assert_eq!(shown(86_399).as_deref(), Some("01:46Z"));
+        assert_eq!(shown(86_400).as_deref(), Some("09-10T01:46Z"));
+        assert_eq!(shown(400 * 86_400).as_deref(), Some("2002-10-14"));
+        assert_eq!(shown(u64::MAX), None);
+        assert_eq!(shown(300_000_000_000), None);
+        let whole = rfc3339(now, Duration::from_secs(60));
+        assert_eq!(whole.as_deref(), Some("2001-09-09T01:47:40Z"));
     }
 
     /// Red without: `AHEAD`.

@@ -23,8 +23,8 @@ move; s sorts by the next column, r reverses the order; / filters, by the same r
 the filter and Esc removes it.
 
 Without a terminal, or with --json, one line for each change: held (already held at the beginning), \
-acquired, handed off, released. With --json each is an object: at, event (held, acquired, handed_off, \
-released), the fields of `ls --json` (of a released lock, as last seen), and previous, the holder \
+acquired, handed off, done, released. With --json each is an object: at, event (held, acquired, handed_off, \
+done, released), the fields of `ls --json` (of a released lock, as last seen), and previous, the holder \
 before a hand-off. The end of the pipe's reader ends the command too, also while nothing changes.
 
 The store is queried at intervals of --every, so shorter holds are not seen.

@@ -10,17 +10,21 @@ use crate::exit;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::row::{self, Who as Named};
+use crate::span::rfc3339;
 
 const AFTER: &str = "\
-Exit codes: 0 held; 1 free; 2 the store did not answer, or has something else than a lock under this \
+Exit codes: 0 held or done; 1 free; 2 the store did not answer, or has something else than a lock under this \
 name.
 
-With --json, one object: key, held, holder {service, host, process, function}, since (RFC 3339), \
-remaining_ms (null if held: the lease never ends).
+A key that is done is held so that no other process repeats the work, until the time that is printed. \
+`lockattr release --force` reopens it.
+
+With --json, one object: key, held, done (then held is true too), holder {service, host, process, \
+function}, since (RFC 3339), remaining_ms (null if held: the lease never ends).
 
 Examples:
   lockattr who product:42
-  lockattr who nightly >/dev/null && echo 'still running'";
+  lockattr who nightly >/dev/null && echo 'still running, or done'";
 
 /// Show the holder of a lock
 #[derive(Debug, Args)]
@@ -50,8 +54,21 @@ impl Who {
 /// One lock in words.
 pub(crate) fn description(key: &str, holder: Option<&Holder>) -> String {
     match holder {
-        Some(holder) => format!("`{key}` is held by {holder}"),
+        Some(holder) => format!("`{key}` is {}", state(holder, SystemTime::now())),
         None => format!("`{key}` is free"),
+    }
+}
+
+/// `held by …`, or `done until …, by …`.
+pub(crate) fn state(holder: &Holder, now: SystemTime) -> String {
+    if !holder.done {
+        return format!("held by {holder}");
+    }
+    let mut who = holder.clone();
+    (who.done, who.since, who.remaining) = (false, None, None);
+    match holder.remaining.and_then(|remaining| rfc3339(now, remaining)) {
+        Some(end) => format!("done until {end}, by {who}"),
+        None => format!("done, by {who}"),
     }
 }
 
@@ -59,6 +76,8 @@ pub(crate) fn description(key: &str, holder: Option<&Holder>) -> String {
 struct Answer<'a> {
     key: &'a str,
     held: bool,
+    /// Whether the holder has done its work, and the key stays done while its lease remains.
+    done: bool,
     holder: Option<Named>,
     #[serde(serialize_with = "row::timestamp")]
     since: Option<SystemTime>,
@@ -71,6 +90,7 @@ impl<'a> Answer<'a> {
         Self {
             key,
             held: holder.is_some(),
+            done: holder.as_ref().is_some_and(|holder| holder.done),
             since: holder.as_ref().and_then(|holder| holder.since),
             remaining: holder.as_ref().and_then(|holder| holder.remaining),
             holder: holder.map(Named::from),
@@ -92,12 +112,18 @@ mod tests {
             .assert_eq(&description("product:42", Some(&holder)));
         expect!["`product:42` is free"].assert_eq(&description("product:42", None));
 
+        let now = SystemTime::UNIX_EPOCH;
+        let mut done = Holder::from_value("since=0 service=orders host=web-3 done=1", ends);
+        expect!["done until 1970-01-01T00:00:07Z, by orders on web-3"]
+            .assert_eq(&state(&done, now));
+        done.remaining = None;
+        expect!["done, by orders on web-3"].assert_eq(&state(&done, now));
+
         let json = |holder| serde_json::to_string(&Answer::new("product:42", holder)).unwrap();
-        expect![[r#"{"key":"product:42","held":true,"holder":{"service":"orders","host":"web-3","process":17,"function":"f"},"since":null,"remaining_ms":7000}"#]]
+        expect![[r#"{"key":"product:42","held":true,"done":false,"holder":{"service":"orders","host":"web-3","process":17,"function":"f"},"since":null,"remaining_ms":7000}"#]]
             .assert_eq(&json(Some(holder)));
-        expect![[
-            r#"{"key":"product:42","held":false,"holder":null,"since":null,"remaining_ms":null}"#
-        ]]
+        expect![[r#"{"key":"product:42","held":false,"done":false,"holder":null,"since":null,"remaining_ms":null}"#]]
         .assert_eq(&json(None));
+        expect![[r#"{"key":"product:42","held":true,"done":true,"holder":{"service":"orders","host":"web-3","process":null,"function":null},"since":"1970-01-01T00:00:00.000Z","remaining_ms":null}"#]].assert_eq(&json(Some(done)));
     }
 }

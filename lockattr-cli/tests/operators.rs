@@ -1,11 +1,12 @@
 //! `ls`, `who` and `release` against a real server.
 
 use std::process::Stdio;
+use std::time::{Duration, SystemTime};
 
 use lockattr::{Error, Mode};
 use lockattr_tests::{RedisServer, assert_nothing_left};
 
-use crate::support::{at_once, lockattr, running, said, server, service};
+use crate::support::{at_once, done_by, lockattr, running, said, server, service};
 
 /// The lines of JSON, each an object.
 fn objects(text: &str) -> Vec<serde_json::Value> {
@@ -88,6 +89,64 @@ async fn a_lock_is_taken_by_force_and_not_without() {
     let again = said(&url, &["release", "--force", "product:42"]).await;
     assert_eq!((again.code, again.out.as_str()), (Some(1), "`product:42` is free\n"));
     assert_nothing_left(&server).await;
+}
+
+#[tokio::test]
+async fn a_done_key_is_shown_with_its_end_and_reopened_by_force() {
+    let (server, url) = server().await;
+    let hours = Duration::from_secs(20 * 3_600);
+    done_by(&server, "nightly", hours).await;
+    let orders = service(&server, "orders").await;
+    let guard = orders.acquire("product:42", at_once()).await.unwrap();
+
+    let all = said(&url, &["ls"]).await;
+    let lines: Vec<_> = all.out.lines().collect();
+    assert!(lines[1].starts_with("nightly     reports@batch-1:9"), "{all:?}");
+    assert!(lines[1].contains("  done until ") && lines[1].ends_with("Z        0"), "{all:?}");
+    assert!(!lines[2].contains("done"), "{all:?}");
+    let json = objects(&said(&url, &["ls", "--json"]).await.out);
+    assert_eq!((&json[0]["done"], &json[1]["done"]), (&true.into(), &false.into()));
+    let left = json[0]["remaining_ms"].as_u64().unwrap();
+    assert!((19 * 3_600_000..=20 * 3_600_000).contains(&left), "{left}");
+
+    let who = said(&url, &["who", "nightly"]).await;
+    assert_eq!(who.code, Some(0));
+    let until = who.out.strip_prefix("`nightly` is done until ").unwrap();
+    let until = until.strip_suffix(", by reports on batch-1 (process 9) in report.sh\n").unwrap();
+    let until = humantime::parse_rfc3339(until).unwrap();
+    let left = until.duration_since(SystemTime::now()).unwrap();
+    assert!(left <= hours && left + Duration::from_secs(3_600) > hours, "{left:?}");
+    let json = objects(&said(&url, &["who", "--json", "nightly"]).await.out);
+    assert_eq!((&json[0]["held"], &json[0]["done"]), (&true.into(), &true.into()));
+
+    let refused = said(&url, &["release", "nightly"]).await;
+    assert_eq!((refused.code, refused.out.as_str()), (Some(2), ""));
+    assert!(refused.err.starts_with("lockattr: `nightly` is done until "), "{refused:?}");
+    assert!(refused.err.contains("to reopen it, repeat the command with `--force`"), "{refused:?}");
+    assert!(orders.try_acquire("nightly", at_once()).await.unwrap().is_none(), "still done");
+
+    let forced = said(&url, &["release", "--force", "nightly"]).await;
+    assert_eq!(forced.code, Some(0), "{forced:?}");
+    assert!(forced.out.starts_with("reopened: `nightly` was done until "), "{forced:?}");
+    let again = orders.try_acquire("nightly", at_once()).await.unwrap().expect("reopened");
+    again.release().await.unwrap();
+    guard.release().await.unwrap();
+    assert_nothing_left(&server).await;
+}
+
+#[tokio::test]
+async fn help_says_that_a_forced_release_reopens_a_done_key() {
+    let help = said("redis://127.0.0.1:1/", &["help", "release"]).await;
+    assert!(help.out.contains("A key that is done is reopened"), "{help:?}");
+}
+
+#[tokio::test]
+async fn a_run_of_a_done_key_names_until_when() {
+    let (server, url) = server().await;
+    done_by(&server, "nightly", Duration::from_secs(3_600)).await;
+    let busy = said(&url, &["run", "nightly", "--", "true"]).await;
+    assert_eq!((busy.code, busy.out.as_str()), (Some(75), ""), "{busy:?}");
+    assert!(busy.err.contains("whose work counts as done until "), "{busy:?}");
 }
 
 #[tokio::test]

@@ -1,8 +1,12 @@
 //! Starts the program, reads its output, and checks whether a process exists.
 
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
+use lockattr::store::{
+    AcquireOutcome, AcquireRequest, Claim, LockKey, RedisStore, ReleaseOutcome, Store,
+};
 use lockattr::{LockManager, LockOptions};
 use lockattr_tests::{Node, RedisServer, eventually};
 use nix::errno::Errno;
@@ -36,6 +40,17 @@ pub(crate) async fn said(url: &str, words: &[&str]) -> Said {
     let output = tokio::process::Command::from(lockattr(url, words)).output().await.unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     Said { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+/// Acquires the key and marks it as done, as a process that has ended since.
+pub(crate) async fn done_by(server: &RedisServer, key: &str, lasts: Duration) {
+    let store = RedisStore::open(&server.url()).unwrap();
+    let label = "since=1700000000000 service=reports host=batch-1 pid=9 function=report.sh";
+    let claim = Arc::new(Claim::new(LockKey::new("lock:", key).unwrap(), label));
+    let request = AcquireRequest::new(claim.clone(), Duration::from_secs(10));
+    let acquired = store.acquire(&request).await.unwrap();
+    assert!(matches!(acquired, AcquireOutcome::Acquired { .. }), "{acquired:?}");
+    assert_eq!(store.mark_done(&claim, lasts).await.unwrap(), ReleaseOutcome::Released);
 }
 
 /// Starts `lockattr run WORD… -- sh -c SCRIPT`.

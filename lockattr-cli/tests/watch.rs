@@ -1,6 +1,7 @@
 //! `lockattr watch` in a pipe: one line for each change.
 
 use std::process::Stdio;
+use std::time::Duration;
 
 use lockattr_tests::{Node, assert_nothing_left};
 use nix::sys::signal::{Signal, kill};
@@ -9,7 +10,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::time::timeout;
 
-use crate::support::{PROGRAM, SOON, at_once, lockattr, server, service};
+use crate::support::{PROGRAM, SOON, at_once, done_by, lockattr, said, server, service};
 use crate::terminal::Terminal;
 
 async fn next_change(node: &mut Node) -> (Value, Value, Value) {
@@ -34,7 +35,7 @@ async fn each_change_is_a_line() {
 
     let waits = lockattr::LockOptions::new();
     let (next, released) = tokio::join!(reports.acquire("product:1", waits), async {
-        timeout(std::time::Duration::from_secs(10), async {
+        timeout(Duration::from_secs(10), async {
             while orders.held_locks().await.unwrap().iter().all(|lock| lock.waiting == 0) {}
         })
         .await
@@ -51,6 +52,36 @@ async fn each_change_is_a_line() {
     node.interrupt_signal();
     assert_eq!(node.finish().await.code(), Some(0));
     drop(_elsewhere);
+    assert_nothing_left(&server).await;
+}
+
+#[tokio::test]
+async fn a_key_that_becomes_done_is_a_line_and_so_is_its_reopening() {
+    let (server, url) = server().await;
+    let period = Duration::from_secs(3_600);
+    done_by(&server, "nightly", period).await;
+    let mut node = Node::run(lockattr(&url, &["watch", "--json", "--every", "50ms"]));
+    let line = |event: &str, key: &str| (event.into(), key.into(), "reports".into());
+    assert_eq!(next_change(&mut node).await, line("done", "nightly"));
+    let mut words = Node::run(lockattr(&url, &["watch", "--every", "50ms"]));
+    let first = words.line().await;
+    assert!(first.contains(" done       nightly by reports@batch-1:9 until "), "{first}");
+
+    done_by(&server, "weekly", period).await;
+    let mut next = next_change(&mut node).await;
+    if next == line("acquired", "weekly") {
+        // A query came between the acquisition and the mark.
+        next = next_change(&mut node).await;
+    }
+    assert_eq!(next, line("done", "weekly"));
+    let forced = said(&url, &["release", "--force", "nightly"]).await;
+    assert!(forced.out.starts_with("reopened: "), "{forced:?}");
+    assert_eq!(next_change(&mut node).await, line("released", "nightly"));
+    for mut node in [node, words] {
+        node.interrupt_signal();
+        assert_eq!(node.finish().await.code(), Some(0));
+    }
+    assert_eq!(said(&url, &["release", "--force", "weekly"]).await.code, Some(0));
     assert_nothing_left(&server).await;
 }
 

@@ -202,6 +202,8 @@ macro_rules! __group {
                 "A done key is free when its period is over, and the next claim gets a greater fencing token.";
             waiters_of_a_done_key_ask_again_at_once [done wait_queue]
                 "Each waiter of a key that becomes done is notified to ask again at once, and then learns it.";
+            a_waiter_for_several_keys_asks_again_too [done several_keys wait_queue]
+                "A waiter for several keys is notified to ask again when one of them becomes done.";
             a_done_key_is_listed_as_done [done listing]
                 "A done key is listed among the held locks, as done.";
             a_forced_release_reopens_a_done_key [done force_release]

@@ -15,6 +15,7 @@ mod harness;
 mod key;
 mod leaders;
 mod lock_order;
+mod marks;
 mod mysql;
 mod observe;
 mod once_per;

@@ -9,6 +9,7 @@ mod credentials;
 mod dialect;
 mod found_rows;
 mod left;
+mod mark_done;
 mod observer;
 mod overload;
 mod own_client;

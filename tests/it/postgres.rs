@@ -7,6 +7,7 @@ mod fencing;
 mod first_start;
 mod from_config;
 mod isolation;
+mod mark_done;
 mod runtimes;
 mod sessions;
 mod slow_commits;

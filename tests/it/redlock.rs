@@ -4,6 +4,7 @@ mod answers;
 mod cancellation;
 mod chaos;
 mod fencing;
+mod mark_done;
 mod nodes;
 mod own_clients;
 mod urls;

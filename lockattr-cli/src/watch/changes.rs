@@ -6,6 +6,7 @@ use std::time::SystemTime;
 use serde::Serialize;
 
 use crate::row::{self, Row, Who};
+use crate::span::rfc3339;
 
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Change {
@@ -26,6 +27,8 @@ pub(super) enum Event {
     Held,
     Acquired,
     HandedOff,
+    /// Its key is done now, or was done already at the first query.
+    Done,
     Released,
 }
 
@@ -41,6 +44,7 @@ impl Change {
             Event::Held => ("held", "by"),
             Event::Acquired => ("acquired", "by"),
             Event::HandedOff => ("handed off", "to"),
+            Event::Done => ("done", "by"),
             Event::Released => ("released", "by"),
         };
         let mut line = format!(
@@ -49,6 +53,11 @@ impl Change {
             self.lock.key,
             self.lock.holder.brief()
         );
+        let remaining = self.lock.remaining.filter(|_| self.event == Event::Done);
+        let end = self.at.zip(remaining).and_then(|(at, remaining)| rfc3339(at, remaining));
+        if let Some(end) = end {
+            line.push_str(&format!(" until {end}"));
+        }
         if let Some(previous) = &self.previous {
             line.push_str(&format!(" from {}", previous.brief()));
         }
@@ -65,13 +74,15 @@ impl Seen {
     pub(super) fn changes(&mut self, rows: &[Row], at: SystemTime) -> Vec<Change> {
         let now: BTreeMap<_, _> = rows.iter().map(|row| (row.key.clone(), row.clone())).collect();
         let Some(before) = self.0.replace(now) else {
-            return rows.iter().map(|row| Change::new(Event::Held, row.clone(), at)).collect();
+            let event = |row: &Row| if row.done { Event::Done } else { Event::Held };
+            return rows.iter().map(|row| Change::new(event(row), row.clone(), at)).collect();
         };
         let now = self.0.iter().flatten();
         let mut changes: Vec<_> = now
             .filter_map(|(key, row)| match before.get(key) {
-                None => Some(Change::new(Event::Acquired, row.clone(), at)),
                 Some(old) if is_same(old, row) => None,
+                _ if row.done => Some(Change::new(Event::Done, row.clone(), at)),
+                None => Some(Change::new(Event::Acquired, row.clone(), at)),
                 Some(old) => {
                     let mut change = Change::new(Event::HandedOff, row.clone(), at);
                     change.previous = Some(old.holder.clone());
@@ -88,10 +99,10 @@ impl Seen {
     }
 }
 
-/// Whether the holder is the same. Of a shared lock only one holder is reported, which may differ
+/// Whether the holder is the same, and its work is as done as before. Of a shared lock only one holder is reported, which may differ
 /// each time, so two reports of it count as the same.
 fn is_same(old: &Row, new: &Row) -> bool {
-    let who = |row: &Row| (row.holder.clone(), row.since, row.fencing_token);
+    let who = |row: &Row| (row.holder.clone(), row.since, row.fencing_token, row.done);
     (old.shared && new.shared) || who(old) == who(new)
 }
 
@@ -128,7 +139,34 @@ mod tests {
             1970-01-01T00:00:04Z released   c by z
         "#]]
         .assert_eq(&(lines.join("\n") + "\n"));
-        expect![[r#"{"at":"1970-01-01T00:00:02.000Z","event":"acquired","key":"c","holder":{"service":"z","host":null,"process":null,"function":null},"holders":1,"shared":false,"since":null,"remaining_ms":8250,"waiting":0,"fencing_token":null}"#]].assert_eq(&serde_json::to_string(&all[3]).unwrap());
+        expect![[r#"{"at":"1970-01-01T00:00:02.000Z","event":"acquired","key":"c","holder":{"service":"z","host":null,"process":null,"function":null},"holders":1,"shared":false,"done":false,"since":null,"remaining_ms":8250,"waiting":0,"fencing_token":null}"#]].assert_eq(&serde_json::to_string(&all[3]).unwrap());
+    }
+
+    /// Red without: `done` in `is_same`, or the arm in `changes`.
+    #[test]
+    fn a_key_that_becomes_done_is_a_change_and_stays_so_without_another() {
+        let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        let mut seen = Seen::default();
+        let mut all = Vec::new();
+        let mut query = |labels: &[(&str, &str)], seconds| {
+            let rows: Vec<_> = labels.iter().map(|(key, label)| sample(key, label)).collect();
+            all.extend(seen.changes(&rows, at(seconds)));
+        };
+        query(&[("a", "service=x"), ("b", "service=y done=1")], 1);
+        query(&[("a", "service=x done=1"), ("b", "service=y done=1")], 2);
+        query(&[("a", "service=x done=1"), ("c", "service=z done=1")], 3);
+        query(&[("a", "service=y"), ("c", "service=z done=1")], 4);
+        let lines: Vec<_> = all.iter().map(Change::line).collect();
+        expect![[r#"
+            1970-01-01T00:00:01Z held       a by x
+            1970-01-01T00:00:01Z done       b by y until 1970-01-01T00:00:09Z
+            1970-01-01T00:00:02Z done       a by x until 1970-01-01T00:00:10Z
+            1970-01-01T00:00:03Z released   b by y
+            1970-01-01T00:00:03Z done       c by z until 1970-01-01T00:00:11Z
+            1970-01-01T00:00:04Z handed off a to y from x
+        "#]]
+        .assert_eq(&(lines.join("\n") + "\n"));
+        assert!(serde_json::to_string(&all[2]).unwrap().contains(r#""event":"done""#));
     }
 
     #[test]

@@ -6,12 +6,18 @@ use std::time::SystemTime;
 use crate::row::{Row, Who};
 use crate::span::{age, brief};
 
-/// `10,000 held · 57 waiting · longest for 3h12m`
+/// `10,000 held · 57 waiting · longest for 3h12m`, and the number of keys that are done if there are any.
 pub(super) fn what(rows: &[Row], now: SystemTime) -> String {
     let waiting: u64 = rows.iter().map(|row| row.waiting).sum();
     let waiting = grouped(usize::try_from(waiting).unwrap_or(usize::MAX));
-    let mut line = format!("{} held · {waiting} waiting", grouped(rows.len()));
-    if let Some(age) = rows.iter().filter_map(|row| age(row.since?, now)).max() {
+    let held = || rows.iter().filter(|row| !row.done);
+    let (count, done) = (held().count(), rows.iter().filter(|row| row.done).count());
+    let mut line = format!("{} held", grouped(count));
+    if done > 0 {
+        line.push_str(&format!(" · {} done", grouped(done)));
+    }
+    line.push_str(&format!(" · {waiting} waiting"));
+    if let Some(age) = held().filter_map(|row| age(row.since?, now)).max() {
         line.push_str(&format!(" · longest for {}", brief(age)));
     }
     line
@@ -72,6 +78,8 @@ mod tests {
         rows[1].waiting = 1_234;
         assert_eq!(what(&rows, now), "4 held · 1,234 waiting · longest for 1m00s");
         assert_eq!(who(&rows), "by 2 processes, 2 services, 1 host");
+        rows.push(sample("e", "since=1 service=x host=h pid=1 done=1"));
+        assert_eq!(what(&rows, now), "4 held · 1 done · 1,234 waiting · longest for 1m00s");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use lockattr::Holder;
+use lockattr::store::Sharing::Exclusive;
 use lockattr::store::{
     AcquireOutcome, AcquireRequest, AnyStore, Claim, ReleaseOutcome, RenewOutcome,
 };
@@ -126,6 +127,20 @@ pub(crate) async fn waiters_of_a_done_key_ask_again_at_once(store: Subject) {
         assert!(!waiter.release().await, "it leaves the queue, and held nothing");
     }
     done(&store, &holder.claim).await;
+}
+
+pub(crate) async fn a_waiter_for_several_keys_asks_again_too(store: Subject) {
+    let manager = Manager::on(&store);
+    let holder = manager.claim_for("one of two");
+    holder.acquire().await;
+    let both = manager.claim_shared(&["one of two", "the other"], Exclusive);
+    both.enqueue().await;
+    assert_eq!(mark(&store, &holder.claim, LONGER).await, ReleaseOutcome::Released);
+    let at = both.next_ask_again().await;
+    assert!(at <= Instant::now(), "the waiter is to ask only later");
+    let learns = async || both.holder_in_the_way().await.is_some_and(|holder| holder.done);
+    eventually(TTL / 2, "the waiter learns that the key is done", learns).await;
+    assert!(!both.release().await, "it held nothing");
 }
 
 pub(crate) async fn a_done_key_is_listed_as_done(store: Subject) {

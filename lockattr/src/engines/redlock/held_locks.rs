@@ -44,7 +44,7 @@ impl HeldLockLists {
         }
         let agreed = by_key.into_values().filter_map(|mut reported| {
             agreed(&reported, majority).or_else(|| {
-                // A key is done once a majority says so. Until then its lock is held.
+                // A key is done once a majority reports it. Until then its lock is held.
                 reported.iter_mut().for_each(|held| held.holder.done = false);
                 agreed(&reported, majority)
             })

@@ -27,7 +27,7 @@ impl HolderReplies {
 
     /// Returns the holder: no process holds a lock that no majority granted.
     pub(super) fn outcome(self) -> Result<Option<Holder>, StoreError> {
-        // A key is done once a majority says so. Until then its lock is held.
+        // A key is done once a majority reports it. Until then its lock is held.
         let undone = || -> Vec<_> {
             self.holders.iter().cloned().map(|one| one.map(Holder::not_done)).collect()
         };

@@ -1,0 +1,102 @@
+//! A key that is done where a majority of the nodes has the mark, and no other.
+
+use std::time::Duration;
+
+use lockattr::store::{RedlockStore, ReleaseOutcome};
+use tokio::time::advance;
+
+use super::Scene;
+use crate::marks::{DAY, Process, TTL};
+use crate::support::Fate;
+
+/// Red without: `may_show_done` in `acquire.rs`, or `not_done` in `contention`.
+#[tokio::test(start_paused = true)]
+async fn a_key_is_done_where_a_majority_has_the_mark() {
+    let scene = Scene::of(5);
+    // Their replies come first.
+    for node in &scene.nodes[..2] {
+        node.releases(&[Fate::Refused]);
+    }
+    let process = Process::on(scene.store());
+    let claim = process.holder_of("nightly").await;
+    assert_eq!(process.mark(&claim, DAY).await.unwrap(), ReleaseOutcome::Released);
+    let other = process.claim(&["nightly"]);
+    for _ in 0..3 {
+        assert!(process.refused(&other).await.expect("held").done);
+        let holder = process.holder("nightly").await.expect("held");
+        assert!(holder.done && holder.remaining.is_some_and(|left| left > TTL), "{holder:?}");
+        let listed = process.store.held_locks("lock:").await.unwrap();
+        assert!(listed.len() == 1 && listed[0].holder.done, "{listed:?}");
+        // On the two others the lease ends.
+        advance(TTL).await;
+    }
+    assert_eq!(process.mark(&claim, DAY).await.unwrap(), ReleaseOutcome::Released);
+}
+
+/// Red without: the comparison with `needed` in `contention`, or the second look in `holder.rs` and
+/// `held_locks.rs`.
+#[tokio::test(start_paused = true)]
+async fn a_mark_on_a_minority_is_unknown_and_keeps_no_claim_out() {
+    let scene = Scene::of(5);
+    for node in &scene.nodes[2..] {
+        node.releases(&[Fate::Refused]);
+    }
+    let process = Process::on(scene.store());
+    let claim = process.holder_of("nightly").await;
+    let unknown = process.mark(&claim, DAY).await.expect_err("two of five");
+    assert!(unknown.to_string().contains("2 servers confirmed"), "{unknown}");
+    let other = process.claim(&["nightly"]);
+    assert!(!process.refused(&other).await.expect("held").done, "two of five say so");
+    assert!(!process.holder("nightly").await.expect("held").done);
+    let listed = process.store.held_locks("lock:").await.unwrap();
+    assert!(listed.len() == 1 && !listed[0].holder.done, "{listed:?}");
+    // What a repetition would find when two of these come back.
+    advance(TTL).await;
+    assert_eq!(process.refused(&other).await, None, "a minority keeps the claim out");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mark_is_repeated_until_a_majority_has_it() {
+    let scene = Scene::of(5);
+    for node in &scene.nodes[1..] {
+        node.releases(&[Fate::ReplyLost, Fate::Answered]);
+    }
+    let process = Process::on(scene.store());
+    let claim = process.holder_of("nightly").await;
+    process.mark(&claim, DAY).await.expect_err("unknown");
+    assert_eq!(process.mark(&claim, DAY).await.unwrap(), ReleaseOutcome::Released);
+    assert!(process.holder("nightly").await.expect("held").done);
+}
+
+/// Red without: the second `next_attempt`'s owner in `last_owner`.
+#[tokio::test(start_paused = true)]
+async fn a_claim_marks_what_its_last_attempt_has_acquired() {
+    let scene = Scene::of(3);
+    let process = Process::on(scene.store());
+    let (first, second) = (process.holder_of("nightly").await, process.claim(&["nightly"]));
+    assert!(process.refused(&second).await.is_some());
+    assert_eq!(process.release(&first).await, ReleaseOutcome::Released);
+    assert_eq!(process.refused(&second).await, None);
+    assert_eq!(process.mark(&first, DAY).await.unwrap(), ReleaseOutcome::NotHeld);
+    assert_eq!(process.mark(&second, DAY).await.unwrap(), ReleaseOutcome::Released);
+    for node in &scene.nodes {
+        assert!(node.holder("nightly").await.expect("held").done);
+    }
+}
+
+/// A server that restarts forgets marks as it forgets leases.
+///
+/// Red without: the comparison with `longest_ttl`.
+#[tokio::test]
+async fn a_quorum_that_may_forget_keeps_no_key_done_for_longer_than_a_lease() {
+    let url = "redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3";
+    let process = Process::on(RedlockStore::open(url).unwrap());
+    assert_eq!(process.store.refuses_done(), None);
+    let claim = process.claim(&["nightly"]);
+    let refused = process.mark(&claim, DAY).await.expect_err("too long");
+    assert!(refused.to_string().contains("at most 1m"), "{refused}");
+    assert!(refused.to_string().contains("`durable=true`"), "{refused}");
+    let brief =
+        process.mark(&claim, Duration::from_secs(60)).await.expect_err("no server is there");
+    assert!(!brief.to_string().contains("at most"), "{brief}");
+}
