@@ -133,7 +133,7 @@ impl Sql {
             (Engine::Postgres, false) => postgres::up(&migration),
             (Engine::Postgres, true) => postgres::down(&migration),
             (Engine::Mysql, false) => mysql::up(&migration, !self.no_delimiter),
-            (Engine::Mysql, true) => mysql::down(&migration),
+            (Engine::Mysql, true) => mysql::down(&migration, !self.no_delimiter),
         })
     }
 }

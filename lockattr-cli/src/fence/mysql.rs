@@ -48,7 +48,7 @@ CREATE TABLE IF NOT EXISTS {tokens} (
     file("lockattr fence sql", &statements, with_delimiter)
 }
 
-pub(super) fn down(migration: &Migration<'_>) -> String {
+pub(super) fn down(migration: &Migration<'_>, with_delimiter: bool) -> String {
     let table = Mysql.table(migration.table);
     let column = Mysql.quoted(migration.column.as_str());
     let mut statements = start();
@@ -72,14 +72,12 @@ pub(super) fn down(migration: &Migration<'_>) -> String {
         .push(format!("-- Other tables of this database may still need the tokens.\n{first}"));
     statements.extend(rest);
     statements.push(END.into());
-    file("lockattr fence sql --down", &statements, false)
+    file("lockattr fence sql --down", &statements, with_delimiter)
 }
 
 /// The triggers keep the mode with which they are created.
 fn start() -> Vec<String> {
     vec![
-        // Otherwise the connection's character set could read a quote as a part of a letter.
-        "SET NAMES utf8mb4".into(),
         "SET @lockattr_mode = @@SESSION.sql_mode".into(),
         "SET SESSION sql_mode = 'STRICT_ALL_TABLES'".into(),
     ]
@@ -172,18 +170,19 @@ fn literal(text: &str) -> String {
 
 fn file(command: &str, statements: &[String], with_delimiter: bool) -> String {
     let end = if with_delimiter { SEPARATOR } else { ";" };
-    let mut text =
-        format!("-- Made by `{command}`. Needs MySQL 8.0.29, or MariaDB 10.6, or later.\n");
-    if with_delimiter {
-        text.push_str(&format!("DELIMITER {SEPARATOR}\n"));
+    let statements: String = statements.iter().map(|it| format!("{it}{end}\n")).collect();
+    // Another character set could read a closing quote as a part of the letter before. The clients
+    // `mysql` and `mariadb` read quotes too, so they have a command for it.
+    let charset = match (statements.is_ascii(), with_delimiter) {
+        (true, _) => "",
+        (false, true) => "charset utf8mb4\n",
+        (false, false) => "SET NAMES utf8mb4;\n",
+    };
+    let head = format!("-- Made by `{command}`. Needs MySQL 8.0.29, or MariaDB 10.6, or later.\n");
+    match with_delimiter {
+        true => format!("{head}{charset}DELIMITER {SEPARATOR}\n{statements}DELIMITER ;\n"),
+        false => format!("{head}{charset}{statements}"),
     }
-    for statement in statements {
-        text.push_str(&format!("{statement}{end}\n"));
-    }
-    if with_delimiter {
-        text.push_str("DELIMITER ;\n");
-    }
-    text
 }
 
 #[cfg(test)]

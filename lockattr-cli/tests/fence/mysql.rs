@@ -257,7 +257,7 @@ async fn any_name_of_a_table_is_only_a_name() {
             shop.conn.query_first("SELECT DATABASE()").await.unwrap().expect("a row");
         let long = "long".repeat(16);
         for name in
-            ["select", "a\"b'c;d`e", "x`; drop table stock; -- ", "stock.of.münchen小", &long]
+            ["select", "a\"b'c;d`e", "x`; drop table stock; --", "stock.of.münchen小", &long]
         {
             let quoted = |name: &str| format!("`{}`", name.replace('`', "``"));
             let table = format!("{}.{}", quoted(&database), quoted(name));
