@@ -256,12 +256,16 @@ async fn any_name_of_a_table_is_only_a_name() {
         let database: String =
             shop.conn.query_first("SELECT DATABASE()").await.unwrap().expect("a row");
         let long = "long".repeat(16);
-        for name in
-            ["select", "a\"b'c;d`e", "x`; drop table stock; --", "stock.of.münchen小", &long]
-        {
+        // MySQL 9.7 fails to store a trigger with a backtick and a Chinese letter in one name.
+        for (name, column) in [
+            ("select", "the `fence` of it's ;;"),
+            ("a\"b'c;d`e", "fence 小"),
+            ("x`; drop table stock; --", "x`; drop table stock; --"),
+            ("stock.of.münchen小", "小"),
+            (&long, "fence"),
+        ] {
             let quoted = |name: &str| format!("`{}`", name.replace('`', "``"));
             let table = format!("{}.{}", quoted(&database), quoted(name));
-            let column = "the `fence` of it's ;; 小";
             shop.conn.query_drop(format!("CREATE TABLE {table} (id INT)")).await.unwrap();
             let words = ["--table", &table, "--column", column, "--name", "it's `the` name"];
             shop.migrate(&words).await;
