@@ -18,8 +18,8 @@ use lockattr::{FencingToken, LockManager, LockOptions};
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{
-    Attribute, Attributes, Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
-    UpdateVersion,
+    Attribute, Attributes, Error, GetOptions, ObjectStore, ObjectStoreExt, PutMode, PutOptions,
+    PutPayload, UpdateVersion,
 };
 
 /// The entry of the object's metadata; in S3 the header `x-amz-meta-lock-fencing-token`.
@@ -55,7 +55,7 @@ struct Seen {
 
 /// Reads the token of the object, without its content.
 async fn look(store: &dyn ObjectStore, path: &Path) -> Result<Seen, Error> {
-    let found = match store.get(path).await {
+    let found = match store.get_opts(path, GetOptions::new().with_head(true)).await {
         Ok(found) => found,
         Err(Error::NotFound { .. }) => return Ok(Seen { token: None, mode: PutMode::Create }),
         Err(error) => return Err(error),

@@ -44,7 +44,7 @@ struct Overtaken {
 
 impl Overtaken {
     /// `write` is a command that writes under `$LOCKATTR_FENCING_TOKEN`. The late holder runs it when
-    /// [`write_late`](Self::write_late) says so.
+    /// [`write_late`](Self::write_late) is called.
     async fn new(store: &str, write: &str) -> Self {
         let script = format!("echo \"$LOCKATTR_FENCING_TOKEN\"; read go; {write}; echo \"end $?\"");
         let mut command = lockattr(store, &["run", "--ttl", "600ms", "product:42"]);

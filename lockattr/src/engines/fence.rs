@@ -11,7 +11,7 @@
 //! In PostgreSQL, [`FencingToken::fence_in`] gives an open transaction its token. In MySQL and
 //! MariaDB, a [`FencedTransaction`] does, which removes it again before the commit.
 //!
-//! The triggers protect from late writes, not from a malicious user: whoever may write the table can
+//! The triggers protect from late writes, not from a malicious user: a user that may write the table can
 //! also choose a token.
 
 use std::error::Error;
