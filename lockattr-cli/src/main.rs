@@ -6,6 +6,7 @@ mod bench;
 mod columns;
 mod exit;
 mod failure;
+mod fence;
 mod ls;
 mod output;
 mod pattern;
@@ -35,6 +36,7 @@ Examples:
   lockattr release --force product:42                   take a lock from its holder
   lockattr run nightly -- ./report.sh                   run a command on one machine only
   lockattr bench --seconds 5                            measure this store from here
+  lockattr fence sql --engine postgres --table stock    let a table refuse late writes
 
 `lockattr help COMMAND` explains a command and its exit codes.";
 
@@ -61,6 +63,7 @@ enum Command {
     Release(release::Release),
     Run(run::Run),
     Bench(bench::Bench),
+    Fence(fence::Fence),
     /// Watches a `lockattr run`, and ends its command if it is killed.
     #[command(hide = true)]
     Leash(run::Leash),
@@ -100,6 +103,7 @@ async fn execute(arguments: Arguments) -> Result<u8, Failure> {
         Command::Release(release) => release.execute(&store::connect(url).await?).await,
         Command::Run(run) => run.execute(url).await,
         Command::Bench(bench) => bench.execute(&store::connect(url).await?).await,
+        Command::Fence(fence) => fence.execute(url.as_ref()),
         Command::Leash(leash) => leash.execute().await,
     }
 }

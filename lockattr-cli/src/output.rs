@@ -25,6 +25,11 @@ impl Output {
         Ok(writeln!(self.to, "{}", printable(line))?)
     }
 
+    /// A text for another program, exactly as it is.
+    pub(crate) fn text(&mut self, text: &str) -> Result<(), Failure> {
+        Ok(self.to.write_all(text.as_bytes())?)
+    }
+
     /// One object, in one line.
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), Failure> {
         self.line(&escaped(&serde_json::to_string(value)?))

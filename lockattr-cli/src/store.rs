@@ -15,6 +15,10 @@ use crate::run::Signals;
 pub(crate) struct StoreUrl(String);
 
 impl StoreUrl {
+    pub(crate) fn scheme(&self) -> &str {
+        self.0.split_once("://").map_or("", |(scheme, _)| scheme)
+    }
+
     /// Its scheme and hosts.
     ///
     /// Only for a URL that a manager accepts: those have no `/`, `?`, `#` or `@` within a password.

@@ -1,6 +1,7 @@
 //! The command as its users run it: real servers, real processes, a real terminal.
 
 mod bench;
+mod fence;
 mod foreign;
 mod left_out;
 mod operators;

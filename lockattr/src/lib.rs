@@ -28,6 +28,8 @@ mod watchdog;
 pub use __private::assert_held::held;
 #[cfg(feature = "registry")]
 pub use __private::registry::{AnnotatedLock, registry};
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub use engines::fence;
 pub use hold::chain::current;
 pub use hold::guard::LockGuard;
 pub use hold::lease::Lease;

@@ -5,6 +5,8 @@
 mod contended;
 #[cfg(feature = "etcd")]
 pub(crate) mod etcd;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub mod fence;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 pub(crate) mod memory;

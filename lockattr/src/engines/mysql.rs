@@ -12,6 +12,7 @@ mod connection;
 mod connection_slot;
 mod execute;
 mod failure;
+mod fenced;
 mod free;
 #[cfg(fuzzing)]
 pub mod fuzzed;
@@ -47,6 +48,7 @@ use crate::store::{
 };
 use crate::{Error, HeldLock, HeldLocks, Holder};
 use config::Config;
+pub use fenced::{FencedTransaction, MysqlTransaction};
 use leases::Leases;
 use sessions::Sessions;
 

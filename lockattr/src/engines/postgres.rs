@@ -14,6 +14,7 @@ mod connection_slot;
 mod driver;
 mod execute;
 mod failure;
+mod fence_in;
 #[cfg(fuzzing)]
 pub mod fuzzed;
 mod heartbeat;
