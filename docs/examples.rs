@@ -27,6 +27,8 @@ pages! {
     upgrading: "16-upgrading.md",
     in_a_library: "17-in-a-library.md",
     writing_a_store: "18-writing-a-store.md",
+    leaders: "19-leaders.md",
+    shared_results: "20-shared-results.md",
     axum_sqlx: "axum-sqlx.md",
     from_redisson: "migrating/redisson.md",
     from_lock4j: "migrating/lock4j.md",

@@ -56,11 +56,16 @@ Busy: exit code 75, and one line that names the holder; with 0, `&&` would take 
 If another machine is expected to hold the lock, as in a crontab on many machines, `--busy-exit 0` \
 skips the run without output, so that cron sends no mail.
 
+Once: with --once-per, a COMMAND that exits with 0 makes the key done. Until the time is over, every run on \
+every machine ends like a busy one, and names the end. Any other exit code leaves the key open. For a job \
+of each night write 23h: the time counts from the start of the run. `lockattr release --force KEY` \
+reopens the key.
+
 Exit codes:
   that of COMMAND, and 128 + N if signal N ended it
     2  the arguments are invalid
-   69  the store could not be reached: COMMAND did not run
-   75  another holder has the lock: COMMAND did not run (--busy-exit)
+   69  the store could not be reached: COMMAND did not run, or its key is not known to be done
+   75  another holder has the lock, or the key is done: COMMAND did not run (--busy-exit)
    76  the lease was lost: COMMAND was ended, or not started
   126  COMMAND could not be started
   127  COMMAND was not found
@@ -68,7 +73,7 @@ Exit codes:
 Examples, the last for a crontab:
   lockattr run nightly -- ./report.sh
   lockattr run --wait 5m deploy -- ./deploy.sh
-  0 3 * * * lockattr run --busy-exit 0 --hold-at-least 1m nightly -- /opt/report.sh";
+  0 3 * * * lockattr run --busy-exit 0 --once-per 23h nightly -- /opt/report.sh";
 
 /// Run a command while its lock is held: a cron job on one machine only
 #[derive(Debug, Args)]
@@ -91,10 +96,13 @@ pub(crate) struct Run {
     /// After a shorter COMMAND, keep the lock held until this has passed: for clocks that differ
     #[arg(long, value_parser = span::parse, value_name = "TIME")]
     hold_at_least: Option<Duration>,
+    /// After a COMMAND that exited with 0, run it on no machine until this has passed since its start
+    #[arg(long, value_parser = span::parse, value_name = "TIME")]
+    once_per: Option<Duration>,
     /// The time from SIGTERM to SIGKILL once the lease is lost
     #[arg(long, value_parser = span::parse, default_value = "10s", value_name = "TIME")]
     kill_after: Duration,
-    /// The exit code if another holder has the lock; with 0, nothing is printed either
+    /// The exit code if another holder has the lock or the key is done; with 0, nothing is printed either
     #[arg(long, default_value_t = exit::BUSY, value_name = "N")]
     busy_exit: u8,
 }
@@ -108,6 +116,9 @@ impl Run {
             _ => store::build(url),
         };
         let manager = manager.map_err(|error| Failure::of_run(&error))?;
+        if let Some(period) = self.once_per {
+            manager.check_once_per(period).map_err(|error| Failure::of_run(&error))?;
+        }
         let done = self.with(&manager, &mut signals).await;
         // Retries releases without an answer, and leaves the store's wait queue.
         store::leave(&manager, &mut signals).await;
@@ -121,8 +132,10 @@ impl Run {
         };
         match guard {
             Ok(guard) => self.under(guard, signals).await,
-            Err(Error::Contended { .. }) if self.busy_exit == exit::OK => Ok(exit::OK),
-            Err(error @ Error::Contended { .. }) => {
+            Err(Error::Contended { .. } | Error::Done { .. }) if self.busy_exit == exit::OK => {
+                Ok(exit::OK)
+            }
+            Err(error @ (Error::Contended { .. } | Error::Done { .. })) => {
                 Err(Failure::new(self.busy_exit, error.to_string()))
             }
             Err(error) => Err(Failure::of_run(&error)),
@@ -150,7 +163,18 @@ impl Run {
 
     async fn under(&self, guard: LockGuard, signals: &mut Signals) -> Result<u8, Failure> {
         let done = self.supervised(&guard, signals).await;
-        match (done, guard.release().await) {
+        let is_ok = matches!(&done, Ok(End::Exited(status)) if status.success());
+        let released = match self.once_per.filter(|_| is_ok) {
+            Some(period) => {
+                let marked = guard.release_done(period).await;
+                if let Err(error @ Error::Store { .. }) = marked {
+                    return Err(Failure::of_run(&error));
+                }
+                marked
+            }
+            None => guard.release().await,
+        };
+        match (done, released) {
             // Already reported when it happened.
             (Ok(End::Lost), _) => Ok(exit::LOST),
             (Ok(End::Exited(_)), Err(error @ Error::Lost { .. })) => {

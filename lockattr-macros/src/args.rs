@@ -37,6 +37,7 @@ pub(crate) struct Args {
     pub(crate) hold_at_least: Option<Time>,
     pub(crate) once_per: Option<Time>,
     pub(crate) once_for: Option<Key>,
+    pub(crate) share_result: Option<bool>,
     pub(crate) lead: Option<bool>,
     pub(crate) progress_within: Option<Time>,
     pub(crate) on_busy: Option<OnBusy>,
@@ -110,6 +111,11 @@ impl Args {
     /// Whether its work is done once in a period, or for a value.
     pub(crate) fn runs_once(&self) -> bool {
         self.once_per.is_some() || self.once_for.is_some()
+    }
+
+    /// Whether callers that wait get the result of the body that ran.
+    pub(crate) fn shares_result(&self) -> bool {
+        self.share_result == Some(true)
     }
 
     /// Whether the function leads: its body is a term.

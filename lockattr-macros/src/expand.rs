@@ -26,7 +26,7 @@ use crate::key::Locked;
 use crate::locked_fn::{Block, Body, LockedFn};
 use crate::mistakes::Mistakes;
 use crate::params::Params;
-use crate::valid::{self, leader, once};
+use crate::valid::{self, leader, once, share};
 use crate::value::OnBusy;
 use output::{erase_impl_trait, output};
 use owned::Owned;
@@ -50,6 +50,7 @@ pub(crate) fn distributed_lock(args: TokenStream, item: &TokenStream) -> TokenSt
     if let (Some(function), Some(body)) = (&function, &body) {
         leader::check_function(&args, function, body, &mut mistakes);
         once::check_function(&args, body, &mut mistakes);
+        share::check_function(&args, body, &mut mistakes);
     }
     match (mistakes.into_error(), &function, &body, args.locked()) {
         (None, Some(function), Some(body), Some(locked)) => {
@@ -160,13 +161,20 @@ impl<'a> Expansion<'a> {
             )
         } else {
             let body = async_move(&body, braces);
-            (
-                quote_spanned! {site=> #lockattr::__private::enter(lockattr_call).await },
-                match args.runs_once() {
-                    true => quote_spanned! {site=> lockattr_entry.run_once(#body).await },
-                    false => quote_spanned! {site=> lockattr_entry.run(#body).await },
-                },
-            )
+            let enter = quote_spanned! {site=> #lockattr::__private::enter(lockattr_call).await };
+            match () {
+                () if args.shares_result() => (
+                    quote_spanned! {site=> {
+                        #lockattr::__private::share! {}
+                        #lockattr::__private::enter_sharing::<#output>(lockattr_call).await
+                    } },
+                    quote_spanned! {site=> lockattr_entry.run(#body).await },
+                ),
+                () if args.runs_once() => {
+                    (enter, quote_spanned! {site=> lockattr_entry.run_once(#body).await })
+                }
+                () => (enter, quote_spanned! {site=> lockattr_entry.run(#body).await }),
+            }
         };
         let busy = self.busy(|value, at_value| {
             let value = quote_spanned! {at_value=> let lockattr_value: #output = #value; };

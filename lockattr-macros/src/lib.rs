@@ -52,7 +52,12 @@ use proc_macro::TokenStream;
 /// | `renew` | `false` | `true` | renew the lease while the body runs; if `false`, its end is the body's deadline |
 /// | `max_hold` | `"5m"` | – | longest time to hold the lock, including renewals; then it is lost |
 /// | `hold_at_least` | `"1m"` | – | shortest time that the lock stays held, even if the body is shorter |
-/// | `on_busy` | `skip`, `return(Ok(0))` | `error` | another holder still has the lock after the last attempt |
+/// | `once_per` | `"23h"` | – | after a body that ended `Ok`, the key is done for this time, in the whole fleet |
+/// | `once_for` | `"<date>"` | – | the same for each value, which is added to the key |
+/// | `share_result` | `true` | `false` | callers that wait while the body runs get its `Ok` value; needs the feature `share` |
+/// | `lead` | `true` | `false` | the function leads: its body runs once for each [term](#leaders) |
+/// | `progress_within` | `"30s"` | – | longest time without a report of progress; then the lock is lost |
+/// | `on_busy` | `skip`, `return(Ok(0))` | `error` | another holder still has the lock after the last attempt, or the key is done |
 /// | `on_lost` | `error`, `ignore` | `cancel`; in a plain function `error` | the lease is lost while the body runs |
 /// | `on_unavailable` | `run_unlocked` | `error` | the store could not be reached |
 /// | `reentrant` | `false` | `true` | a nested call with the same key re-enters the hold |
@@ -62,6 +67,7 @@ use proc_macro::TokenStream;
 /// | `when` | `quantity > 0` | `true` | `false`: run without taking the lock |
 /// | `manager` | `&self.locks`, `"orders"` | the default | a `&LockManager`, or the name one was installed under |
 /// | `lease` | `lease` | – | the name of the `&Lease` in the body; of the `Lease` in a [stream](#streams) |
+/// | `term` | `term` | – | the name of the `&Term` in the body of a leader |
 /// | `crate` | `::my_crate::lockattr` | `::lockattr` | where a re-export of the runtime lives |
 /// | `defaults(…)` | `defaults(ttl = "30s")` | – | any of these options, if they are not set otherwise: for [your own attributes](#an-attribute-of-ones-own) |
 ///
@@ -88,6 +94,20 @@ use proc_macro::TokenStream;
 /// **`hold_at_least`**: for jobs that every node starts by its own clock. A node whose clock is
 /// late finds the lock held, however short the job was. At most `max_hold`, and at most `ttl` if
 /// `renew = false`. It counts from the first line of the body.
+///
+/// **`once_per`**: the period counts from the acquisition, by the store's clock. `Ok` of a `Result` makes the
+/// key done, and so does the end of a function that returns `()` or an `Option`. A body that failed,
+/// panicked, was dropped or lost its lease leaves the key open. At most 366 days. A call that finds the
+/// key done is treated as `on_busy` says; as an error it is `Error::Done`. **`once_for`** is a template
+/// or an expression like `key`. `:` and its value are added to the key, which is then done for
+/// `once_per`, or for 366 days.
+///
+/// **`share_result`**: the function is an `async fn` that returns a `Result<T, E>`, with `T: Serialize +
+/// DeserializeOwned`. The key has to name everything on which the result depends. Callers that come
+/// after the body has ended run it anew.
+///
+/// **`progress_within`**: the body calls `progress()` on its term, or `report_progress()` on its lease.
+/// At least `ttl`, and for exclusive locks.
 ///
 /// **`when`**: if it is false, nothing else of the attribute is evaluated, so a key may be
 /// `<items[0]>` with `when = !items.is_empty()`.
@@ -151,6 +171,25 @@ use proc_macro::TokenStream;
 /// The body has ended before the stream that it makes is polled. So `lease = name` is an owned
 /// `Lease` there and not a reference: move it into the stream, and clone it if the stream needs it
 /// more than once.
+///
+/// # Leaders
+///
+/// With `lead = true`, a call of an `async fn` campaigns for the lock without an end. Its body runs while
+/// this process leads, is dropped at its next await point when it no longer does, and runs again in the
+/// next term. The call returns when a body returns, or `Error::ShutDown` at the end of the manager.
+///
+/// Each term gets a clone of the arguments, so they are `Clone`, and a method takes `&self`. `max_hold` is
+/// the longest term. `LockManager::lead` describes the rest.
+///
+/// ```ignore
+/// #[distributed_lock(key = "scheduler", lead = true, progress_within = "30s", term = term)]
+/// async fn schedule(&self) -> Result<(), Error> {
+///     loop {
+///         self.run_due_jobs(term.number()).await?;
+///         term.progress();
+///     }
+/// }
+/// ```
 ///
 /// # `impl` blocks
 ///

@@ -18,7 +18,7 @@ pub(crate) struct Spec {
     pub(crate) read: fn(&mut Args, &str, ParseStream<'_>) -> syn::Result<()>,
 }
 
-pub(crate) const OPTIONS: [Spec; 25] = [
+pub(crate) const OPTIONS: [Spec; 26] = [
     Spec {
         name: "key",
         example: "\"product:<id>\"",
@@ -84,6 +84,12 @@ pub(crate) const OPTIONS: [Spec; 25] = [
         example: "\"<id>\"",
         elsewhere: &["once_key", "idempotency_key"],
         read: |args, option, input| put(&mut args.once_for, Key::read(option, input)),
+    },
+    Spec {
+        name: "share_result",
+        example: "true",
+        elsewhere: &["single_flight", "singleflight", "share", "coalesce", "cache"],
+        read: |args, option, input| put(&mut args.share_result, value::literal_flag(option, input)),
     },
     Spec {
         name: "lead",

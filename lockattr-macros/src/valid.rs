@@ -5,6 +5,7 @@
 
 pub(crate) mod leader;
 pub(crate) mod once;
+pub(crate) mod share;
 
 use std::time::Duration;
 
@@ -33,6 +34,7 @@ pub(crate) fn check(args: &Args, params: Option<&Params>, mistakes: &mut Mistake
     check_hold_at_least(args, mistakes);
     leader::check(args, params, mistakes);
     once::check(args, mistakes);
+    share::check(args, mistakes);
     if let Some(lease) = &args.lease {
         check_lease(lease, args, params, mistakes);
     }

@@ -33,6 +33,7 @@ mod reentrancy;
 mod runtimes;
 mod scale;
 mod secrets;
+mod share;
 mod shutdown;
 mod store_contract;
 mod stream;

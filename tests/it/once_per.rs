@@ -1,5 +1,7 @@
 //! Calls that run once in a period. Paused clock, in memory; `store_contract` has the stores.
 
+mod nights;
+
 use std::cell::Cell;
 use std::time::{Duration, SystemTime};
 

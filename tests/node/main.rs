@@ -10,6 +10,7 @@ mod leave;
 mod lock;
 mod plain;
 mod server;
+mod share;
 mod work;
 
 use std::process::ExitCode;
@@ -38,9 +39,10 @@ async fn in_a_runtime(arguments: &Arguments) -> ExitCode {
         "lock" => lock::run(arguments).await,
         "plain" => plain::run(arguments).await,
         "server" => server::run().await,
+        "share" => share::run(arguments).await,
         "work" => work::run(arguments).await,
         verb => {
-            let verbs = "echo, counterexample, fork, job, leave, lock, plain, server, work";
+            let verbs = "echo, counterexample, fork, job, leave, lock, plain, server, share, work";
             return refuse(&format!("no verb `{verb}`; there are: {verbs}"));
         }
     })

@@ -5,15 +5,19 @@ mod blocking;
 mod lead;
 mod once;
 pub(crate) mod registry;
+mod share;
 mod stream;
 
 pub use crate::__private::assert_held::unheld;
 pub use crate::__register as register;
+pub use crate::__share as share;
 pub use crate::manager::body::lease;
 use crate::manager::default_manager::{Chosen, default_manager, named_manager};
 pub use blocking::enter_blocking;
 pub use lead::{PerTerm, for_this_term, lead};
 pub use once::Finished;
+#[cfg(feature = "share")]
+pub use share::{Shareable, Sharing, enter_sharing};
 pub use stream::{
     Either, ItemsOf, RejectedItem, SkippedWithRoom, SkippedWithout, Stream, reject_item, stream,
 };

@@ -8,6 +8,8 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_enco
 
 use crate::lock::digits::decimal;
 use crate::lock::printable::printable;
+#[cfg(feature = "share")]
+use crate::lock::result_word::ResultWord;
 use crate::lock::term_word::TermWord;
 use crate::platform::entropy::since_1970;
 
@@ -72,6 +74,10 @@ pub struct Holder {
     /// The term that it leads, if this was read from a leader's note.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) term: Option<TermWord>,
+    /// The result of a body, if this was read from its note.
+    #[cfg(feature = "share")]
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(crate) result: Option<Box<ResultWord>>,
 }
 
 /// What a call waits for, in a form that other processes can read.
@@ -109,6 +115,11 @@ impl Holder {
             let Some((name, value)) = word.split_once('=') else {
                 continue;
             };
+            #[cfg(feature = "share")]
+            if name == "result" {
+                holder.result = ResultWord::read(value).map(Box::new);
+                continue;
+            }
             let value = percent_decode_str(value).decode_utf8_lossy();
             // Other programs write labels too, and these appear in errors and logs.
             let value = printable(&value).into_owned();
@@ -252,7 +263,7 @@ fn is_plain(text: &str) -> bool {
     text.bytes().fold(true, |all, byte| all & plain(byte))
 }
 
-fn encoded(value: &str) -> Cow<'_, str> {
+pub(crate) fn encoded(value: &str) -> Cow<'_, str> {
     utf8_percent_encode(value, RESERVED).into()
 }
 

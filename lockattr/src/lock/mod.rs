@@ -10,6 +10,8 @@ pub(crate) mod key;
 pub(crate) mod key_template;
 pub(crate) mod options;
 pub(crate) mod printable;
+#[cfg(feature = "share")]
+pub(crate) mod result_word;
 pub(crate) mod retry;
 pub(crate) mod server_options;
 pub(crate) mod settings;

@@ -133,6 +133,7 @@ impl PendingAcquire<'_> {
             };
             let Some(until) = again else { return Err(over(refusal, &attempts)) };
             observation.waits();
+            self.options.note_wait();
             if let Some(guard) = self.granted_before(until).await {
                 return Ok(guard);
             }

@@ -166,6 +166,7 @@ impl LocalQueue<'_> {
             };
             let deadline = attempts.wait_deadline(Instant::now(), random_fraction());
             observation.waits();
+            options.note_wait();
             let lost = |known: &LastKnown| known.claim().is_some_and(|claim| self.has_lost(claim));
             let received =
                 timeout_at(deadline, wait_for_handoff(self.queues, &self.name, &mut waiter, lost))

@@ -22,6 +22,8 @@ mod open;
 mod pending_acquire;
 mod reenter;
 mod report;
+#[cfg(feature = "share")]
+pub(crate) mod share;
 mod wait_for_handoff;
 
 use std::fmt;
@@ -106,6 +108,8 @@ struct Shared {
     several: Arc<WaitQueues>,
     lock_order: LockOrder,
     campaigns: Campaigns,
+    #[cfg(feature = "share")]
+    results: share::Results,
 }
 
 impl Drop for Shared {
@@ -212,6 +216,8 @@ impl LockManager {
             several: WaitQueues::new(limits),
             lock_order: LockOrder::default(),
             campaigns: Campaigns::default(),
+            #[cfg(feature = "share")]
+            results: share::Results::default(),
         };
         Self { shared: Arc::new(shared) }
     }

@@ -7,7 +7,10 @@ pub(super) const WAITS: &str = "lockattr:waits:";
 /// The prefix of a leader's term, before the name of its lock.
 pub(super) const TERMS: &str = "lockattr:term:";
 
+/// The prefix of the result of a body, before the name of its lock.
+pub(super) const RESULTS: &str = "lockattr:result:";
+
 /// Whether a lock of this name is a note, and not a lock of the program.
 pub(super) fn is_note(name: &str) -> bool {
-    [WAITS, TERMS].iter().any(|prefix| name.starts_with(prefix))
+    [WAITS, TERMS, RESULTS].iter().any(|prefix| name.starts_with(prefix))
 }

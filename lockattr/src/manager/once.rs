@@ -62,6 +62,25 @@ impl LockManager {
         body::run_once(start, async move { body(&lease()).await }, Result::is_ok).await
     }
 
+    /// Whether a key can be done for `period` here, before the work begins: for callers that use
+    /// [`release_done`](crate::LockGuard::release_done).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] if the store cannot keep a key done, or not for so long.
+    pub fn check_once_per(&self, period: Duration) -> Result<(), Error> {
+        let settings = self.settings();
+        LockOptions::new().resolve(settings)?.once_per(period, settings)?;
+        self.check_store_keeps_done()
+    }
+
+    fn check_store_keeps_done(&self) -> Result<(), Error> {
+        match self.shared.core.store().refuses_done() {
+            Some(why) => Err(Error::InvalidOptions(why)),
+            None => Ok(()),
+        }
+    }
+
     /// [`start`](Self::start) for a body that runs once in a period.
     pub(crate) async fn start_once(
         &self,
@@ -74,9 +93,7 @@ impl LockManager {
 
     /// Refuses what could never be done, before the body runs.
     pub(crate) fn check_once(&self, key: &str) -> Result<(), Error> {
-        if let Some(why) = self.shared.core.store().refuses_done() {
-            return Err(Error::InvalidOptions(why));
-        }
+        self.check_store_keeps_done()?;
         if chain::find(&self.shared.core, key).is_some() {
             return Err(Error::InvalidOptions(format!(
                 "this call chain holds `{key}`, and a body that runs `once_per` period needs the lock alone: \

@@ -131,6 +131,11 @@ mod recorded {
                 "Calls of this process that acquire or wait for a lock"
             );
             describe_counter!("lockattr.renewals", Unit::Count, "Renewals, by outcome");
+            describe_counter!(
+                "lockattr.shared_results",
+                Unit::Count,
+                "Results that callers share, by what became of them"
+            );
             describe_counter!("lockattr.releases", Unit::Count, "Releases, by outcome");
         }
     }

@@ -65,6 +65,12 @@ impl Telemetry {
         self.metrics.count_command("lockattr.releases", outcome, &self.labels);
     }
 
+    /// Counts what became of a result that is shared.
+    #[cfg(feature = "share")]
+    pub(crate) fn shared_result(&self, outcome: &'static str) {
+        self.metrics.count_command("lockattr.shared_results", outcome, &self.labels);
+    }
+
     /// Reports that a lease was lost, once for each lease. Returns whether
     /// [`sum_up`](Self::sum_up) has to be called [later](Self::next_summary), because the loss was
     /// only counted.

@@ -232,6 +232,33 @@ impl Other {
         self.release_in(time);
     }
 
+    /// Marks the key as done for `time`, as another client after its work: callers get
+    /// [`Error::Done`](crate::Error::Done).
+    ///
+    /// # Panics
+    ///
+    /// If it no longer holds the key.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() {
+    /// use std::time::Duration;
+    /// use lockattr::LockOptions;
+    /// use lockattr::testing::TestLocks;
+    ///
+    /// let locks = TestLocks::new();
+    /// locks.hold("invoices").done_for(Duration::from_secs(23 * 3600));
+    /// let refused = locks.manager().acquire("invoices", LockOptions::new()).await;
+    /// assert!(refused.unwrap_err().is_done());
+    /// # }
+    /// ```
+    #[track_caller]
+    pub fn done_for(mut self, time: Duration) {
+        self.released = true;
+        let marked = self.store.directly(|locks| locks.finish(&self.claim, time));
+        assert!(marked, "`{}` cannot be done: it was taken meanwhile", self.key());
+    }
+
     /// Notifies the holders from whom it was [stolen](TestLocks::steal) now, as some stores do. No
     /// effect if it was not stolen.
     pub fn noticed(mut self) -> Self {

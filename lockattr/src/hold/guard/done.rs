@@ -6,16 +6,53 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::held::OwnedLease;
 use super::{LockGuard, Ownership};
-use crate::store::{ReleaseOutcome, StoreError};
+use crate::store::{ReleaseOutcome, Sharing, StoreError};
 use crate::{Error, LostReason};
 
 /// The pause before a request without an answer is repeated.
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl LockGuard {
-    /// Marks the key as done until `period` has passed since the acquisition. If it has passed already,
-    /// releases the lock.
-    pub(crate) async fn release_done(mut self, period: Duration) -> Result<(), Error> {
+    /// Ends the hold and marks the key as *done* until `period` has passed since the acquisition. If it has
+    /// passed already, releases the lock.
+    ///
+    /// The form for a guard of [`with_lock_once_per`](crate::LockManager::with_lock_once_per): call it if the
+    /// work succeeded, and [`release`](Self::release) otherwise. Call
+    /// [`check_once_per`](crate::LockManager::check_once_per) before the work begins.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] if the lease was lost: another caller may do the work, or have done it.
+    /// [`Error::Store`] if the store did not confirm that the key is done until the lease has ended.
+    /// [`Error::InvalidOptions`] for a guard of a nested call, of several keys or of a lock that others share,
+    /// which is released then.
+    ///
+    /// # Cancel safety
+    ///
+    /// If dropped, the key is done or open.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lockattr::Error> {
+    /// use std::time::Duration;
+    /// use lockattr::{LockManager, LockOptions};
+    ///
+    /// let (manager, day) = (LockManager::connect("memory://").await?, Duration::from_secs(23 * 3600));
+    /// manager.check_once_per(day)?;
+    /// let guard = manager.acquire("invoices", LockOptions::new()).await?;
+    /// println!("sends the invoices");
+    /// guard.release_done(day).await?;
+    /// assert!(manager.acquire("invoices", LockOptions::new()).await.unwrap_err().is_done());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn release_done(mut self, period: Duration) -> Result<(), Error> {
+        if self.is_nested() || self.keys().count() > 1 || !self.is_exclusive() {
+            return Err(Error::InvalidOptions(format!(
+                "`{}` cannot be done: only an exclusive lock of one key can, and not in a nested call",
+                self.key()
+            )));
+        }
         self.observation.done();
         let held = self.lease().ensure_held();
         let released = match (&mut self.ownership, held) {
@@ -24,6 +61,12 @@ impl LockGuard {
         };
         self.observation.released(&released);
         released
+    }
+}
+
+impl LockGuard {
+    fn is_exclusive(&self) -> bool {
+        self.lease().frame().hold().claim().sharing() == Sharing::Exclusive
     }
 }
 

@@ -1,5 +1,9 @@
 //! Options after the manager's defaults are applied, and the checks of their combinations.
 
+#[cfg(feature = "share")]
+use std::sync::Arc;
+#[cfg(feature = "share")]
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::{
@@ -63,6 +67,8 @@ impl LockOptions {
             by_store: self.progress_within.is_some(),
             campaigns: false,
             once_per: None,
+            #[cfg(feature = "share")]
+            waited: None,
         })
     }
 
@@ -164,9 +170,20 @@ pub(crate) struct ResolvedOptions {
     pub(crate) campaigns: bool,
     /// How long the key is done after a body that ended `Ok`.
     pub(crate) once_per: Option<Duration>,
+    /// Set when the call waits for another caller, if somebody wants to know.
+    #[cfg(feature = "share")]
+    pub(crate) waited: Option<Arc<AtomicBool>>,
 }
 
 impl ResolvedOptions {
+    /// Records that the call waits for another caller.
+    pub(crate) fn note_wait(&self) {
+        #[cfg(feature = "share")]
+        if let Some(waited) = &self.waited {
+            waited.store(true, Ordering::Release);
+        }
+    }
+
     /// The options that remain after the call has waited for `waited`; `None` if it may not wait any
     /// more. Each `retry_delay` that was spent counts as a retry.
     pub(crate) fn remaining_after(&self, waited: Duration) -> Option<Self> {

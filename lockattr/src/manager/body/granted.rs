@@ -18,6 +18,17 @@ pub(crate) enum Start {
     Granted(Box<Granted>),
 }
 
+impl Start {
+    /// Releases the lock without running a body.
+    #[cfg(feature = "share")]
+    pub(crate) async fn release(self) {
+        if let Self::Granted(granted) = self {
+            // The caller has what it came for; a loss changes nothing.
+            granted.guard.release_in_background().await.ok();
+        }
+    }
+}
+
 impl From<Granted> for Start {
     fn from(granted: Granted) -> Self {
         Self::Granted(Box::new(granted))

@@ -8,7 +8,9 @@ use tokio::time::Instant;
 use super::super::MemoryStore;
 use super::Locks;
 use crate::Holder;
-use crate::store::{AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseRequest};
+use crate::store::{
+    AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseOutcome, ReleaseRequest,
+};
 
 impl MemoryStore {
     /// Acquires the lock for the claim, or returns its holder.
@@ -26,6 +28,12 @@ impl MemoryStore {
             // If the claim has lost it meanwhile, there is nothing to release.
             locks.release(release, notifier);
         });
+    }
+
+    /// Marks the claim's lock as done; `false` if it no longer holds it.
+    pub(crate) fn finish(&self, claim: &Claim, time: Duration) -> bool {
+        let outcome = self.with(|locks, notifier| locks.mark_done(claim, time, notifier));
+        outcome == ReleaseOutcome::Released
     }
 
     /// Ends the leases on the key, and hands the lock to the next waiter. Returns the former

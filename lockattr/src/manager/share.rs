@@ -1,0 +1,258 @@
+//! The winner's result: callers that waited while a body ran get its `Ok` value and do not run it again.
+
+mod results;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::time::{Instant, timeout};
+
+use super::LockManager;
+use super::notes::RESULTS;
+use crate::lock::key::LockKey;
+use crate::lock::options::ResolvedOptions;
+use crate::lock::result_word::ResultWord;
+use crate::manager::body::{self, Start, lease};
+use crate::store::{AcquireOutcome, AcquireRequest, Claim, Sharing};
+use crate::{Error, Lease, LockOptions};
+pub(super) use results::Results;
+
+/// The longest value that is shared, as JSON. It is sent to the store once, and read once by each process.
+const MAX_SIZE: usize = 64 * 1024;
+
+/// How long a request about a note may take. Without an answer, the body runs.
+const RESPONSE_TIME: Duration = Duration::from_secs(1);
+
+/// A call whose lock was granted.
+#[derive(Debug)]
+pub(crate) enum Shared<T> {
+    /// Another caller had the result while this one waited.
+    Taken(T),
+    /// This caller runs the body, and passes its result on.
+    Runs(Start, Flight),
+}
+
+/// One run of a body, for which others wait.
+#[derive(Debug)]
+pub(crate) struct Flight {
+    manager: LockManager,
+    key: LockKey,
+    options: ResolvedOptions,
+    of: String,
+}
+
+impl LockManager {
+    /// Runs `body` under the lock, and shares its `Ok` value with the callers that were waiting while it ran:
+    /// they return that value and do not run the body again. In the whole fleet, a crowd of callers runs it
+    /// once (*single-flight*).
+    ///
+    /// A caller that comes after the body has ended runs it anew. So no caller gets a value that was computed
+    /// before it called. An error is not shared: the next caller runs the body.
+    ///
+    /// The key has to name everything on which the result depends. Values are sent as JSON, up to 64 KiB; a
+    /// longer one is not shared, which is a warning event. A value stays in the store for one TTL.
+    ///
+    /// Callers share a value if they lock the same key for a value of the same type and, if it is set, in the same
+    /// [function](LockOptions::function). The attribute's form is
+    /// [`share_result`](macro@crate::distributed_lock).
+    ///
+    /// # Errors
+    ///
+    /// As [`with_lock`](Self::with_lock), and [`Error::InvalidOptions`] if the store cannot keep a value
+    /// (ZooKeeper, etcd, MySQL, Redlock, and `lock=session`), or for a lock that is shared.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`with_lock`](Self::with_lock).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lockattr::Error> {
+    /// use std::cell::Cell;
+    /// use lockattr::{LockManager, LockOptions};
+    /// use tokio::time::{Duration, sleep};
+    ///
+    /// let manager = LockManager::connect("memory://").await?;
+    /// let runs = Cell::new(0);
+    /// let price = || manager.with_shared_result("price:42", LockOptions::new(), async |_lease| {
+    ///     runs.set(runs.get() + 1);
+    ///     sleep(Duration::from_millis(50)).await; // asks the supplier
+    ///     Ok::<u64, std::io::Error>(1200)
+    /// });
+    /// let (one, other) = tokio::join!(price(), price());
+    /// assert_eq!((one?.unwrap(), other?.unwrap()), (1200, 1200));
+    /// assert_eq!(runs.get(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn with_shared_result<T: Serialize + DeserializeOwned, E>(
+        &self,
+        key: impl AsRef<str>,
+        options: LockOptions,
+        body: impl AsyncFnOnce(&Lease) -> Result<T, E>,
+    ) -> Result<Result<T, E>, Error> {
+        let options = options.resolve(self.settings())?;
+        match self.start_sharing(options, key.as_ref()).await? {
+            Shared::Taken(value) => Ok(Ok(value)),
+            Shared::Runs(start, flight) => {
+                flight.run(start, async move { body(&lease()).await }, |it| it.as_ref().ok()).await
+            }
+        }
+    }
+
+    /// Acquires the lock for a body whose result is shared; or takes the result of another caller.
+    pub(crate) async fn start_sharing<T: DeserializeOwned>(
+        &self,
+        options: ResolvedOptions,
+        key: &str,
+    ) -> Result<Shared<T>, Error> {
+        self.check_sharing(&options)?;
+        let (began, waited) = (Instant::now(), Arc::new(AtomicBool::new(false)));
+        let options = ResolvedOptions { waited: Some(waited.clone()), ..options };
+        let start = self.start(&options, key).await?;
+        let of = [options.function.unwrap_or_default(), std::any::type_name::<T>()].join(" ");
+        let flight = Flight { manager: self.clone(), key: self.key(key)?, options, of };
+        if waited.load(std::sync::atomic::Ordering::Acquire)
+            && let Some(value) = flight.result_since(began).await
+        {
+            start.release().await;
+            return Ok(Shared::Taken(value));
+        }
+        Ok(Shared::Runs(start, flight))
+    }
+
+    fn check_sharing(&self, options: &ResolvedOptions) -> Result<(), Error> {
+        let kind = self.shared.core.store().kind();
+        let refusal = if !matches!(&*kind, "memory" | "redis" | "postgres") {
+            format!(
+                "`share_result` needs a store that keeps a value of 64 KiB for some time, and `{kind}` does not: \
+                 use Redis, PostgreSQL with leases, or the memory store"
+            )
+        } else if let Some(why) = self.shared.core.store().refuses_done() {
+            why
+        } else if options.sharing != Sharing::Exclusive {
+            "`share_result` is for exclusive locks: leave out `mode` and `permits`".into()
+        } else {
+            return Ok(());
+        };
+        Err(Error::InvalidOptions(refusal))
+    }
+}
+
+impl Flight {
+    /// Runs the body and releases the lock. Before that, `ok` says what of its output is passed on.
+    pub(crate) fn run<B: Future, T: Serialize>(
+        self,
+        start: Start,
+        body: B,
+        ok: fn(&B::Output) -> Option<&T>,
+    ) -> impl Future<Output = Result<B::Output, Error>> {
+        let has_lock = !matches!(start, Start::Unlocked);
+        body::run(start, async move {
+            let output = body.await;
+            let json = ok(&output).filter(|_| has_lock).and_then(|value| self.written(value));
+            if let Some(json) = json {
+                self.pass_on(json).await;
+            }
+            output
+        })
+    }
+
+    /// The result of a body that ran while this caller waited, since `began`.
+    async fn result_since<T: DeserializeOwned>(&self, began: Instant) -> Option<T> {
+        let results = &self.manager.shared.results;
+        let json = match results.since(&self.key, &self.of, began) {
+            Some(json) => json,
+            None => {
+                let (json, ended) = self.read().await?;
+                results.keep(&self.key, &self.of, &json, ended, self.options.ttl);
+                (began < ended).then_some(json)?
+            }
+        };
+        let value = serde_json::from_str(&json);
+        let taken = value.inspect_err(|error| {
+            tracing::debug!(lockattr.key = self.key.as_str(), error.message = %error, "a result cannot be read");
+        });
+        self.count(if taken.is_ok() { "taken" } else { "unreadable" });
+        taken.ok()
+    }
+
+    /// Reads the last result from the store, and the latest moment before which its body has certainly not
+    /// ended.
+    async fn read(&self) -> Option<(Arc<str>, Instant)> {
+        let note = LockKey::new(RESULTS, self.key.name()).ok()?;
+        let asked = Instant::now();
+        let read = self.manager.shared.core.store().holder(&note);
+        let (result, age) = timeout(RESPONSE_TIME, read).await.ok()?.ok()??.result()?;
+        // The note was left before this request was answered, and the store counts in milliseconds by a clock
+        // of its own.
+        let age = age + age / 100 + Duration::from_millis(2);
+        let ended = asked.checked_sub(age)?;
+        (result.of == self.of).then(|| (result.json.into(), ended))
+    }
+
+    /// The value as JSON, unless it cannot be shared.
+    fn written<T: Serialize>(&self, value: &T) -> Option<String> {
+        let outcome = match serde_json::to_string(value) {
+            Ok(json) if json.len() <= MAX_SIZE => return Some(json),
+            Ok(json) => {
+                tracing::warn!(
+                    lockattr.key = self.key.as_str(),
+                    lockattr.bytes = json.len(),
+                    "the result is not shared: it is longer than 64 KiB"
+                );
+                "too_long"
+            }
+            Err(error) => {
+                tracing::warn!(
+                    lockattr.key = self.key.as_str(), error.message = %error,
+                    "the result is not shared: it cannot be written as JSON"
+                );
+                "unwritable"
+            }
+        };
+        self.count(outcome);
+        None
+    }
+
+    /// Passes the result on to the callers that wait, before the lock is released.
+    async fn pass_on(&self, json: String) {
+        let ended = Instant::now();
+        let passed = timeout(RESPONSE_TIME, self.leave(&json)).await;
+        self.manager.shared.results.keep(
+            &self.key,
+            &self.of,
+            &json.into(),
+            ended,
+            self.options.ttl,
+        );
+        self.count(if matches!(passed, Ok(Some(()))) { "passed_on" } else { "unknown" });
+    }
+
+    /// Leaves the note, in place of that of the last result.
+    async fn leave(&self, json: &str) -> Option<()> {
+        let shared = &self.manager.shared;
+        let lasts = self.options.ttl;
+        let word = ResultWord { lasts, of: self.of.clone(), json: json.to_owned() }.to_word();
+        let note = LockKey::new(RESULTS, self.key.name()).ok()?;
+        let label = shared.identity.label(None) + &word;
+        let keys = Arc::new([note.clone()]);
+        let claim = Claim::with(shared.subscriber.id(), keys, Sharing::Exclusive, &label);
+        let (request, store) = (AcquireRequest::new(Arc::new(claim), lasts), shared.core.store());
+        for _ in 0..2 {
+            match store.acquire(&request).await.ok()? {
+                AcquireOutcome::Acquired { .. } => return Some(()),
+                // Only the holder of the lock leaves notes: this is the last one.
+                AcquireOutcome::Held { .. } => drop(store.force_release(&note).await.ok()?),
+            }
+        }
+        None
+    }
+
+    fn count(&self, outcome: &'static str) {
+        self.manager.shared.core.watchdog.telemetry().shared_result(outcome);
+    }
+}

@@ -1,0 +1,63 @@
+//! A crowd of callers in many processes, on real servers.
+
+use lockattr::{Error, LockManager, LockOptions};
+use lockattr_tests::{Node, PostgresServer, RedisServer, assert_nothing_left, node};
+
+/// Runs flights of processes with 50 callers each. Each flight has one run of the body, and one value.
+async fn flies(url: &str, processes: usize, flights: usize) {
+    let mut nodes: Vec<Node> =
+        (0..processes).map(|_| node!("share", url = url, callers = 50, body = 300)).collect();
+    for node in &mut nodes {
+        assert_eq!(node.line().await, "ready");
+    }
+    for flight in 0..flights {
+        let mut values = Vec::new();
+        let mut runs = 0;
+        for node in &mut nodes {
+            node.say(&format!("entry:{flight}")).await;
+        }
+        for node in &mut nodes {
+            let line = node.line().await;
+            let [ran, got, _p99] = line.split(';').collect::<Vec<_>>()[..] else {
+                panic!("{line}")
+            };
+            runs += ran.parse::<u32>().unwrap();
+            values.extend(got.split(',').map(str::to_owned));
+        }
+        values.sort();
+        values.dedup();
+        // A process that the machine starts late may come when the first body has ended. It must not get the
+        // older value, so it runs the body.
+        assert_eq!(values.len(), runs as usize, "{values:?}");
+        assert_eq!(runs, 1, "of flight {flight}");
+    }
+    for node in &mut nodes {
+        assert!(node.finish().await.success());
+    }
+}
+
+/// Red without: the note, or the local results.
+#[tokio::test(flavor = "multi_thread")]
+async fn over_redis_a_thousand_callers_in_twenty_processes_run_the_body_once_per_flight() {
+    let server = RedisServer::start().await;
+    flies(&server.url(), 20, 3).await;
+    assert_nothing_left(&server).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn over_postgres_hundreds_of_callers_in_many_processes_run_the_body_once_per_flight() {
+    let (url, _) = PostgresServer::shared().await.new_database().await;
+    flies(&url, 8, 3).await;
+}
+
+/// Red without: `check_sharing`.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_keeps_no_values_refuses_before_the_body() {
+    let (url, _) = PostgresServer::shared().await.new_database().await;
+    let manager = LockManager::connect(format!("{url}?lock=session")).await.unwrap();
+    let got =
+        manager.with_shared_result("a", LockOptions::new(), async |_| -> Result<u32, Error> {
+            panic!("the body ran")
+        });
+    assert!(matches!(got.await, Err(Error::InvalidOptions(_))));
+}
