@@ -5,6 +5,7 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{OptsBuilder, Pool, PoolConstraints, PoolOpts, TxOpts};
 use sqlx::mysql::MySqlPoolOptions;
 use sqlx::{Acquire, AssertSqlSafe};
+use url::Url;
 
 use super::mysql::{Shop, servers};
 use super::token;
@@ -137,6 +138,32 @@ async fn a_part_of_a_transaction_has_a_token_of_its_own() {
         pool.close().await;
         assert_eq!(shop.row(42).await, Some((99, 5)));
         assert_eq!(left(&mut shop).await, 0);
+    }
+}
+
+/// The triggers run with the rights of the user who applied the migration.
+#[tokio::test]
+async fn an_application_needs_rights_for_its_table_and_for_the_tokens() {
+    for server in servers().await {
+        let mut shop = Shop::new(server).await;
+        let database = shop.database();
+        let user = format!("app_{database}");
+        for statement in [
+            format!("CREATE USER {user}@'%' IDENTIFIED BY 's3cret'"),
+            format!("GRANT SELECT, UPDATE ON {database}.stock TO {user}@'%'"),
+            format!("GRANT SELECT, INSERT, DELETE ON {database}.lockattr_fence TO {user}@'%'"),
+        ] {
+            shop.conn.query_drop(statement).await.unwrap();
+        }
+        let mut url = Url::parse(&shop.url).unwrap();
+        url.set_username(&user).unwrap();
+        let pool = Pool::new(url.as_str());
+        let transaction = pool.start_transaction(TxOpts::new()).await.unwrap();
+        let mut transaction = FencedTransaction::new(transaction, token(5)).await.unwrap();
+        transaction.query_drop(SELL).await.unwrap();
+        transaction.commit().await.unwrap();
+        pool.disconnect().await.unwrap();
+        assert_eq!(shop.row(42).await, Some((99, 5)));
     }
 }
 

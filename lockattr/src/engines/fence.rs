@@ -1,6 +1,6 @@
 //! Fencing tokens that the database checks, in triggers that the command `lockattr fence sql` makes.
 //!
-//! Such a table refuses each write whose transaction has a smaller [`FencingToken`] than the one that
+//! Such a table refuses each write whose transaction has a smaller [`FencingToken`](crate::FencingToken) than the one that
 //! has last written the row. So no statement has to compare tokens itself, and none can forget to:
 //! a write without a token is refused too.
 //!
@@ -8,7 +8,7 @@
 //! lockattr fence sql --engine postgres --table stock | psql shop
 //! ```
 //!
-//! In PostgreSQL, [`FencingToken::fence_in`] gives an open transaction its token. In MySQL and
+//! In PostgreSQL, [`FencingToken::fence_in`](crate::FencingToken::fence_in) gives an open transaction its token. In MySQL and
 //! MariaDB, a [`FencedTransaction`] does, which removes it again before the commit.
 //!
 //! The triggers protect from late writes, not from a malicious user: a user that may write the table can
@@ -30,7 +30,7 @@ pub const UNFENCED: &str = "LKF02";
 /// The caller's lease has ended, and another holder has acquired the lock since. Roll the transaction
 /// back. Repeating it under the same token fails again.
 ///
-/// Knows the errors of tokio-postgres and mysql_async (features `postgres` and `mysql`) and of sqlx
+/// Knows the errors of tokio-postgres and `mysql_async` (features `postgres` and `mysql`) and of sqlx
 /// (feature `sqlx`), also as the [source](Error::source) of another error. For other clients, compare
 /// the SQLSTATE with [`FENCED_OFF`].
 ///

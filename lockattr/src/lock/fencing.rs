@@ -27,7 +27,8 @@ const EPOCH: Duration = Duration::from_secs(1_704_067_200);
 /// Send it along with every write, and let the resource reject every token that is not greater than
 /// the last one that it accepted (Kleppmann, *How to do distributed locking*, 2016). A holder that
 /// was paused past its lease then does no harm, and a repeated write does not count twice. The token is a positive number that fits a signed 64-bit
-/// column.
+/// column. A table of PostgreSQL, MySQL or MariaDB can compare tokens by itself: see `lockattr::fence`, with
+/// the feature `postgres` or `mysql`.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]

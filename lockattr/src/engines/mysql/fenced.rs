@@ -19,7 +19,7 @@ const UNSET: &str =
 
 /// An open transaction of a MySQL client, for [`FencedTransaction`].
 ///
-/// The transactions of mysql_async and, with the feature `sqlx`, of sqlx 0.9 implement it. For
+/// The transactions of `mysql_async` and, with the feature `sqlx`, of sqlx 0.9 implement it. For
 /// another client, wrap its transaction. If the wrapper is dropped, it must roll back:
 ///
 /// ```

@@ -12,7 +12,7 @@ impl FencingToken {
     /// [`lockattr fence sql`](crate::fence) makes.
     ///
     /// The token ends with the transaction, whether that is committed, rolled back or dropped, also
-    /// behind a pooler such as PgBouncer. `ROLLBACK TO` an earlier savepoint removes it too. The lock may
+    /// behind a pooler such as `PgBouncer`. `ROLLBACK TO` an earlier savepoint removes it too. The lock may
     /// be in any store. Takes the transactions that
     /// [`acquire_in`](crate::LockManager::acquire_in) takes.
     ///
