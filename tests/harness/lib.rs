@@ -32,6 +32,7 @@ mod resource_file;
 mod rotation;
 mod sentinels;
 mod servers;
+mod term_file;
 mod wire;
 mod zookeeper;
 
@@ -57,5 +58,6 @@ pub use resource_file::{Overlap, ResourceFile};
 pub use rotation::{Load, Release, Rotating, Worked};
 pub use sentinels::{Sentinels, SentinelsBuilder};
 pub use servers::Servers;
+pub use term_file::TermFile;
 pub use wire::{Wire, Wires};
 pub use zookeeper::ZooKeeper;

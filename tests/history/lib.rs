@@ -13,6 +13,7 @@ mod overlap;
 mod read;
 mod recorder;
 mod resource;
+mod terms;
 mod violation;
 
 pub use check::{Judged, check};
@@ -20,4 +21,5 @@ pub use event::{Event, Mode, Op, Step};
 pub use read::read;
 pub use recorder::{Call, Recorder, monotonic};
 pub use resource::{Damage, Resource, Resources};
+pub use terms::{JudgedTerms, TermEvent, TermKind, TermStep, TermViolation, check_terms};
 pub use violation::{Kind, Violation};

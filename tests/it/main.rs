@@ -13,6 +13,7 @@ mod faults;
 mod force;
 mod harness;
 mod key;
+mod leader_faults;
 mod leaders;
 mod lock_order;
 mod marks;

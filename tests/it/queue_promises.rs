@@ -31,7 +31,7 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use crate::engine_faults::Case;
-use topology::Topology;
+pub(crate) use topology::Topology;
 
 /// Runs the tests of the suite on each topology. All tests of a topology share its servers.
 macro_rules! queue_promises {

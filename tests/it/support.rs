@@ -243,6 +243,10 @@ impl Store for Scripted {
         self.store().refuses_done()
     }
 
+    fn keeps_long_values(&self) -> bool {
+        self.store().keeps_long_values()
+    }
+
     async fn ping(&self) -> Result<(), StoreError> {
         Ok(())
     }

@@ -6,6 +6,7 @@ mod counterexample;
 mod echo;
 mod fork;
 mod job;
+mod lead;
 mod leave;
 mod lock;
 mod plain;
@@ -22,11 +23,13 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(message) => return refuse(&message),
     };
-    // The only verb that must run without the threads of a runtime.
-    if arguments.verb() == "fork" {
-        return ended(fork::run(&arguments));
+    match arguments.verb() {
+        // It must run without the threads of a runtime.
+        "fork" => ended(fork::run(&arguments)),
+        // It chooses how many.
+        "lead" => ended(lead::run(&arguments)),
+        _ => in_a_runtime(&arguments),
     }
-    in_a_runtime(&arguments)
 }
 
 #[tokio::main]
@@ -42,7 +45,8 @@ async fn in_a_runtime(arguments: &Arguments) -> ExitCode {
         "share" => share::run(arguments).await,
         "work" => work::run(arguments).await,
         verb => {
-            let verbs = "echo, counterexample, fork, job, leave, lock, plain, server, share, work";
+            let verbs = "echo, counterexample, fork, job, lead, leave, lock, plain, server, share, \
+                         work";
             return refuse(&format!("no verb `{verb}`; there are: {verbs}"));
         }
     })

@@ -174,4 +174,8 @@ impl Store for MemoryStore {
     fn refuses_done(&self) -> Option<String> {
         None
     }
+
+    fn keeps_long_values(&self) -> bool {
+        true
+    }
 }

@@ -452,6 +452,10 @@ impl Store for PostgresStore {
         None
     }
 
+    fn keeps_long_values(&self) -> bool {
+        true
+    }
+
     fn answered_since(&self, key: &LockKey, since: Instant) -> bool {
         self.slot(key).answered_since(since)
     }

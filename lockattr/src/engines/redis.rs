@@ -414,6 +414,10 @@ impl Store for RedisStore {
         None
     }
 
+    fn keeps_long_values(&self) -> bool {
+        true
+    }
+
     async fn ping(&self) -> Result<(), StoreError> {
         self.servers.ping().await
     }

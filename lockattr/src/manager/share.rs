@@ -125,14 +125,13 @@ impl LockManager {
     }
 
     fn check_sharing(&self, options: &ResolvedOptions) -> Result<(), Error> {
-        let kind = self.shared.core.store().kind();
-        let refusal = if !matches!(&*kind, "memory" | "redis" | "postgres") {
+        let store = self.shared.core.store();
+        let refusal = if !store.keeps_long_values() {
             format!(
-                "`share_result` needs a store that keeps a value of 64 KiB for some time, and `{kind}` does not: \
-                 use Redis, PostgreSQL with leases, or the memory store"
+                "`share_result` needs a store that keeps a value of 64 KiB for some time, and this one ({}) does \
+                 not: use Redis, PostgreSQL with leases, or the memory store",
+                store.kind()
             )
-        } else if let Some(why) = self.shared.core.store().refuses_done() {
-            why
         } else if options.sharing != Sharing::Exclusive {
             "`share_result` is for exclusive locks: leave out `mode` and `permits`".into()
         } else {

@@ -325,6 +325,12 @@ pub trait Store: Debug + Send + Sync + 'static {
         false
     }
 
+    /// Whether a lock's value may be 256 KiB long, and [`holder`](Self::holder) says how much of its lease remains.
+    /// The manager then keeps the results that callers [share](crate::LockManager) as values of locks.
+    fn keeps_long_values(&self) -> bool {
+        false
+    }
+
     /// Whether an exclusive claim can become a shared one. Such a claim changes its [mode](Claim::sharing) and its value, and
     /// its next [renewal](Self::renew) makes the lock a shared one; waiters that can share it are then granted it. Until
     /// that renewal is executed, the store knows the claim by its token.

@@ -161,6 +161,10 @@ impl Store for ScriptedStore {
         None
     }
 
+    fn keeps_long_values(&self) -> bool {
+        true
+    }
+
     fn supports_companions(&self) -> bool {
         true
     }

@@ -11,3 +11,4 @@ mod reentry;
 mod reference;
 mod resource;
 mod shared;
+mod terms;

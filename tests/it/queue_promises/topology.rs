@@ -10,7 +10,7 @@ use crate::engine_faults;
 
 /// Servers that keep a wait queue.
 #[allow(async_fn_in_trait, reason = "one task acquires")]
-pub(super) trait Topology: Engine {
+pub(crate) trait Topology: Engine {
     /// Returns the servers of the whole test program. Tests differ in their keys.
     async fn shared() -> &'static Self;
 

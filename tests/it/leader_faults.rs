@@ -1,0 +1,85 @@
+//! Leaders on every store, with the faults of real processes and networks: killed, stopped, blocked, hung, cut off.
+//!
+//! Each leader is a process that writes to a resource under its term's number. At the end of every test the resource's
+//! own record is judged: accepted writes of two terms never interleave, each term has one leader, a body writes only
+//! while it runs, and no leader is refused while it holds its lease.
+//!
+//! `leaders` has the tests that need no process, and `redis::leaders` those that look into one server.
+
+mod campaign;
+mod handover;
+mod hung;
+mod killed;
+mod network;
+mod random;
+mod sessions;
+
+use std::time::Duration;
+
+pub(crate) use campaign::{Campaign, Leader};
+
+/// Runs the tests of the suite on each store. All tests of a store share its servers.
+macro_rules! leader_faults {
+    ($($name:ident: $servers:ty),* $(,)?) => {
+        $(mod $name {
+            type Servers = $servers;
+
+            leader_faults!(killed, [
+                the_next_leads_when_the_lease_of_a_killed_leader_ends,
+                the_next_but_one_leads_when_the_first_follower_is_killed_too,
+                a_leader_stopped_past_its_lease_is_refused,
+            ]);
+            leader_faults!(hung, [
+                a_body_that_awaits_for_ever_is_replaced,
+                a_body_that_blocks_its_thread_is_replaced,
+                a_body_that_blocks_the_only_thread_is_replaced,
+            ]);
+            leader_faults!(handover, [
+                a_leader_that_resigns_is_followed_at_once,
+                a_leader_that_resigns_while_its_replies_are_held_is_followed_at_once,
+                a_shutdown_ends_the_campaign,
+            ]);
+            leader_faults!(network, [
+                a_short_cut_ends_no_term,
+                a_leader_that_is_cut_off_is_dropped_before_the_next_writes,
+                a_leader_whose_network_swallows_everything_is_replaced,
+                a_follower_that_was_cut_off_leads_when_its_turn_comes,
+            ]);
+            leader_faults!(random, [
+                terms_never_interleave_while_processes_and_networks_fail_at_random,
+            ]);
+        })*
+    };
+    ($file:ident, [$($test:ident),* $(,)?]) => {
+        $(#[tokio::test]
+        async fn $test() {
+            let servers = <Servers as crate::queue_promises::Topology>::shared().await;
+            let key = concat!("lead_", stringify!($test));
+            let campaign = crate::leader_faults::Campaign::on(servers, key);
+            crate::leader_faults::$file::$test(campaign).await;
+        })*
+    };
+}
+
+leader_faults! {
+    redis: lockattr_tests::RedisServer,
+    cluster: lockattr_tests::Cluster,
+    sentinel: lockattr_tests::Sentinels,
+    redlock: lockattr_tests::Independents,
+    zookeeper: lockattr_tests::ZooKeeper,
+    etcd: lockattr_tests::Etcd,
+    mysql: lockattr_tests::MariaDb,
+    mysql_session: super::sessions::Sessions<lockattr_tests::MariaDb>,
+    postgres: lockattr_tests::PostgresServer,
+    postgres_session: super::sessions::Sessions<lockattr_tests::PostgresServer>,
+}
+
+/// What an overloaded machine may take beyond a promise.
+const SLACK: Duration = Duration::from_secs(3);
+
+/// Limit for anything that depends on no timer. Shorter than the lease of a campaign, and than the interval at which a
+/// follower asks again by itself.
+const SOON: Duration = Duration::from_secs(3);
+
+/// A hang is a failure, not a slow test.
+const LIMIT: Duration = Duration::from_secs(60);

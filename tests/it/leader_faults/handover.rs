@@ -1,0 +1,68 @@
+//! Leaders that resign, and processes that shut down.
+
+use lockattr_tests::{Engine, Wires};
+
+use super::{Campaign, SLACK, SOON};
+
+pub(super) async fn a_leader_that_resigns_is_followed_at_once<E: Engine>(
+    campaign: Campaign<'_, E>,
+) {
+    let (mut a, mut b) = (campaign.process(), campaign.process());
+    let mut last = campaign.begins(&mut [&mut a, &mut b]).await;
+    // Those that wait come first, so the two take turns.
+    let (mut old, mut new) = (&mut a, &mut b);
+    for _ in 0..4 {
+        old.goes_on(last, 3).await;
+        old.node.say("resign").await;
+        old.expect(&format!("ended {last}")).await;
+        let next = new.leads_within(SOON).await;
+        assert!(next > last, "{next} after {last}");
+        last = next;
+        campaign.follows_again(old, new.id()).await;
+        (old, new) = (new, old);
+    }
+    let judged = campaign.over([b, a]).await;
+    assert!(judged.terms >= 5 && judged.refused == 0, "{judged:?}");
+}
+
+/// The server executes the release. Its reply, and that of a renewal before it, are under way for as long as the test
+/// lasts.
+pub(super) async fn a_leader_that_resigns_while_its_replies_are_held_is_followed_at_once<
+    E: Engine,
+>(
+    campaign: Campaign<'_, E>,
+) {
+    let wires = Wires::before(campaign.engine).await;
+    let (mut a, mut b) = (campaign.process_over(&wires), campaign.process());
+    let first = campaign.begins(&mut [&mut a, &mut b]).await;
+    a.goes_on(first, 3).await;
+    wires.hold_replies();
+    a.node.say("resign").await;
+    a.expect(&format!("ended {first}")).await;
+    // Where a request waits for the reply before it, the process has to notice that its connection is silent.
+    let second = b.leads_within(SOON + SLACK / 2).await;
+    assert!(second > first, "{second} after {first}");
+    wires.pass().await;
+    b.goes_on(second, 3).await;
+    campaign.over([a, b]).await;
+}
+
+pub(super) async fn a_shutdown_ends_the_campaign<E: Engine>(campaign: Campaign<'_, E>) {
+    let (mut a, mut b) = (campaign.process(), campaign.process());
+    let first = campaign.begins(&mut [&mut a, &mut b]).await;
+    a.goes_on(first, 3).await;
+    a.node.say("shutdown").await;
+    a.expect(&format!("ended {first}")).await;
+    let over = a.node.line().await;
+    assert!(over.starts_with("over ") && over.contains("shut"), "{over}");
+    let second = b.leads_within(SOON).await;
+    // A follower that shuts down leaves its place.
+    let mut c = campaign.process();
+    c.starts().await;
+    campaign.sees_follow(&mut c, b.id()).await;
+    c.node.say("shutdown").await;
+    let over = c.node.line().await;
+    assert!(over.starts_with("over ") && over.contains("shut"), "{over}");
+    b.goes_on(second, 3).await;
+    campaign.over([a, c, b]).await;
+}

@@ -1,0 +1,71 @@
+//! Leaders that hang: a body that awaits for ever, or that blocks its thread.
+
+use std::time::Duration;
+
+use lockattr_tests::{Engine, eventually};
+
+use super::{Campaign, LIMIT, SLACK};
+
+/// Longer than a lease.
+const WITHIN: Duration = Duration::from_secs(7);
+
+pub(super) async fn a_body_that_awaits_for_ever_is_replaced<E: Engine>(campaign: Campaign<'_, E>) {
+    let campaign = campaign.progress_within(WITHIN);
+    let (mut a, mut b) = (campaign.process(), campaign.process());
+    let first = campaign.begins(&mut [&mut a, &mut b]).await;
+    a.goes_on(first, 3).await;
+    a.node.say("hang").await;
+    let second = b.leads_within(WITHIN + SLACK).await;
+    a.expect(&format!("ended {first}")).await;
+    assert!(second > first, "{second} after {first}");
+    // It campaigns again, and reports progress in its next term.
+    campaign.follows_again(&mut a, b.id()).await;
+    b.node.say("resign").await;
+    b.expect(&format!("ended {second}")).await;
+    let third = a.leads().await;
+    assert!(third > second, "{third} after {second}");
+    a.goes_on(third, 3).await;
+    campaign.over([b, a]).await;
+}
+
+/// The process has another thread, which does not renew for the silent body.
+pub(super) async fn a_body_that_blocks_its_thread_is_replaced<E: Engine>(
+    campaign: Campaign<'_, E>,
+) {
+    let campaign = campaign.progress_within(WITHIN);
+    let (mut a, mut b) = (campaign.process(), campaign.process());
+    let first = campaign.begins(&mut [&mut a, &mut b]).await;
+    a.goes_on(first, 3).await;
+    a.node.say("block 20000").await;
+    let second = b.leads_within(WITHIN + SLACK).await;
+    b.goes_on(second, 3).await;
+    // It writes before its next await, and is refused; then it is dropped.
+    eventually(LIMIT / 2, "its thread goes on", async || a.refused(first) > 0).await;
+    a.expect(&format!("ended {first}")).await;
+    b.goes_on(second, 3).await;
+    campaign.over([a, b]).await;
+}
+
+/// Nothing renews, so the lease ends.
+pub(super) async fn a_body_that_blocks_the_only_thread_is_replaced<E: Engine>(
+    campaign: Campaign<'_, E>,
+) {
+    let campaign = campaign.progress_within(WITHIN);
+    let (mut a, mut b) = (campaign.process_with_threads(0), campaign.process());
+    let first = campaign.begins(&mut [&mut a, &mut b]).await;
+    a.goes_on(first, 3).await;
+    a.node.say("block 20000").await;
+    if E::OUTLIVES_ITS_CONNECTION {
+        let second = b.leads_within(Campaign::<E>::REPLACED_WITHIN.max(WITHIN) + SLACK).await;
+        b.goes_on(second, 3).await;
+        eventually(LIMIT / 2, "its thread goes on", async || a.refused(first) > 0).await;
+        a.expect(&format!("ended {first}")).await;
+    } else {
+        // The connection is the lock, and stays open while nothing of the process runs.
+        let before = a.writes(first);
+        eventually(LIMIT / 2, "its thread goes on", async || a.writes(first) > before).await;
+        a.expect(&format!("ended {first}")).await;
+        b.leads_within(SLACK * 2).await;
+    }
+    campaign.over([a, b]).await;
+}

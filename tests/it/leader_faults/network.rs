@@ -1,0 +1,100 @@
+//! The network of one process fails, while all others keep theirs.
+
+use std::time::Duration;
+
+use lockattr_tests::{Engine, Wires};
+use tokio::time::sleep;
+
+use super::{Campaign, SLACK, SOON};
+
+pub(super) async fn a_short_cut_ends_no_term<E: Engine>(campaign: Campaign<'_, E>) {
+    let wires = Wires::before(campaign.engine).await;
+    let (mut a, mut b) = (campaign.process_over(&wires), campaign.process());
+    let first = campaign.begins(&mut [&mut a, &mut b]).await;
+    a.goes_on(first, 3).await;
+    for _ in 0..2 {
+        wires.cut().await;
+        sleep(Duration::from_millis(200)).await;
+        wires.pass().await;
+        if !E::OUTLIVES_ITS_CONNECTION {
+            // The connection is the lock.
+            a.expect(&format!("ended {first}")).await;
+            b.leads_within(SOON).await;
+            campaign.over([a, b]).await;
+            return;
+        }
+        // Past the end of the lease that was last renewed before the cut.
+        sleep(Campaign::<E>::REPLACED_WITHIN + Duration::from_secs(1)).await;
+        a.goes_on(first, 3).await;
+    }
+    a.node.say("resign").await;
+    a.expect(&format!("ended {first}")).await;
+    b.leads_within(SOON).await;
+    let judged = campaign.over([a, b]).await;
+    assert_eq!(judged.refused, 0);
+}
+
+pub(super) async fn a_leader_that_is_cut_off_is_dropped_before_the_next_writes<E: Engine>(
+    campaign: Campaign<'_, E>,
+) {
+    let wires = Wires::before(campaign.engine).await;
+    let (mut a, mut b) = (campaign.process_over(&wires), campaign.process());
+    let first = campaign.begins(&mut [&mut a, &mut b]).await;
+    a.goes_on(first, 3).await;
+    wires.cut().await;
+    let second = b.leads_within(Campaign::<E>::REPLACED_WITHIN + SLACK).await;
+    a.expect(&format!("ended {first}")).await;
+    b.goes_on(second, 3).await;
+    wires.pass().await;
+    // The network is back, and it follows.
+    campaign.follows_again(&mut a, b.id()).await;
+    b.node.say("resign").await;
+    b.expect(&format!("ended {second}")).await;
+    let third = a.leads().await;
+    assert!(third > second, "{third} after {second}");
+    let judged = campaign.over([b, a]).await;
+    assert!(judged.refused == 0 || !E::OUTLIVES_ITS_CONNECTION, "{judged:?}");
+}
+
+pub(super) async fn a_leader_whose_network_swallows_everything_is_replaced<E: Engine>(
+    campaign: Campaign<'_, E>,
+) {
+    let wires = Wires::before(campaign.engine).await;
+    let (mut a, mut b) = (campaign.process_over(&wires), campaign.process());
+    let first = campaign.begins(&mut [&mut a, &mut b]).await;
+    a.goes_on(first, 3).await;
+    wires.swallow();
+    a.expect_within(Campaign::<E>::REPLACED_WITHIN + SLACK, &format!("ended {first}")).await;
+    if !E::OUTLIVES_ITS_CONNECTION {
+        // The server frees this lock only when its connection ends, so the network must come back first.
+        wires.pass().await;
+    }
+    let second = b.leads_within(Campaign::<E>::REPLACED_WITHIN + SLACK).await;
+    b.goes_on(second, 3).await;
+    wires.pass().await;
+    campaign.sees_follow(&mut a, b.id()).await;
+    let judged = campaign.over([a, b]).await;
+    assert_eq!(judged.refused, 0);
+}
+
+/// It received no notification. It is granted its turn, or asks again.
+pub(super) async fn a_follower_that_was_cut_off_leads_when_its_turn_comes<E: Engine>(
+    campaign: Campaign<'_, E>,
+) {
+    let wires = Wires::before(campaign.engine).await;
+    let (mut a, mut b) = (campaign.process(), campaign.process_over(&wires));
+    let first = campaign.begins(&mut [&mut a, &mut b]).await;
+    a.goes_on(first, 3).await;
+    wires.cut().await;
+    a.node.say("resign").await;
+    a.expect(&format!("ended {first}")).await;
+    // Nobody else campaigns, so it may lead again: a leader that resigned comes last, and not never.
+    let second = a.leads_within(Campaign::<E>::REPLACED_WITHIN + SLACK).await;
+    wires.pass().await;
+    campaign.sees_follow(&mut b, a.id()).await;
+    a.node.kill();
+    let third = b.leads_within(Campaign::<E>::REPLACED_WITHIN + SLACK).await;
+    assert!(second > first && third > second, "{first}, {second}, {third}");
+    b.goes_on(third, 3).await;
+    campaign.over([b]).await;
+}
