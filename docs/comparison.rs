@@ -39,6 +39,7 @@ fn files(modules: &[&str]) -> Vec<String> {
         // `store_contract::redis::…` is of one suite for all stores, and so are the faults.
         ["store_contract", ..] => in_folder("lockattr-contract/src/checks"),
         ["engine_faults", ..] => in_folder("tests/it/engine_faults"),
+        ["leader_faults", ..] => in_folder("tests/it/leader_faults"),
         // Unit tests of the attribute.
         ["tests", rest @ ..] => vec![format!("lockattr-macros/src/tests/{}.rs", rest.join("/"))],
         _ => vec![
