@@ -14,7 +14,7 @@ use crate::lease::GrantedLease;
 use crate::lock::key::LockKey;
 use crate::lock::options::ResolvedOptions;
 use crate::lock::term_word::TermWord;
-use crate::store::{AcquireOutcome, AcquireRequest, Claim, Sharing};
+use crate::store::{AcquireOutcome, AcquireRequest, Claim, ReleaseRequest, Sharing};
 use crate::{Error, FencingToken, Holder, LockGuard};
 
 /// How often a watch asks the store, unless a campaign of its process does.
@@ -199,6 +199,8 @@ pub(super) struct TermNote<'a> {
     manager: &'a LockManager,
     options: &'a ResolvedOptions,
     claim: Option<Arc<Claim>>,
+    /// When a request was sent whose grant no guard has taken over.
+    asked: Option<Instant>,
 }
 
 impl<'a> TermNote<'a> {
@@ -217,21 +219,22 @@ impl<'a> TermNote<'a> {
         let claim = key.map(|key| {
             Claim::with(shared.subscriber.id(), Arc::new([key]), Sharing::Exclusive, &label)
         });
-        Self { manager, options, claim: claim.map(Arc::new) }
+        Self { manager, options, claim: claim.map(Arc::new), asked: None }
     }
 
     /// Leaves the note, and keeps it until it is dropped.
-    pub(super) async fn keep(self) {
+    pub(super) async fn keep(mut self) {
         let _kept = self.leave().await;
         std::future::pending().await
     }
 
     /// Failures are retried: nothing depends on a note.
-    async fn leave(&self) -> Option<LockGuard> {
+    async fn leave(&mut self) -> Option<LockGuard> {
         let (claim, ttl) = (self.claim.as_ref()?, self.options.ttl);
         let core = &self.manager.shared.core;
         loop {
             let requested_at = Instant::now();
+            self.asked = Some(requested_at);
             let outcome = core.store().acquire(&AcquireRequest::new(claim.clone(), ttl)).await;
             let left = match outcome {
                 Ok(AcquireOutcome::Acquired { fencing, .. }) => {
@@ -244,6 +247,7 @@ impl<'a> TermNote<'a> {
                         max_hold: None,
                         progress_within: None,
                     };
+                    self.asked = None;
                     return Some(LockGuard::granted(lease, None, None, core).0);
                 }
                 // That of the last leader, whose process was killed.
@@ -251,6 +255,15 @@ impl<'a> TermNote<'a> {
                 Err(_) => None,
             };
             sleep(left.unwrap_or(ttl).clamp(ttl / 20, ttl / 3)).await;
+        }
+    }
+}
+
+impl Drop for TermNote<'_> {
+    fn drop(&mut self) {
+        if let (Some(claim), Some(asked)) = (&self.claim, self.asked) {
+            let (note, until) = (ReleaseRequest::new(claim.clone()), asked + self.options.ttl);
+            self.manager.shared.core.watchdog.release_later(note, until, None);
         }
     }
 }

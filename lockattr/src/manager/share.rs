@@ -152,7 +152,9 @@ impl Flight {
         let has_lock = !matches!(start, Start::Unlocked);
         body::run(start, async move {
             let output = body.await;
-            let json = ok(&output).filter(|_| has_lock).and_then(|value| self.written(value));
+            // A body that lost its lease may be one of two that run.
+            let may_share = has_lock && lease().ensure_held().is_ok();
+            let json = ok(&output).filter(|_| may_share).and_then(|value| self.written(value));
             if let Some(json) = json {
                 self.pass_on(json).await;
             }

@@ -84,7 +84,10 @@ impl OwnedLease {
         hold.lose(LostReason::Released);
         let count = |outcome| core.watchdog.telemetry().release(outcome);
         loop {
-            let lasts = until.saturating_duration_since(Instant::now());
+            let now = Instant::now();
+            // `hold_at_least` may be longer.
+            let at_least = self.0.as_ref().and_then(|held| held.remaining_hold(now));
+            let lasts = until.saturating_duration_since(now).max(at_least.unwrap_or_default());
             let marked = core.store().mark_done(hold.claim(), lasts);
             let failed = match timeout_at(give_up_at, marked).await {
                 Ok(Ok(ReleaseOutcome::Released)) => {

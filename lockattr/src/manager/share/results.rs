@@ -9,6 +9,9 @@ use tokio::time::Instant;
 use crate::lock::key::LockKey;
 use crate::platform::sync::Mutex;
 
+/// How many bytes of results a process keeps. Beyond that, its callers read them from the store.
+const MAX_KEPT: usize = 16 * 1024 * 1024;
+
 /// The last result of each key.
 #[derive(Debug, Default)]
 pub(in crate::manager) struct Results(Mutex<HashMap<Box<str>, Kept>>);
@@ -34,7 +37,9 @@ impl Results {
     ) {
         let (mut kept, now) = (self.0.lock(), Instant::now());
         kept.retain(|_, kept| kept.until > now);
-        if kept.get(key.name()).is_none_or(|kept| kept.ended <= ended) {
+        let bytes: usize = kept.values().map(|kept| kept.json.len()).sum();
+        let has_room = bytes + json.len() <= MAX_KEPT;
+        if has_room && kept.get(key.name()).is_none_or(|kept| kept.ended <= ended) {
             let until = now + time;
             kept.insert(
                 key.name().into(),
