@@ -195,7 +195,7 @@ mod tests {
         check(r#""a.b"."c""d`""#, r#""a.b"."c""d`""#, "`a.b`.`c\"d```");
         check("`a``\"`.b", r#""a`"""."b""#, "`a``\"`.`b`");
         check("a\"b", r#""a""b""#, "`a\"b`");
-        check(r#"a"."b"#, r#""a"""."""b""#, "`a\"`.`\"b`");
+        check(r#"a"."b""#, r#""a"""."b""#, "`a\"`.`b`");
         check("a'\\", r#""a'\""#, "`a'\\`");
     }
 
@@ -203,7 +203,7 @@ mod tests {
     fn what_is_no_name_is_refused() {
         let invalid = [
             "", ".", "a.", ".a", "a..b", "a.b.c", "\"\"", "\"a", "\"a\"b", "a\0b", "`a`.\"\"",
-            "a\nb", "a\u{1b}",
+            "a\".\"b", "a\nb", "a\u{1b}",
         ];
         for text in invalid {
             text.parse::<Table>().expect_err(text);

@@ -141,6 +141,29 @@ async fn a_part_of_a_transaction_has_a_token_of_its_own() {
     }
 }
 
+/// Such a statement commits the token too.
+#[tokio::test]
+async fn a_token_that_a_ddl_statement_committed_ends_with_the_commit() {
+    for server in servers().await {
+        let mut shop = Shop::new(server).await;
+        let pool = pool_of_one(&shop.url);
+        let transaction = pool.start_transaction(TxOpts::new()).await.unwrap();
+        let mut transaction = FencedTransaction::new(transaction, token(5)).await.unwrap();
+        transaction.query_drop("CREATE TABLE other (id INT)").await.unwrap();
+        assert_eq!(left(&mut shop).await, 1);
+        let refused = shop.conn.query_drop(SELL).await.unwrap_err();
+        assert!(is_unfenced(&refused), "it is no token of another session: {refused:?}");
+        transaction.query_drop(SELL).await.unwrap();
+        transaction.commit().await.unwrap();
+        let mut next = pool.get_conn().await.unwrap();
+        assert!(is_unfenced(&next.query_drop(SELL).await.unwrap_err()));
+        drop(next);
+        pool.disconnect().await.unwrap();
+        assert_eq!(shop.row(42).await, Some((99, 5)));
+        assert_eq!(left(&mut shop).await, 0);
+    }
+}
+
 /// The triggers run with the rights of the user who applied the migration.
 #[tokio::test]
 async fn an_application_needs_rights_for_its_table_and_for_the_tokens() {

@@ -95,6 +95,32 @@ async fn another_client_of_a_pooler_does_not_inherit_a_token() {
     assert!(is_unfenced(&refused), "{refused:?}");
 }
 
+/// As an application's own error has it.
+#[derive(Debug)]
+struct Wrapped(tokio_postgres::Error);
+
+impl std::fmt::Display for Wrapped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the order failed")
+    }
+}
+
+impl std::error::Error for Wrapped {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_is_found_inside_other_errors() {
+    let shop = Shop::new().await;
+    let refused = shop.client.execute(SELL, &[]).await.unwrap_err();
+    let refused: Box<dyn std::error::Error + Send + Sync> = Box::new(Wrapped(refused));
+    assert!(is_unfenced(&*refused) && !is_fenced_off(&*refused));
+    let other = Wrapped(shop.client.execute("select 1 / 0", &[]).await.unwrap_err());
+    assert!(!is_unfenced(&other) && !is_fenced_off(&other));
+}
+
 /// `acquire_in` and `fence_in` in one transaction.
 #[tokio::test]
 async fn the_token_of_a_lock_in_the_transaction_fences_it() {
