@@ -36,13 +36,14 @@ macro_rules! leader_faults {
             ]);
             leader_faults!(handover, [
                 a_leader_that_resigns_is_followed_at_once,
-                a_leader_that_resigns_while_its_replies_are_held_is_followed_at_once,
+                a_leader_that_resigns_during_a_renewal_is_followed_at_once,
                 a_shutdown_ends_the_campaign,
             ]);
             leader_faults!(network, [
                 a_short_cut_ends_no_term,
                 a_leader_that_is_cut_off_is_dropped_before_the_next_writes,
                 a_leader_whose_network_swallows_everything_is_replaced,
+                a_leader_whose_replies_are_swallowed_is_replaced,
                 a_follower_that_was_cut_off_leads_when_its_turn_comes,
             ]);
             leader_faults!(random, [

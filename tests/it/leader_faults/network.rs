@@ -59,17 +59,30 @@ pub(super) async fn a_leader_that_is_cut_off_is_dropped_before_the_next_writes<E
 pub(super) async fn a_leader_whose_network_swallows_everything_is_replaced<E: Engine>(
     campaign: Campaign<'_, E>,
 ) {
+    swallowed(campaign, Wires::swallow).await;
+}
+
+/// The servers execute what it sends, and see that it lives.
+pub(super) async fn a_leader_whose_replies_are_swallowed_is_replaced<E: Engine>(
+    campaign: Campaign<'_, E>,
+) {
+    swallowed(campaign, Wires::swallow_replies).await;
+}
+
+async fn swallowed<E: Engine>(campaign: Campaign<'_, E>, swallow: fn(&Wires)) {
     let wires = Wires::before(campaign.engine).await;
     let (mut a, mut b) = (campaign.process_over(&wires), campaign.process());
     let first = campaign.begins(&mut [&mut a, &mut b]).await;
     a.goes_on(first, 3).await;
-    wires.swallow();
-    a.expect_within(Campaign::<E>::REPLACED_WITHIN + SLACK, &format!("ended {first}")).await;
+    swallow(&wires);
+    let limit = Campaign::<E>::REPLACED_WITHIN + SLACK;
+    a.expect_within(limit, &format!("ended {first}")).await;
     if !E::OUTLIVES_ITS_CONNECTION {
         // The server frees this lock only when its connection ends, so the network must come back first.
         wires.pass().await;
     }
-    let second = b.leads_within(Campaign::<E>::REPLACED_WITHIN + SLACK).await;
+    // Where a session counts, the process tries to end it for as long as it lasts.
+    let second = b.leads_within(limit * 2).await;
     b.goes_on(second, 3).await;
     wires.pass().await;
     campaign.sees_follow(&mut a, b.id()).await;

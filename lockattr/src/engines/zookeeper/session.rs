@@ -25,6 +25,11 @@ use crate::store::slots::{Attempt, Slots};
 /// How long to wait before another try to close an abandoned session.
 const CLOSE_RETRY_PAUSE: Duration = Duration::from_millis(300);
 
+/// The same in session timeouts, once the session has been abandoned for one. A server whose reply to a try is lost
+/// counts that try as a sign of life, so the session would never end if the pauses were shorter than servers take to
+/// end it: its timeout, and up to a tick more.
+const LONG_CLOSE_RETRY_PAUSE: u32 = 2;
+
 /// Keeps the session of a store.
 pub(super) struct Sessions {
     pub(super) config: Config,
@@ -245,7 +250,7 @@ async fn close(sessions: &Weak<Sessions>, config: &Config, session: SessionInfo)
     let gave_up_at = Instant::now();
     // The servers may end it earlier, and a dropped store tries no longer than they take for that.
     while sessions.strong_count() > 0 || gave_up_at.elapsed() < config.session_timeout {
-        sleep(CLOSE_RETRY_PAUSE).await;
+        sleep(close_retry_pause(config.session_timeout, gave_up_at.elapsed())).await;
         let Ok((connector, hosts)) = connector(config) else { continue };
         match connector.with_session(session.clone()).connect(&hosts).await {
             Ok(client) => {
@@ -259,6 +264,14 @@ async fn close(sessions: &Weak<Sessions>, config: &Config, session: SessionInfo)
             Err(ZkError::SessionExpired) => return,
             Err(_) => {}
         }
+    }
+}
+
+/// How long to wait before another try, `after` the session was abandoned.
+fn close_retry_pause(session_timeout: Duration, after: Duration) -> Duration {
+    match after < session_timeout {
+        true => CLOSE_RETRY_PAUSE,
+        false => session_timeout * LONG_CLOSE_RETRY_PAUSE,
     }
 }
 
