@@ -94,6 +94,9 @@ const LONGEST_NAME: usize = 8192;
 /// GRANT SELECT, INSERT, UPDATE, DELETE, EXECUTE ON shop.* TO locker
 /// ```
 ///
+/// The row of a key that is [done](Store::mark_done) has a token that no claim has, and a value that
+/// ends with ` done=1`.
+///
 /// With `binlog_format = STATEMENT` no lock can be acquired: use `ROW` (the default) or `MIXED`.
 ///
 /// # Connections

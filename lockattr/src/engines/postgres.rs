@@ -200,6 +200,9 @@ macro_rules! migration {
 /// grant usage, select, update on sequence lockattr_counter, lockattr_counter_base to app;
 /// ```
 ///
+/// The row of a key that is [done](Store::mark_done) has a token that no claim has, and a value that
+/// ends with ` done=1`.
+///
 /// A row is deleted when its lock is released. Rows of dead holders are deleted gradually, so only
 /// the sequences stay. The names of the functions end in their version. All programs that lock in a
 /// database must use the same version.

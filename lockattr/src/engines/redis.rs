@@ -104,6 +104,9 @@ const WAITER: &str = "lockattr:waiter:";
 /// (`queued=1 until=… kept=… `), and the key may outlive the lease. A program that reads values
 /// itself finds the end of the lease in the mark.
 ///
+/// A key that is [done](Store::mark_done) is a lock whose value ends with the word ` done=1`, and
+/// whose lease ends with the period.
+///
 /// One more right reduces what a release costs the server to a third: `+delex` for Redis 8.4 or
 /// later, `+delifeq` for Valkey 9.0 or later, `+cad` for Tair. A user with all rights has it
 /// already. Each new connection finds out which of these commands the server has.

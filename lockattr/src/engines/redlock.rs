@@ -63,6 +63,9 @@ pub(super) const DUPLICATE_SERVER: &str =
 ///   takes one round trip while the nodes agree, which they do while the clocks do; else two.
 /// * A lock counts as renewed or released once a majority reports it. The majority is of all nodes,
 ///   whether they are up or down.
+/// * A key is [done](Store::mark_done) once a majority has the mark, and for at most
+///   [`MAX_TTL`](Self::MAX_TTL) unless the servers are durable. Where fewer have it, they keep no
+///   claim out.
 /// * [Permits](crate::store::Sharing::Permits) need more than a majority. With a majority for each
 ///   holder, three nodes would let three holders have two permits. With `n` nodes and `p` permits,
 ///   a claim needs `n · p / (p + 1)` nodes, rounded down, plus one.

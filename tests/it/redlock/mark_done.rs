@@ -9,7 +9,7 @@ use super::Scene;
 use crate::marks::{DAY, Process, TTL};
 use crate::support::Fate;
 
-/// Red without: `may_show_done` in `acquire.rs`, or `not_done` in `contention`.
+/// Red without: `may_show_done` in `acquire.rs`.
 #[tokio::test(start_paused = true)]
 async fn a_key_is_done_where_a_majority_has_the_mark() {
     let scene = Scene::of(5);
@@ -21,6 +21,9 @@ async fn a_key_is_done_where_a_majority_has_the_mark() {
     let claim = process.holder_of("nightly").await;
     assert_eq!(process.mark(&claim, DAY).await.unwrap(), ReleaseOutcome::Released);
     let other = process.claim(&["nightly"]);
+    for node in &scene.nodes[3..] {
+        node.acquires(&[Fate::Late(TTL / 10)]);
+    }
     for _ in 0..3 {
         assert!(process.refused(&other).await.expect("held").done);
         let holder = process.holder("nightly").await.expect("held");
@@ -47,10 +50,19 @@ async fn a_mark_on_a_minority_is_unknown_and_keeps_no_claim_out() {
     assert!(unknown.to_string().contains("2 servers confirmed"), "{unknown}");
     let other = process.claim(&["nightly"]);
     assert!(!process.refused(&other).await.expect("held").done, "two of five say so");
+    // Those with the mark are the most that name the same holder.
+    for node in &scene.nodes[3..] {
+        node.acquires(&[Fate::Refused, Fate::Answered]);
+    }
+    assert!(!process.refused(&other).await.expect("held").done, "two of three say so");
     assert!(!process.holder("nightly").await.expect("held").done);
     let listed = process.store.held_locks("lock:").await.unwrap();
     assert!(listed.len() == 1 && !listed[0].holder.done, "{listed:?}");
-    // What a repetition would find when two of these come back.
+    // Another process cannot reach one of the five: two say so, and two do not.
+    let elsewhere = Process::on(scene.store_of(0..4));
+    assert!(!elsewhere.holder("nightly").await.expect("held").done);
+    let listed = elsewhere.store.held_locks("lock:").await.unwrap();
+    assert!(listed.len() == 1 && !listed[0].holder.done, "{listed:?}");
     advance(TTL).await;
     assert_eq!(process.refused(&other).await, None, "a minority keeps the claim out");
 }
@@ -68,7 +80,7 @@ async fn a_mark_is_repeated_until_a_majority_has_it() {
     assert!(process.holder("nightly").await.expect("held").done);
 }
 
-/// Red without: the second `next_attempt`'s owner in `last_owner`.
+/// Red without: `last_owner` in `mark_done`.
 #[tokio::test(start_paused = true)]
 async fn a_claim_marks_what_its_last_attempt_has_acquired() {
     let scene = Scene::of(3);

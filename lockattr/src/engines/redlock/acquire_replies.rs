@@ -54,7 +54,7 @@ impl AcquireReplies {
     /// Whether the replies so far leave open that the key is done: some nodes say so, and enough of
     /// them may still do.
     pub(super) fn may_show_done(&self) -> bool {
-        let done = self.count_of(|reply| reply.is_done());
+        let done = self.count_of(NodeReply::is_done);
         let pending = self.count_of(|reply| matches!(reply, NodeReply::Pending));
         done > 0 && done < self.needed && done + pending >= self.needed
     }

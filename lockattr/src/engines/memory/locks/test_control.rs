@@ -14,11 +14,15 @@ use crate::store::{
 
 impl MemoryStore {
     /// Acquires the lock for the claim, or returns its holder.
-    pub(crate) fn take(&self, claim: &Arc<Claim>, ttl: Duration) -> Result<(), Option<Holder>> {
+    pub(crate) fn take(
+        &self,
+        claim: &Arc<Claim>,
+        ttl: Duration,
+    ) -> Result<(), Option<Box<Holder>>> {
         let request = AcquireRequest::new(claim.clone(), ttl);
         match self.with(|locks, notifier| locks.acquire(&request, notifier)) {
             AcquireOutcome::Acquired { .. } => Ok(()),
-            AcquireOutcome::Held { holder, .. } => Err(holder.map(|holder| *holder)),
+            AcquireOutcome::Held { holder, .. } => Err(holder),
         }
     }
 
