@@ -160,3 +160,35 @@ async fn what_was_written_wrongly_is_notified_and_not_run() {
     }
     assert_nothing_left(&server).await;
 }
+
+/// Red without: the mark after exit code 0, `busy_exit` for a key that is done, or the check before the command.
+#[tokio::test]
+async fn once_per_a_command_that_succeeded_runs_on_no_machine_again() {
+    let (server, url) = server().await;
+    let run = async |words: &[&str]| {
+        said(&url, &[&["run", "--once-per", "1h", "nightly", "--"], words].concat()).await
+    };
+    // A failure leaves the key open.
+    let failed = run(&["sh", "-c", "exit 3"]).await;
+    assert_eq!(failed.code, Some(3), "{failed:?}");
+    assert_nothing_left(&server).await;
+    let first = run(&["echo", "ran"]).await;
+    assert_eq!((first.code, first.out.as_str(), first.err.as_str()), (Some(0), "ran\n", ""));
+
+    let again = run(&["echo", "ran"]).await;
+    assert_eq!((again.code, again.out.as_str()), (Some(75), ""));
+    assert!(again.err.starts_with("lockattr: `nightly` is done until 20"), "{again:?}");
+    let quiet = ["run", "--once-per", "1h", "--busy-exit", "0", "nightly", "--", "echo", "ran"];
+    let quiet = said(&url, &quiet).await;
+    assert_eq!((quiet.code, quiet.out.as_str(), quiet.err.as_str()), (Some(0), "", ""));
+
+    let reopened = said(&url, &["release", "--force", "nightly"]).await;
+    assert_eq!(reopened.code, Some(0), "{reopened:?}");
+    assert_nothing_left(&server).await;
+    assert_eq!(run(&["echo", "ran"]).await.out, "ran\n");
+    said(&url, &["release", "--force", "nightly"]).await;
+    let long = said(&url, &["run", "--once-per", "400days", "nightly", "--", "echo", "ran"]).await;
+    assert_eq!((long.code, long.out.as_str()), (Some(2), ""));
+    assert!(long.err.contains("366 days"), "{long:?}");
+    assert_nothing_left(&server).await;
+}

@@ -24,10 +24,14 @@ mod impl_block;
 mod impl_future;
 #[path = "../../../lockattr-macros/expansions/keys.rs"]
 mod keys;
+#[path = "../../../lockattr-macros/expansions/leader.rs"]
+mod leader;
 #[path = "../../../lockattr-macros/expansions/lease.rs"]
 mod lease;
 #[path = "../../../lockattr-macros/expansions/nested.rs"]
 mod nested;
+#[path = "../../../lockattr-macros/expansions/once_per.rs"]
+mod once_per;
 #[path = "../../../lockattr-macros/expansions/patterns.rs"]
 mod patterns;
 #[path = "../../../lockattr-macros/expansions/permits.rs"]
