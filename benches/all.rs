@@ -62,6 +62,7 @@ fn main() -> ExitCode {
         }
         Mode::Worker(words) => worker::main(&words),
         Mode::Leases { arrival } => runtime().block_on(rows::leases::measure(&arrival, seconds)),
+        Mode::Flight { url } => runtime().block_on(rows::flight::callers(&url)),
         Mode::Hold { url, key } => runtime().block_on(rows::recovery::hold(&url, &key)),
         Mode::Instructions { of, count } => {
             of.execute(count).expect("no other caller uses the keys");

@@ -34,6 +34,8 @@ pub(crate) enum Mode {
     Leases { arrival: String },
     /// Holds a lock until it is killed.
     Hold { url: String, key: String },
+    /// Shares results with other processes.
+    Flight { url: String },
     /// Repeats the same work, for valgrind to count.
     Instructions { of: Counted, count: u64 },
 }
@@ -58,6 +60,7 @@ impl CommandLine {
                     let key = value(words.next().ok_or("`hold` names no key")?, "key")?;
                     read.mode = Mode::Hold { url, key };
                 }
+                "flight" => read.mode = Mode::Flight { url: value(next()?, "url")? },
                 "instructions" => {
                     let name = next()?;
                     let count = next()?.parse().map_err(|_| "not a count".to_owned())?;

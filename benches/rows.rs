@@ -4,6 +4,7 @@ mod attribute;
 mod cores;
 mod engines;
 mod etcd;
+pub(crate) mod flight;
 mod growth;
 mod hot_key;
 mod keys;
@@ -41,6 +42,7 @@ pub(crate) enum Row {
     Growth,
     Cores,
     Wait,
+    Flight,
     Reentry,
     Attribute,
     Leases,
@@ -56,7 +58,7 @@ pub(crate) enum Row {
 }
 
 impl Row {
-    pub(crate) const ALL: [Self; 20] = [
+    pub(crate) const ALL: [Self; 21] = [
         Self::Uncontended,
         Self::Keys,
         Self::HotKey,
@@ -65,6 +67,7 @@ impl Row {
         Self::Growth,
         Self::Cores,
         Self::Wait,
+        Self::Flight,
         Self::Reentry,
         Self::Attribute,
         Self::Leases,
@@ -89,6 +92,7 @@ impl Row {
             Self::Growth => "growth",
             Self::Cores => "cores",
             Self::Wait => "wait",
+            Self::Flight => "flight",
             Self::Reentry => "reentry",
             Self::Attribute => "attribute",
             Self::Leases => "leases",
@@ -120,6 +124,7 @@ impl Row {
             Self::Growth => growth::measure(report, time).await,
             Self::Cores => cores::measure(report, time).await,
             Self::Wait => wait::measure(report, time).await,
+            Self::Flight => flight::measure(report).await,
             Self::Reentry => reentry::measure(report, time).await,
             Self::Attribute => attribute::measure(report, time).await,
             Self::Leases => leases::compare(report, time).await,

@@ -16,6 +16,7 @@ fn every_option_may_be_given_as_its_example() {
         let example = example.trim_matches('`');
         let args = match option.name {
             "key" | "keys" => example.to_owned(),
+            "term" => format!("key = \"stock\", lead = true, {example}"),
             _ => format!("key = \"stock\", {example}"),
         };
         check_complaints(&args, function, &[]);
