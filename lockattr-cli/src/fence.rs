@@ -35,6 +35,7 @@ Examples:
 
 /// Print what makes a resource refuse late writes by itself
 #[derive(Debug, Args)]
+#[command(after_help = AFTER)]
 pub(crate) struct Fence {
     #[command(subcommand)]
     resource: Resource,
