@@ -13,6 +13,7 @@ mod forks;
 mod free;
 mod herd;
 mod hostile;
+mod leaders;
 mod meddling;
 mod native;
 mod outcome;
