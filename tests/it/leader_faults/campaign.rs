@@ -124,7 +124,8 @@ impl<'a, E: Engine> Campaign<'a, E> {
     /// Waits until this process sees that another one leads in this term, or in an unknown one where the store does
     /// not show it.
     pub(crate) async fn sees(&self, observer: &mut Leader, leader: u32, term: u64) {
-        let seen = [format!("leader {leader} {term}"), UNSHOWN.to_owned()];
+        let (shown, unshown) = (format!("leader {leader} {term}"), format!("leader {leader} -"));
+        let seen = [shown, unshown, UNSHOWN.to_owned()];
         let seen = if E::OUTLIVES_ITS_CONNECTION { &seen[..1] } else { &seen[..] };
         let mut said = String::new();
         let what = format!("`{}`: {seen:?}", self.key);
@@ -249,7 +250,10 @@ impl Leader {
 }
 
 /// Shown by `--nocapture`.
-#[expect(clippy::print_stderr, reason = "the margin of a promise, for those who run the test by hand")]
+#[expect(
+    clippy::print_stderr,
+    reason = "the margin of a promise, for those who run the test by hand"
+)]
 pub(super) fn measured(text: &str) {
     eprintln!("{text}");
 }
