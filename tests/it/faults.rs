@@ -20,13 +20,13 @@ fn find(test: &str) -> Option<(String, &str)> {
     Some((read(&format!("{directory}/{}.rs", module.replace("::", "/")))?, name))
 }
 
-/// A test that runs on every engine, or on every store with a queue, is checked on the first of
+/// A test that runs on every engine, on every store, or on every store with a queue, is checked on Redis, the first of
 /// them.
 fn as_run(test: &str) -> String {
-    for (suite, first) in [("engine_faults", "redis"), ("queue_promises", "redis")] {
+    for suite in ["engine_faults", "leader_faults", "queue_promises"] {
         let of_suite = test.strip_prefix(suite).and_then(|test| test.strip_prefix("::"));
         if let Some((_, name)) = of_suite.and_then(|test| test.split_once("::")) {
-            return format!("it::{suite}::{first}::{name}");
+            return format!("it::{suite}::redis::{name}");
         }
     }
     if test.starts_with("cli::") { test.to_owned() } else { format!("it::{test}") }

@@ -24,6 +24,8 @@ macro_rules! leader_faults {
         $(mod $name {
             type Servers = $servers;
 
+            const STORE: &str = stringify!($name);
+
             leader_faults!(killed, [
                 the_next_leads_when_the_lease_of_a_killed_leader_ends,
                 the_next_but_one_leads_when_the_first_follower_is_killed_too,
@@ -55,7 +57,8 @@ macro_rules! leader_faults {
         $(#[tokio::test]
         async fn $test() {
             let servers = <Servers as crate::queue_promises::Topology>::shared().await;
-            let key = concat!("lead_", stringify!($test));
+            // Two stores may share their servers.
+            let key = format!("{STORE}_leads_{}", stringify!($test));
             let campaign = crate::leader_faults::Campaign::on(servers, key);
             crate::leader_faults::$file::$test(campaign).await;
         })*

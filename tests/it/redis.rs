@@ -14,6 +14,7 @@ mod free;
 mod herd;
 mod hostile;
 mod mark_done;
+mod leaders;
 mod meddling;
 mod native;
 mod outcome;

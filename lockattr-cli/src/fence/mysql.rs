@@ -5,7 +5,7 @@ use super::identifier::Dialect::Mysql;
 use super::identifier::Table;
 
 /// The table with the tokens of the open transactions. `lockattr::fence::FencedTransaction` writes it.
-const TOKENS: &str = "lockattr_fence";
+const TOKENS: &str = "lockattr_fence_tokens";
 
 /// Ends a statement in a file with `DELIMITER`.
 const SEPARATOR: &str = ";;";

@@ -75,14 +75,14 @@ impl Shop {
         self.conn.query_drop("BEGIN").await.unwrap();
         if let Some(token) = token {
             let set = format!(
-                "INSERT INTO lockattr_fence (token) VALUES ({token}); \
+                "INSERT INTO lockattr_fence_tokens (token) VALUES ({token}); \
                  SET @lockattr_fence = LAST_INSERT_ID()"
             );
             self.conn.query_drop(set).await.unwrap();
         }
         let outcome = self.conn.query_drop(statement).await;
         if token.is_some() {
-            let unset = "DELETE FROM lockattr_fence WHERE id = @lockattr_fence";
+            let unset = "DELETE FROM lockattr_fence_tokens WHERE id = @lockattr_fence";
             self.conn.query_drop(unset).await.unwrap();
         }
         let end = if outcome.is_ok() { "COMMIT" } else { "ROLLBACK" };
@@ -132,7 +132,7 @@ async fn a_row_accepts_equal_and_greater_tokens_and_no_smaller_one() {
         assert_eq!(shop.row(1).await, Some((1, 3)));
         shop.write(Some(i64::MAX.cast_unsigned()), forged).await.unwrap();
         assert_eq!(shop.row(42).await, Some((0, i64::MAX)));
-        assert_eq!(shop.number("SELECT COUNT(*) FROM lockattr_fence").await, 0);
+        assert_eq!(shop.number("SELECT COUNT(*) FROM lockattr_fence_tokens").await, 0);
     }
 }
 
@@ -176,7 +176,7 @@ async fn an_error_names_the_table_and_both_tokens() {
     for server in servers().await {
         let mut shop = Shop::new(server).await;
         shop.write(Some(91_234), SELL).await.unwrap();
-        let set = "BEGIN; INSERT INTO lockattr_fence (token) VALUES (91233); \
+        let set = "BEGIN; INSERT INTO lockattr_fence_tokens (token) VALUES (91233); \
                    SET @lockattr_fence = LAST_INSERT_ID()";
         shop.conn.query_drop(set).await.unwrap();
         let refused = shop.conn.query_drop(SELL).await.unwrap_err().to_string();
@@ -298,9 +298,9 @@ async fn the_late_write_of_a_holder_that_was_stopped_is_refused() {
         let client: Vec<_> = shop.arguments().iter().map(|word| format!("'{word}'")).collect();
         let write = format!(
             "mariadb {} 2>&1 -e \"BEGIN; \
-             INSERT INTO lockattr_fence (token) VALUES ($LOCKATTR_FENCING_TOKEN); \
+             INSERT INTO lockattr_fence_tokens (token) VALUES ($LOCKATTR_FENCING_TOKEN); \
              SET @lockattr_fence = LAST_INSERT_ID(); UPDATE stock SET quantity = 97; \
-             DELETE FROM lockattr_fence WHERE id = @lockattr_fence; COMMIT\"",
+             DELETE FROM lockattr_fence_tokens WHERE id = @lockattr_fence; COMMIT\"",
             client.join(" ")
         );
         let mut holders = Overtaken::new(&shop.url.clone(), &write).await;

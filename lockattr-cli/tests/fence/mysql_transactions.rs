@@ -174,7 +174,7 @@ async fn an_application_needs_rights_for_its_table_and_for_the_tokens() {
         for statement in [
             format!("CREATE USER {user}@'%' IDENTIFIED BY 's3cret'"),
             format!("GRANT SELECT, UPDATE ON {database}.stock TO {user}@'%'"),
-            format!("GRANT SELECT, INSERT, DELETE ON {database}.lockattr_fence TO {user}@'%'"),
+            format!("GRANT SELECT, INSERT, DELETE ON {database}.lockattr_fence_tokens TO {user}@'%'"),
         ] {
             shop.conn.query_drop(statement).await.unwrap();
         }
@@ -218,6 +218,6 @@ async fn transactions_with_tokens_do_not_wait_for_each_other() {
 
 /// The rows of tokens that were committed, and would last.
 async fn left(shop: &mut Shop) -> i64 {
-    let left = shop.conn.query_first("SELECT COUNT(*) FROM lockattr_fence").await.unwrap();
+    let left = shop.conn.query_first("SELECT COUNT(*) FROM lockattr_fence_tokens").await.unwrap();
     left.expect("a row")
 }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use lockattr_history::{JudgedTerms, TermKind, TermStep, TermViolation, check_terms};
-use lockattr_tests::{Engine, Node, TermFile, Wires, eventually, node};
+use lockattr_tests::{Engine, Node, TermFile, Wires, eventually, node, with_query};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -13,7 +13,7 @@ use super::{LIMIT, SLACK};
 /// One test on one store.
 pub(crate) struct Campaign<'a, E> {
     pub(crate) engine: &'a E,
-    key: &'static str,
+    key: String,
     resource: TermFile,
     /// The number of processes so far.
     processes: Cell<u32>,
@@ -30,10 +30,11 @@ pub(crate) struct Leader {
 }
 
 impl<'a, E: Engine> Campaign<'a, E> {
-    pub(crate) fn on(engine: &'a E, key: &'static str) -> Self {
+    pub(crate) fn on(engine: &'a E, key: impl Into<String>) -> Self {
         let directory = TempDir::with_prefix("lockattr-").expect("a temporary directory");
         let resource = TermFile::at(directory.path().join("terms"));
         let (processes, progress_within) = (Cell::new(0), Duration::ZERO);
+        let key = key.into();
         Self { engine, key, resource, processes, progress_within, _directory: directory }
     }
 
@@ -55,25 +56,31 @@ impl<'a, E: Engine> Campaign<'a, E> {
 
     /// Starts a process that campaigns.
     pub(crate) fn process(&self) -> Leader {
-        self.process_at(&self.engine.url(), 2)
+        self.process_at(&self.engine.url())
     }
 
     /// Starts a process with this number of threads, or all on its main thread.
     pub(crate) fn process_with_threads(&self, threads: usize) -> Leader {
-        self.process_at(&self.engine.url(), threads)
+        self.start(&with_query(&self.engine.url(), &Self::settings()), threads)
     }
 
     /// Starts a process whose network can fail.
     pub(crate) fn process_over(&self, wires: &Wires) -> Leader {
-        self.process_at(&wires.url(), 2)
+        self.process_at(&wires.url())
     }
 
-    fn process_at(&self, url: &str, threads: usize) -> Leader {
+    /// Starts a process that reaches the store by this URL.
+    pub(crate) fn process_at(&self, url: &str) -> Leader {
+        self.start(&with_query(url, &Self::settings()), 2)
+    }
+
+    /// Starts a process with exactly this URL.
+    pub(crate) fn start(&self, url: &str, threads: usize) -> Leader {
         let process = self.processes.get();
         self.processes.set(process + 1);
         let node = node!(
             "lead",
-            url = lockattr_tests::with_query(url, &Self::settings()),
+            url = url,
             key = self.key,
             resource = self.resource.path(),
             process = process,
@@ -117,12 +124,17 @@ impl<'a, E: Engine> Campaign<'a, E> {
     /// Waits until this process sees that another one leads in this term, or in an unknown one where the store does
     /// not show it.
     pub(crate) async fn sees(&self, observer: &mut Leader, leader: u32, term: u64) {
-        let seen = match E::OUTLIVES_ITS_CONNECTION {
-            true => format!("leader {leader} {term}"),
-            false => SESSION_SHOWS.to_owned(),
-        };
-        let what = format!("`{}`: {seen}", self.key);
-        eventually(LIMIT / 2, &what, async || observer.ask("leader").await == seen).await;
+        let (shown, unshown) = (format!("leader {leader} {term}"), format!("leader {leader} -"));
+        let seen = [shown, unshown, UNSHOWN.to_owned()];
+        let seen = if E::OUTLIVES_ITS_CONNECTION { &seen[..1] } else { &seen[..] };
+        let mut said = String::new();
+        let what = format!("`{}`: {seen:?}", self.key);
+        eventually(LIMIT / 2, &what, async || {
+            said = observer.ask("leader").await;
+            seen.contains(&said)
+        })
+        .await;
+        measured(&format!("shown: {said}"));
     }
 
     /// The process that wrote last.
@@ -155,7 +167,7 @@ impl<'a, E: Engine> Campaign<'a, E> {
         let judged = self.judged();
         let left = async || -> Vec<String> {
             let left = self.engine.left().await;
-            left.into_iter().filter(|line| line.contains(self.key)).collect()
+            left.into_iter().filter(|line| line.contains(&self.key)).collect()
         };
         let what = format!("nothing of `{}` is left", self.key);
         let limit = Self::REPLACED_WITHIN * 2 + SLACK;
@@ -247,7 +259,7 @@ pub(super) fn measured(text: &str) {
 }
 
 /// Where the connection is the lock, no value says who has it.
-const SESSION_SHOWS: &str = "leader - -";
+const UNSHOWN: &str = "leader - -";
 
 /// The pause between two terms of a process: a tenth of the TTL.
 const LONGEST_PAUSE: Duration = Duration::from_millis(600);

@@ -36,6 +36,8 @@ pub(super) async fn the_next_but_one_leads_when_the_first_follower_is_killed_too
     let second = c.leads_within(Campaign::<E>::REPLACED_WITHIN + SLACK).await;
     assert!(second > first, "{second} after {first}");
     c.goes_on(second, 3).await;
+    let id = c.id();
+    campaign.sees(&mut c, id, second).await;
     campaign.over([c]).await;
 }
 

@@ -109,5 +109,7 @@ pub(super) async fn a_follower_that_was_cut_off_leads_when_its_turn_comes<E: Eng
     let third = b.leads_within(Campaign::<E>::REPLACED_WITHIN + SLACK).await;
     assert!(second > first && third > second, "{first}, {second}, {third}");
     b.goes_on(third, 3).await;
+    let id = b.id();
+    campaign.sees(&mut b, id, third).await;
     campaign.over([b]).await;
 }

@@ -86,7 +86,9 @@ pub(super) async fn terms_never_interleave_while_processes_and_networks_fail_at_
     for member in &mut members {
         member.leader.node.kill();
     }
-    last.leads_within(Campaign::<E>::REPLACED_WITHIN * 2 + SLACK).await;
+    let term = last.leads_within(Campaign::<E>::REPLACED_WITHIN * 2 + SLACK).await;
+    let id = last.id();
+    campaign.sees(&mut last, id, term).await;
     let judged = campaign.over([last]).await;
     measured(&format!("{judged:?}"));
 }

@@ -15,7 +15,7 @@ use crate::FencingToken;
 
 /// Removes the token. The row is named by its number, so nothing else is locked.
 const UNSET: &str =
-    "DELETE FROM lockattr_fence WHERE id = @lockattr_fence; SET @lockattr_fence = NULL";
+    "DELETE FROM lockattr_fence_tokens WHERE id = @lockattr_fence; SET @lockattr_fence = NULL";
 
 /// An open transaction of a MySQL client, for [`FencedTransaction`].
 ///
@@ -126,7 +126,7 @@ impl<T: MysqlTransaction> FencedTransaction<T> {
     ///
     /// # Errors
     ///
-    /// The client's error, if the statement fails, as it does without the table `lockattr_fence`, which
+    /// The client's error, if the statement fails, as it does without the table `lockattr_fence_tokens`, which
     /// the migration creates. The transaction is then dropped, and so rolled back.
     ///
     /// # Cancel safety
@@ -134,7 +134,7 @@ impl<T: MysqlTransaction> FencedTransaction<T> {
     /// If dropped, the transaction is dropped, and so rolled back.
     pub async fn new(mut transaction: T, token: FencingToken) -> Result<Self, T::Error> {
         let set = format!(
-            "INSERT INTO lockattr_fence (token) VALUES ({token}); \
+            "INSERT INTO lockattr_fence_tokens (token) VALUES ({token}); \
              SET @lockattr_fence = LAST_INSERT_ID()"
         );
         transaction.run(&set).await?;

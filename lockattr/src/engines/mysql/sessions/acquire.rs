@@ -93,7 +93,7 @@ impl Sessions {
             }
         };
         self.answered(&mut using);
-        using.connection.held = fencing.map(|fencing| Held { name, ttl: request.ttl, fencing });
+        using.connection.held = fencing.map(|fencing| Held::new(name, request.ttl, fencing));
         Ok((using, fencing))
     }
 
@@ -151,7 +151,7 @@ async fn wait(
     match granted {
         Some(Ok(Some(fencing))) => {
             sessions.answered(&mut using);
-            using.connection.held = Some(Held { name, ttl, fencing });
+            using.connection.held = Some(Held::new(name, ttl, fencing));
             drop(using);
             if let Some(subscriber) = subscriber {
                 let grant = Grant::new(fencing, Instant::now(), true);

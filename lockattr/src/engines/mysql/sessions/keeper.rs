@@ -1,11 +1,11 @@
 //! The task of a connection: checks that the server still answers, and that it lets the connection
-//! live.
+//! live, and releases a lock whose lease has ended.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::Sessions;
 use super::session::{Session, Use};
@@ -15,23 +15,33 @@ use crate::engines::mysql::config::idle_seconds;
 /// Holds neither the session nor its store while it sleeps.
 pub(super) async fn keep(session: Weak<Session>, sessions: Weak<Sessions>) {
     // The session ends with the runtime, which drops this task.
-    let ends = EndOnDrop { session, sessions };
+    let kept = EndOnDrop { session, sessions };
     loop {
-        let Some((session, sessions)) = ends.both() else { return };
+        let Some((session, sessions)) = kept.both() else { return };
         let heartbeat = sessions.config.timing.heartbeat;
         // A statement is under way: its caller learns how the connection is.
-        let idle = session.try_use().map(|using| using.connection.idle);
+        let (idle, ends) = session.try_use().map_or((None, None), |using| {
+            let ends = using.connection.held.as_ref().map(|held| held.ends);
+            (Some(using.connection.idle), ends)
+        });
         let woken = session.wake_keeper.clone();
         drop((session, sessions));
         let third = idle.map_or(heartbeat, |idle| Duration::from_secs(idle) / 3);
-        if timeout(heartbeat.min(third), woken.notified()).await.is_ok() {
+        let left = ends.map(|ends| ends.saturating_duration_since(Instant::now()));
+        let pause = heartbeat.min(third).min(left.unwrap_or(heartbeat));
+        if timeout(pause, woken.notified()).await.is_ok() {
             continue;
         }
-        let Some((session, sessions)) = ends.both() else { return };
+        let Some((session, sessions)) = kept.both() else { return };
         if session.is_over() || sessions.pool.end_surplus(&session, sessions.most_idle()) {
             return;
         }
         let Some(mut using) = session.try_use() else { continue };
+        if using.connection.held.as_ref().is_some_and(|held| held.ends <= Instant::now()) {
+            // If it fails, the connection is closed, and the lock ends with it.
+            sessions.release_now(using).await.ok();
+            continue;
+        }
         let answered = std::mem::take(&mut using.connection.answered);
         let must_ask = !answered || using.connection.held.is_none();
         if must_ask && !sessions.is_alive(&mut using).await {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::Sessions;
 use super::completing::Completing;
@@ -47,6 +47,8 @@ impl Sessions {
             return RenewOutcome::NotHeld;
         };
         held.ttl = ttl;
+        // Before the reply, which may be late: the lease must not end meanwhile.
+        held.ends = held.ends.max(Instant::now() + ttl);
         connection.is_busy = true;
         let (idle, longer) = (idle_seconds(ttl), idle_seconds(ttl) > connection.idle);
         let checked = async {
@@ -92,11 +94,12 @@ impl Sessions {
         token: OwnerToken,
         after: Duration,
     ) -> Result<ReleaseOutcome, StoreError> {
-        let using = session.to_use().await;
+        let mut using = session.to_use().await;
         if using.connection.token != Some(token) {
             return Ok(ReleaseOutcome::NotHeld);
         }
-        if using.connection.held.is_some() && !after.is_zero() {
+        if let Some(held) = using.connection.held.as_mut().filter(|_| !after.is_zero()) {
+            held.ends = Instant::now() + after;
             self.claims.remove(token, &session);
             let runtime = session.runtime.clone();
             runtime.spawn(async move {
@@ -112,7 +115,7 @@ impl Sessions {
         self.release_now(using).await
     }
 
-    async fn release_now(&self, mut using: Use) -> Result<ReleaseOutcome, StoreError> {
+    pub(super) async fn release_now(&self, mut using: Use) -> Result<ReleaseOutcome, StoreError> {
         let connection = &mut *using.connection;
         let (Some(conn), Some(held)) = (&mut connection.conn, connection.held.take()) else {
             self.finish(using);

@@ -7,6 +7,7 @@ use std::time::Duration;
 use mysql_async::Conn;
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex as AsyncMutex, Notify, OwnedMutexGuard};
+use tokio::time::Instant;
 
 use super::numbers::Numbers;
 use super::pool::Place;
@@ -52,7 +53,15 @@ pub(super) struct Held {
     pub(super) name: String,
     /// How long its holder relies on it without an answer.
     pub(super) ttl: Duration,
+    /// When the keeper releases it, unless it is renewed: its holder may be blocked, and releases nothing.
+    pub(super) ends: Instant,
     pub(super) fencing: FencingToken,
+}
+
+impl Held {
+    pub(super) fn new(name: String, ttl: Duration, fencing: FencingToken) -> Self {
+        Self { name, ttl, ends: Instant::now() + ttl, fencing }
+    }
 }
 
 /// The right to send statements over a connection, one after the other.
@@ -85,11 +94,8 @@ impl Session {
     /// A session that serves this claim, and holds its lock.
     #[cfg(test)]
     pub(super) fn without_connection(token: OwnerToken) -> Arc<Self> {
-        let held = Held {
-            name: "lock:a".into(),
-            ttl: Duration::from_secs(9),
-            fencing: FencingToken::from_counter(1),
-        };
+        let fencing = FencingToken::from_counter(1);
+        let held = Held::new("lock:a".into(), Duration::from_secs(9), fencing);
         let (numbers, token, held) = (Numbers::for_test(), Some(token), Some(held));
         let connection = Connection {
             conn: None,
