@@ -27,17 +27,18 @@ const SKEW: Duration = Duration::from_millis(500);
 /// Sends the night's invoices, once in the fleet; `None` on the nodes that did not run it.
 ///
 /// * `wait = "0s", on_busy = skip`: a node that finds the lock held does not wait.
-/// * `hold_at_least`: more than the clocks differ and less than a day. Without it, the node with
-///   the latest clock would find the lock free again, and send everything a second time.
+/// * `once_for`: after a run that ended `Ok`, this night is done. Without it, the node with the
+///   latest clock would find the lock free again, and send everything a second time. A run that
+///   failed leaves the night open, and the next node tries it.
 /// * `max_hold`: a job that hangs is cancelled at its await, and does not block the next night.
 /// * `ttl`: how long no other node takes over from a node that crashed. Its successor starts from
 ///   the beginning, so each invoice has to be marked when it is sent.
 #[distributed_lock(
-    key = "nightly:invoices:<night>",
+    key = "nightly:invoices",
+    once_for = "<night>",
     wait = "0s",
     on_busy = skip,
     ttl = "10s",
-    hold_at_least = "3s",
     max_hold = "1h"
 )]
 async fn send_invoices(night: &str, node: &str) -> Result<Option<u32>, Error> {
@@ -54,7 +55,7 @@ async fn two_o_clock(manager: LockManager, node: &str) -> Result<(), Error> {
         Some(invoices) => println!("{node}: {invoices} invoices sent"),
         None => match manager.holder(format!("nightly:invoices:{NIGHT}")).await? {
             Some(holder) => println!("{node}: nothing to do, this night is that of {holder}"),
-            None => println!("{node}: nothing to do, and the node that did it has exited"),
+            None => println!("{node}: nothing to do, and an operator reopened the night"),
         },
     }
     manager.shutdown().await;

@@ -6,9 +6,11 @@ pub(crate) const OK: u8 = 0;
 pub(crate) const FREE: u8 = 1;
 /// The arguments are invalid, or the store did not answer.
 pub(crate) const ERROR: u8 = 2;
-/// `run`: the store could not be reached, so the command did not run (`EX_UNAVAILABLE`).
+/// `run`: the store could not be reached, so the command did not run, or its key may not be done
+/// (`EX_UNAVAILABLE`).
 pub(crate) const UNAVAILABLE: u8 = 69;
-/// `run`: another holder has the lock, so the command did not run (`EX_TEMPFAIL`).
+/// `run`: another holder has the lock, or the key is done, so the command did not run
+/// (`EX_TEMPFAIL`).
 pub(crate) const BUSY: u8 = 75;
 /// `run`: the lease was lost, and the command was ended, or not started (`EX_PROTOCOL`).
 pub(crate) const LOST: u8 = 76;

@@ -66,10 +66,11 @@ struct Sql {
     /// The column for the token. An existing column is used as it is
     #[arg(long, default_value = "fence")]
     column: Column,
-    /// Accept writes without a token, which leave the column unchanged
+    /// Accept writes without a token. They may raise the column, and are refused if they lower it
     #[arg(long, conflicts_with = "down")]
     allow_unfenced: bool,
-    /// The name of the function and the triggers, in place of `lockattr_fence_TABLE`
+    /// The name of the function (PostgreSQL), or the beginning of the triggers' names (MySQL), in place of
+    /// `lockattr_fence_TABLE`
     #[arg(long)]
     name: Option<Column>,
     /// MySQL: leave out the `DELIMITER` lines, for tools that send the file to the server as it is

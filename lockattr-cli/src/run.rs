@@ -57,7 +57,7 @@ If another machine is expected to hold the lock, as in a crontab on many machine
 skips the run without output, so that cron sends no mail.
 
 Once: with --once-per, a COMMAND that exits with 0 makes the key done. Until the time is over, every run on \
-every machine ends like a busy one, and names the end. Any other exit code leaves the key open. For a job \
+every machine exits as if the lock were busy, and prints when the time ends. Any other exit code leaves the key open. For a job \
 of each night write 23h: the time counts from the start of the run. `lockattr release --force KEY` \
 reopens the key.
 

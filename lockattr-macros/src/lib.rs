@@ -52,10 +52,10 @@ use proc_macro::TokenStream;
 /// | `renew` | `false` | `true` | renew the lease while the body runs; if `false`, its end is the body's deadline |
 /// | `max_hold` | `"5m"` | – | longest time to hold the lock, including renewals; then it is lost |
 /// | `hold_at_least` | `"1m"` | – | shortest time that the lock stays held, even if the body is shorter |
-/// | `once_per` | `"23h"` | – | after a body that ended `Ok`, the key is done for this time, in the whole fleet |
+/// | `once_per` | `"23h"` | – | if the body ends `Ok`, the key is done until this time after its acquisition, in the whole fleet |
 /// | `once_for` | `"<date>"` | – | the same for each value, which is added to the key |
 /// | `share_result` | `true` | `false` | callers that wait while the body runs get its `Ok` value; needs the feature `share` |
-/// | `lead` | `true` | `false` | the function leads: its body runs once for each [term](#leaders) |
+/// | `lead` | `true` | `false` | the function leads: its body runs once for each [term](#leaders), and the call returns only when a body returns |
 /// | `progress_within` | `"30s"` | – | longest time without a report of progress; then the lock is lost |
 /// | `on_busy` | `skip`, `return(Ok(0))` | `error` | another holder still has the lock after the last attempt, or the key is done |
 /// | `on_lost` | `error`, `ignore` | `cancel`; in a plain function `error` | the lease is lost while the body runs |
@@ -91,13 +91,13 @@ use proc_macro::TokenStream;
 /// **`on_lost`**: `cancel` drops the body at its next await point and returns `Error::Lost`,
 /// `error` lets it finish and returns `Error::Lost`, `ignore` lets it finish and returns its value.
 ///
-/// **`hold_at_least`**: for jobs that every node starts by its own clock. A node whose clock is
-/// late finds the lock held, however short the job was. At most `max_hold`, and at most `ttl` if
+/// **`hold_at_least`**: for work that must not be repeated soon, however it ended; for a job that runs once
+/// in a period, use `once_per`. A node whose clock is late finds the lock held, however short the job was. At most `max_hold`, and at most `ttl` if
 /// `renew = false`. It counts from the first line of the body.
 ///
 /// **`once_per`**: the period counts from the acquisition, by the store's clock. `Ok` of a `Result` makes the
 /// key done, and so does the end of a function that returns `()` or an `Option`. A body that failed,
-/// panicked, was dropped or lost its lease leaves the key open. At most 366 days. A call that finds the
+/// panicked, was dropped, lost its lease or took longer than the period leaves the key free. At most 366 days. A call that finds the
 /// key done is treated as `on_busy` says; as an error it is `Error::Done`. **`once_for`** is a template
 /// or an expression like `key`. `:` and its value are added to the key, which is then done for
 /// `once_per`, or for 366 days.
@@ -185,7 +185,9 @@ use proc_macro::TokenStream;
 /// #[distributed_lock(key = "scheduler", lead = true, progress_within = "30s", term = term)]
 /// async fn schedule(&self) -> Result<(), Error> {
 ///     loop {
-///         self.run_due_jobs(term.number()).await?;
+///         if let Err(error) = self.run_due_jobs(term.number()).await {
+///             tracing::error!(%error, "a job failed"); // a body that returns ends the campaign
+///         }
 ///         term.progress();
 ///     }
 /// }

@@ -174,7 +174,9 @@ async fn an_application_needs_rights_for_its_table_and_for_the_tokens() {
         for statement in [
             format!("CREATE USER {user}@'%' IDENTIFIED BY 's3cret'"),
             format!("GRANT SELECT, UPDATE ON {database}.stock TO {user}@'%'"),
-            format!("GRANT SELECT, INSERT, DELETE ON {database}.lockattr_fence_tokens TO {user}@'%'"),
+            format!(
+                "GRANT SELECT, INSERT, DELETE ON {database}.lockattr_fence_tokens TO {user}@'%'"
+            ),
         ] {
             shop.conn.query_drop(statement).await.unwrap();
         }

@@ -14,7 +14,7 @@ const REFUSED: [(&str, &str); 11] = [
     ("keys", "a leader has one `key`"),
     ("wait", "a campaign has no end"),
     ("retry", "a campaign has no end"),
-    ("retry_delay", "a follower asks about once in its TTL"),
+    ("retry_delay", "a follower is notified, and asks seldom"),
     ("hold_at_least", "a term ends when its body ends"),
     ("on_busy", "a campaign has no end, so it is never refused"),
     ("on_lost", "the body of a term is dropped when the term is lost"),

@@ -40,7 +40,7 @@ pub(super) fn check(args: &Args, mistakes: &mut Mistakes) {
     for (is_set, option, why) in refused {
         if is_set && let Some(at) = args.span_of(option) {
             let sentence =
-                format!("`{option}` says something else than `once_per`: {why}; leave it out");
+                format!("`{option}` cannot be combined with `once_per`: {why}; leave it out");
             mistakes.push(Error::new(at, sentence));
         }
     }

@@ -43,8 +43,8 @@ impl Term {
         self.lease.fencing_token()
     }
 
-    /// Ends the term: the body is dropped at its next await point, and the lock is released. The process
-    /// then campaigns again, behind those that wait.
+    /// Ends the term: the body is dropped at its next await point, and the lock is released. What a body
+    /// returns after it has resigned is dropped. The process then campaigns again, behind those that wait.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -57,7 +57,6 @@ impl Term {
     ///     terms.set(terms.get() + 1);
     ///     if terms.get() < 3 {
     ///         term.resign();
-    ///         std::future::pending::<()>().await;
     ///     }
     /// }).await?;
     /// assert_eq!(terms.get(), 3);
@@ -72,6 +71,10 @@ impl Term {
     /// [`progress_within`](crate::LockOptions::progress_within). Without that option it does nothing.
     pub fn progress(&self) {
         self.lease.report_progress();
+    }
+
+    pub(crate) fn has_resigned(&self) -> bool {
+        *self.resigned.borrow()
     }
 
     /// Completes when [`resign`](Self::resign) was called.

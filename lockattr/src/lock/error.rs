@@ -68,7 +68,7 @@ pub enum Error {
     /// The key is done: a body ended `Ok` in this period, and none begins until the period is over. See
     /// [`with_lock_once_per`](crate::LockManager::with_lock_once_per).
     #[error(
-        "`{}` is done until {}; `lockattr release` reopens it",
+        "`{}` is done until {}; `lockattr release --force` reopens it",
         printable(key), humantime::format_rfc3339_seconds(*until)
     )]
     Done {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::Error;
 use crate::lock::site::Site;
 pub use choices::{Mode, OnLost, Release};
-pub(crate) use once::LONGEST_PERIOD;
+pub(crate) use once::{LONGEST_PERIOD, check_period};
 pub(crate) use resolved::ResolvedOptions;
 
 /// Bounds of a lease: one shorter than 10 ms cannot be renewed over a network, and no caller waits
@@ -155,8 +155,8 @@ impl LockOptions {
 
     /// The shortest time that the lock stays held: after a shorter body, the rest of this time.
     ///
-    /// For jobs that every node starts by its own clock: a node whose clock is late finds the lock
-    /// held, however quickly the job ran. The time counts from the first line of the body, or from
+    /// For work that must not be repeated soon, however it ended. For a job that runs once in a period, use
+    /// [`with_lock_once_per`](crate::LockManager::with_lock_once_per). The time counts from the first line of the body, or from
     /// when [`acquire`](crate::LockManager::acquire) returns; a call that is dropped earlier keeps
     /// nothing held. It must not be longer than [`max_hold`](Self::max_hold), than 366 days, or
     /// than the TTL without [`renew`](Self::renew).
@@ -165,11 +165,11 @@ impl LockOptions {
     /// use std::time::Duration;
     /// use lockattr::LockOptions;
     ///
-    /// // Once a night, as long as no two clocks are a minute apart.
-    /// let nightly = LockOptions::new()
+    /// // At most one reminder a minute, also after a failure.
+    /// let remind = LockOptions::new()
     ///     .wait(Duration::ZERO)
     ///     .hold_at_least(Duration::from_secs(60));
-    /// # drop(nightly);
+    /// # drop(remind);
     /// ```
     pub const fn hold_at_least(mut self, hold_at_least: Duration) -> Self {
         self.hold_at_least = Some(hold_at_least);

@@ -26,8 +26,12 @@ impl LockManager {
     /// The body is the term. It is dropped at its next await point when the lease is lost, when it calls
     /// [`Term::resign`], when it has been silent for longer than
     /// [`progress_within`](LockOptions::progress_within), and after [`max_hold`](LockOptions::max_hold), which
-    /// is the longest term. A body that returns ends the campaign: `lead` releases the lock and returns its
-    /// value.
+    /// is the longest term. A body that returns without having resigned ends the campaign: `lead` releases the
+    /// lock and returns its value, also if that is an error. So handle errors in the body, or call `lead`
+    /// again. A panic of the body ends the campaign too.
+    ///
+    /// Tasks that the body spawned are not part of it: keep them in a
+    /// [`JoinSet`](tokio::task::JoinSet) inside, so that they end with the term.
     ///
     /// The term's number is its fencing token. A leader that was stopped past its lease does not know yet
     /// that another leads: a resource that compares the numbers refuses what it still sends.
@@ -36,15 +40,16 @@ impl LockManager {
     /// terms in an `Arc` or a cell.
     ///
     /// A campaign has no end, so [`wait`](LockOptions::wait) and [`retry`](LockOptions::retry) are refused. A
-    /// store that cannot be reached is asked again every second; the first failure is a warning event. While
-    /// another leads, a follower sends about one request in two thirds of the TTL, and is notified when the
-    /// leader resigns.
+    /// store that cannot be reached is asked again within a second; the first failure is a warning event.
+    /// While another leads, a follower asks nine times a minute with a TTL of 10 s, and six times with 15 s or
+    /// more. It is notified when the leader resigns.
     ///
     /// # Errors
     ///
     /// [`Error::ShutDown`] when the manager shuts down. [`Error::Lost`] if the lock turns out to be lost when
-    /// a body has returned: its work may overlap that of another leader. [`Error::InvalidKey`], and
-    /// [`Error::InvalidOptions`] for options that do not fit a leader.
+    /// a body has returned: its work may overlap that of another leader. [`Error::Done`] if another call made
+    /// the key done. [`Error::Deadlock`], [`Error::InvalidKey`], and [`Error::InvalidOptions`] for options that
+    /// do not fit a leader.
     ///
     /// # Cancel safety
     ///
@@ -134,7 +139,7 @@ impl LockManager {
         tokio::select! {
             biased;
             () = resigned.as_mut() => None,
-            value = running.as_mut() => Some(value),
+            value = running.as_mut() => (!term.has_resigned()).then_some(value),
             () = note.as_mut() => None,
         }
     }

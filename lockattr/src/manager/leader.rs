@@ -45,8 +45,8 @@ const ASK_FOR_TERM_AFTER: Duration = Duration::from_secs(1);
 pub struct Leader {
     /// The holder of the lock.
     pub holder: Holder,
-    /// The number of its term. `None` in the first moments of a term, and if the lock was not taken by
-    /// [`lead`](LockManager::lead).
+    /// The number of its term. `None` in the first moments of a term, for a lock that was not taken by
+    /// [`lead`](LockManager::lead), with `lock=session`, and for a key of more than about 1,000 bytes.
     pub term: Option<FencingToken>,
 }
 
@@ -60,7 +60,8 @@ impl Leader {
 impl LockManager {
     /// Who leads now, and in which term: a report, out of date as soon as it is made.
     ///
-    /// For followers: to forward a request to the leader, or to show who it is. There is no
+    /// For followers: to forward a request to the leader, or to show who it is. Any holder of the lock counts
+    /// as its leader; only one that [leads](Self::lead) has a term. There is no
     /// `is_leader() -> bool`, because the work that relied on its answer would go on when the answer no
     /// longer holds. The body of [`lead`](Self::lead) is the work of a leader.
     ///
@@ -94,8 +95,8 @@ impl LockManager {
 
     /// Watches who leads.
     ///
-    /// It asks the store every ten seconds. While this process campaigns for the key, it learns from the
-    /// campaign's requests instead, and sends its own only when the leader has changed.
+    /// It asks the store every ten seconds. While this process waits to lead, it learns from the requests of
+    /// its campaign instead, and sends its own only when the leader has changed.
     ///
     /// # Errors
     ///
@@ -135,13 +136,17 @@ pub struct LeaderWatch {
 }
 
 impl LeaderWatch {
-    /// The leader as it was seen last; `None` if nobody led.
+    /// The leader as it was seen last; `None` if no process led.
     pub fn last(&self) -> Option<&Leader> {
         self.last.as_ref()
     }
 
-    /// Waits until another leader, another term or nobody leads. The first call returns at once if
-    /// somebody leads.
+    /// Waits until the leader changes: another process, another term, or none. The first call returns at once
+    /// if a process leads.
+    ///
+    /// At the start of a term its number may not be known yet. Then this completes with no
+    /// [`term`](field@Leader::term), and again when the number is known. A leader that came and went between
+    /// two requests is not reported.
     ///
     /// # Errors
     ///
@@ -150,7 +155,7 @@ impl LeaderWatch {
     ///
     /// # Cancel safety
     ///
-    /// If dropped, no change is missed: the next call reports it.
+    /// If dropped, a later call reports the last change.
     pub async fn changed(&mut self) -> Result<Option<Leader>, Error> {
         loop {
             tokio::select! {

@@ -13,8 +13,8 @@ impl LockManager {
     /// is *done* until the period is over, also when this process has ended.
     ///
     /// The period counts from the acquisition. The store's clock measures it, so the clocks of the nodes do
-    /// not matter. A body that returned `Err`, lost its lease, panicked or was dropped leaves the key open, and
-    /// the next caller runs at once. The attribute's form is
+    /// not matter. A body that returned `Err`, lost its lease, panicked or was dropped leaves the key free, and
+    /// the next caller runs at once; so does one that took longer than the period. The attribute's form is
     /// [`once_per`](macro@crate::distributed_lock).
     ///
     /// The call returns when the store has confirmed that the key is done. If the store does not answer, the
@@ -31,7 +31,7 @@ impl LockManager {
     /// # Cancel safety
     ///
     /// If dropped, the body is dropped at its current await point and the lock is released. If dropped after
-    /// the body, the key may be done or open.
+    /// the body, the key may be done.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -62,8 +62,8 @@ impl LockManager {
         body::run_once(start, async move { body(&lease()).await }, Result::is_ok).await
     }
 
-    /// Whether a key can be done for `period` here, before the work begins: for callers that use
-    /// [`release_done`](crate::LockGuard::release_done).
+    /// Checks that this store can keep a key done for `period`. Call it before work that ends with
+    /// [`release_done`](crate::LockGuard::release_done), which has an example.
     ///
     /// # Errors
     ///

@@ -49,11 +49,12 @@ impl LockManager {
     /// they return that value and do not run the body again. In the whole fleet, a crowd of callers runs it
     /// once (*single-flight*).
     ///
-    /// A caller that comes after the body has ended runs it anew. So no caller gets a value that was computed
-    /// before it called. An error is not shared: the next caller runs the body.
+    /// A caller that comes after the body has ended runs it anew. The body may have begun before the call, so
+    /// its value may miss what the caller wrote just before: do not share a result that must contain it. An
+    /// error is not shared: the next caller runs the body.
     ///
     /// The key has to name everything on which the result depends. Values are sent as JSON, up to 64 KiB; a
-    /// longer one is not shared, which is a warning event. A value stays in the store for one TTL.
+    /// longer one is not shared, which is a warning event. A value stays in the store, readable, for one TTL.
     ///
     /// Callers share a value if they lock the same key for a value of the same type and, if it is set, in the same
     /// [function](LockOptions::function). The attribute's form is

@@ -6,6 +6,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::held::OwnedLease;
 use super::{LockGuard, Ownership};
+use crate::lock::options::check_period;
 use crate::store::{ReleaseOutcome, Sharing, StoreError};
 use crate::{Error, LostReason};
 
@@ -16,20 +17,21 @@ impl LockGuard {
     /// Ends the hold and marks the key as *done* until `period` has passed since the acquisition. If it has
     /// passed already, releases the lock.
     ///
-    /// The form for a guard of [`with_lock_once_per`](crate::LockManager::with_lock_once_per): call it if the
-    /// work succeeded, and [`release`](Self::release) otherwise. Call
+    /// The counterpart of [`with_lock_once_per`](crate::LockManager::with_lock_once_per) for a guard: call it if
+    /// the work succeeded, and [`release`](Self::release) otherwise. Call
     /// [`check_once_per`](crate::LockManager::check_once_per) before the work begins.
     ///
     /// # Errors
     ///
     /// [`Error::Lost`] if the lease was lost: another caller may do the work, or have done it.
-    /// [`Error::Store`] if the store did not confirm that the key is done until the lease has ended.
-    /// [`Error::InvalidOptions`] for a guard of a nested call, of several keys or of a lock that others share,
-    /// which is released then.
+    /// [`Error::Store`] if the store did not confirm, before the lease ended, that the key is done.
+    /// [`Error::InvalidOptions`] if the store cannot keep a key done, for a period of zero or more than 366
+    /// days, and for a guard of a nested call, of several keys or of a lock that others share. The lock is
+    /// released then.
     ///
     /// # Cancel safety
     ///
-    /// If dropped, the key is done or open.
+    /// If dropped, the key may be done, or it is free after the end of the lease at the latest.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -53,6 +55,10 @@ impl LockGuard {
                 self.key()
             )));
         }
+        if let Some(why) = self.frame().core().store().refuses_done() {
+            return Err(Error::InvalidOptions(why));
+        }
+        check_period(period, self.frame().core().store().longest_ttl())?;
         self.observation.done();
         let held = self.lease().ensure_held();
         let released = match (&mut self.ownership, held) {

@@ -12,7 +12,7 @@ impl LockOptions {
         let refused = [
             (self.wait.is_some(), "wait", "a campaign has no end"),
             (self.retry.is_some(), "retry", "a campaign has no end"),
-            (self.retry_delay.is_some(), "retry_delay", "a follower asks about once in its TTL"),
+            (self.retry_delay.is_some(), "retry_delay", "a follower is notified, and asks seldom"),
             (self.hold_at_least.is_some(), "hold_at_least", "a term ends when its body ends"),
             (
                 self.on_lost.is_some_and(|on_lost| on_lost != OnLost::Cancel),
