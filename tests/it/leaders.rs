@@ -38,7 +38,7 @@ impl Drop for Body {
     }
 }
 
-/// Leads for ever under `name`; each term is passed on.
+/// Leads without end under `name`; each term is passed on.
 fn leads(
     manager: &LockManager,
     name: &'static str,
@@ -219,7 +219,7 @@ async fn a_body_that_returns_ends_the_campaign_and_leaves_nothing() {
     locks.assert_nothing_left().await;
 }
 
-/// Its work may have overlapped that of another leader, and nobody else tells.
+/// Its work may have overlapped that of another leader, and nothing else tells.
 ///
 /// Red without: `has_returned` in `lead_on`: the campaign would begin again.
 #[tokio::test(start_paused = true)]

@@ -125,7 +125,7 @@ async fn callers_that_wait_learn_that_the_key_is_done_when_it_is() {
         assert!(matches!(waits.await.unwrap(), Err(Error::Done { .. })));
     }
     assert!(done.elapsed() < SECOND, "{:?}", done.elapsed());
-    // Nobody stays in the queue.
+    // No caller stays in the queue.
     assert!(locks.another_process().force_release("invoices").await.unwrap());
     locks.assert_free("invoices");
 }

@@ -6,7 +6,7 @@
 //! | order | what happens |
 //! |---|---|
 //! | `resign` | the leader resigns |
-//! | `hang` | the body awaits for ever |
+//! | `hang` | the body awaits without end |
 //! | `block MILLISECONDS` | the body blocks its thread |
 //! | `quiet` | the leader writes, and reports no progress |
 //! | `progress` | the leader reports progress, once |

@@ -137,7 +137,7 @@ impl LockOptions {
     /// The longest silence of the body: one that does not call
     /// [`report_progress`](crate::Lease::report_progress) for this long loses the lock. At least the TTL.
     ///
-    /// A body that hangs would otherwise hold the lock for ever, because the watchdog renews it. The lease
+    /// A body that hangs would otherwise hold the lock without end, because the watchdog renews it. The lease
     /// ends in the store at the end of the silence, also if the body blocks its thread. For exclusive locks;
     /// the lock is then not handed off inside the process.
     ///

@@ -80,7 +80,7 @@ pub(crate) fn run<B: Future>(start: Start, body: B) -> Run<B> {
     Run { body, held: start.into(), output: None, is_ok: None }
 }
 
-/// Runs a body whose key is done for a period, if `is_ok` says so of its output.
+/// Runs a body whose key is done for a period, if `is_ok` accepts its output.
 pub(crate) fn run_once<B: Future>(start: Start, body: B, is_ok: fn(&B::Output) -> bool) -> Run<B> {
     Run { is_ok: Some(is_ok), ..run(start, body) }
 }

@@ -73,7 +73,7 @@ pub(super) struct Campaigns(Mutex<HashMap<Box<str>, watch::Sender<Seen>>>);
 pub(super) struct Seen {
     /// When; `None` if no campaign has asked.
     pub(super) at: Option<Instant>,
-    /// The leader, with the moment at which its term began; `None` if nobody led.
+    /// The leader, with the moment at which its term began; `None` if no process led.
     leader: Option<(Option<String>, Option<u32>, u64)>,
 }
 

@@ -1,4 +1,4 @@
-//! Leaders that hang: a body that awaits for ever, or that blocks its thread.
+//! Leaders that hang: a body that awaits without end, or that blocks its thread.
 
 use std::time::Duration;
 

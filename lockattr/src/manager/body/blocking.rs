@@ -15,7 +15,7 @@ pub(crate) fn run_blocking<T>(start: Start, body: impl FnOnce() -> T) -> Result<
     run_once_blocking(start, body, |_| false)
 }
 
-/// The same; the key is done for the period of the options, if `is_ok` says so of the output.
+/// The same; the key is done for the period of the options, if `is_ok` accepts the output.
 pub(crate) fn run_once_blocking<T>(
     start: Start,
     body: impl FnOnce() -> T,
