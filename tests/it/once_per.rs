@@ -217,3 +217,32 @@ async fn options_that_do_not_fit_are_refused_before_the_body_runs() {
     assert_eq!(runs.get(), 0);
     locks.assert_nothing_left().await;
 }
+
+/// Red without: `began` as the origin of the period: the second run would mark nothing.
+#[tokio::test(start_paused = true)]
+async fn the_period_of_a_lock_that_was_cached_counts_from_its_own_body() {
+    let locks = TestLocks::with(LockManager::builder().linger(60 * SECOND)).unwrap();
+    let period = 30 * SECOND;
+    let run = async |result: Result<u32, Failed>| {
+        let body = async move |_: &lockattr::Lease| result;
+        locks.manager().with_lock_once_per("invoices", period, options(), body).await
+    };
+    assert_eq!(run(Err(Failed)).await.unwrap(), Err(Failed));
+    sleep(40 * SECOND).await;
+    assert_eq!(run(Ok(1)).await.unwrap(), Ok(1));
+    sleep(29 * SECOND).await;
+    assert!(matches!(run(Ok(2)).await, Err(Error::Done { .. })));
+    sleep(2 * SECOND).await;
+    assert_eq!(run(Ok(3)).await.unwrap(), Ok(3));
+}
+
+/// Red without: the arms for campaigns before that for a done key: no process would ever lead again.
+#[tokio::test(start_paused = true)]
+async fn a_campaign_for_a_key_that_is_done_waits_until_the_period_is_over() {
+    let locks = TestLocks::new();
+    let began = Instant::now();
+    assert_eq!(run(locks.manager(), Ok(7)).await.unwrap(), Ok(7));
+    let other = locks.another_process();
+    other.lead("invoices", LockOptions::new(), async |_term| ()).await.unwrap();
+    assert!(began.elapsed() >= 23 * HOUR && began.elapsed() < 23 * HOUR + 60 * SECOND);
+}

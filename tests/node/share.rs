@@ -44,7 +44,9 @@ async fn flight(
             let computes = async |_: &lockattr::Lease| {
                 runs.fetch_add(1, Ordering::Relaxed);
                 sleep(body).await;
-                Ok::<_, String>(format!("{} {caller}", std::process::id()))
+                // Longer than what most replies of a store contain, and not ASCII.
+                let long = "\u{e9}".repeat(10_000);
+                Ok::<_, String>(format!("{} {caller}|{long}", std::process::id()))
             };
             let got = manager.with_shared_result(key, options, computes).await;
             (got, began.elapsed())
@@ -53,7 +55,7 @@ async fn flight(
     let (mut values, mut times) = (Vec::new(), Vec::new());
     while let Some(call) = calls.join_next().await {
         let (got, time) = call?;
-        values.push(got??);
+        values.push(got??.split('|').next().unwrap_or_default().to_owned());
         times.push(time);
     }
     values.sort();

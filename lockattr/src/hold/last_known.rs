@@ -52,6 +52,11 @@ impl LastKnown {
         }
     }
 
+    /// Whether the key is done, so that no waiter gets the lock.
+    pub(crate) fn is_done(&self) -> bool {
+        matches!(self, Self::HeldElsewhere(Some(holder)) if holder.done)
+    }
+
     /// What a waiter reports when its wait budget ends now.
     pub(crate) fn error(self, key: &str, attempts: &Attempts) -> Error {
         let holder = match self {

@@ -12,6 +12,8 @@ use crate::lock::holder::{Holder, encoded};
 pub(crate) struct ResultWord {
     /// For how long the note was left.
     pub(crate) lasts: Duration,
+    /// Unique to this run of the body.
+    pub(crate) id: u64,
     /// What tells results of one key apart: the function and its type.
     pub(crate) of: String,
     /// The value, as JSON.
@@ -21,9 +23,9 @@ pub(crate) struct ResultWord {
 impl ResultWord {
     /// A word for a label, with a leading space.
     pub(crate) fn to_word(&self) -> String {
-        let Self { lasts, of, json } = self;
+        let Self { lasts, id, of, json } = self;
         format!(
-            " result={}/{}/{}",
+            " result={}/{id}/{}/{}",
             lasts.as_millis(),
             encoded(of).replace('/', "%2F"),
             encoded(json)
@@ -32,9 +34,10 @@ impl ResultWord {
 
     /// The word in the value of a note. Not by [`Holder::from_value`], which makes all words printable.
     pub(crate) fn read(label: &str) -> Option<Self> {
-        let mut parts = label.splitn(3, '/');
+        let mut parts = label.splitn(4, '/');
         let lasts = Duration::from_millis(parts.next()?.parse().ok()?);
-        Some(Self { lasts, of: decoded(parts.next()?)?, json: decoded(parts.next()?)? })
+        let id = parts.next()?.parse().ok()?;
+        Some(Self { lasts, id, of: decoded(parts.next()?)?, json: decoded(parts.next()?)? })
     }
 }
 

@@ -121,9 +121,9 @@ impl PendingAcquire<'_> {
                 self.campaign_learned(&refusal, &mut unreachable);
             }
             let again = match &refusal {
+                _ if self.options.campaigns => Some(self.campaign_again_at(&refusal, now, random)),
                 // It is held until its period is over, and no waiter is granted it before.
                 Refusal::Held { holder: Some(holder), .. } if holder.done => None,
-                _ if self.options.campaigns => Some(self.campaign_again_at(&refusal, now, random)),
                 Refusal::Held { queued: Some(soon), .. } => attempts.recheck_at(now, *soon, random),
                 _ => attempts.pause(now, random),
             };

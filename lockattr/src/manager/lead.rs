@@ -47,9 +47,8 @@ impl LockManager {
     /// # Errors
     ///
     /// [`Error::ShutDown`] when the manager shuts down. [`Error::Lost`] if the lock turns out to be lost when
-    /// a body has returned: its work may overlap that of another leader. [`Error::Done`] if another call made
-    /// the key done. [`Error::Deadlock`], [`Error::InvalidKey`], and [`Error::InvalidOptions`] for options that
-    /// do not fit a leader.
+    /// a body has returned: its work may overlap that of another leader. [`Error::Deadlock`],
+    /// [`Error::InvalidKey`], and [`Error::InvalidOptions`] for options that do not fit a leader.
     ///
     /// # Cancel safety
     ///

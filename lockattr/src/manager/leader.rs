@@ -20,8 +20,8 @@ use crate::{Error, FencingToken, Holder, LockGuard};
 /// How often a watch asks the store, unless a campaign of its process does.
 const ASK_EVERY: Duration = Duration::from_secs(10);
 
-/// How soon it asks again for the number of a term that has just begun.
-const ASK_FOR_TERM_AFTER: Duration = Duration::from_secs(1);
+/// How soon it asks again for the number of a term that has just begun, and after a failure.
+const ASK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// Who leads.
 ///
@@ -175,16 +175,19 @@ impl LeaderWatch {
                     }
                 }
             }
+            // If this is dropped before the answer, the next call asks at once.
+            self.ask_at = Instant::now();
+            let leader = self.manager.leader_of(&self.key).await;
             let now = Instant::now();
-            self.ask_at = now + ASK_EVERY;
-            let leader = self.manager.leader_of(&self.key).await?;
+            self.ask_at = now + if leader.is_ok() { ASK_EVERY } else { ASK_AGAIN_AFTER };
+            let leader = leader?;
             let is_same = match (&self.last, &leader) {
                 (Some(last), Some(leader)) => last.is_same(leader),
                 (last, leader) => last.is_none() && leader.is_none(),
             };
             // Asked for once more: the leader writes its number when its term has begun.
             if leader.as_ref().is_some_and(|leader| leader.term.is_none()) && !is_same {
-                self.ask_at = now + ASK_FOR_TERM_AFTER;
+                self.ask_at = now + ASK_AGAIN_AFTER;
             }
             self.last.clone_from(&leader);
             if !is_same {
@@ -229,11 +232,13 @@ impl<'a> TermNote<'a> {
 
     /// Leaves the note, and keeps it until it is dropped.
     pub(super) async fn keep(mut self) {
-        let _kept = self.leave().await;
+        while let Some(note) = self.leave().await {
+            note.lost().await;
+        }
         std::future::pending().await
     }
 
-    /// Failures are retried: nothing depends on a note.
+    /// Leaves the note, or tries again: nothing depends on it.
     async fn leave(&mut self) -> Option<LockGuard> {
         let (claim, ttl) = (self.claim.as_ref()?, self.options.ttl);
         let core = &self.manager.shared.core;
@@ -241,7 +246,7 @@ impl<'a> TermNote<'a> {
             let requested_at = Instant::now();
             self.asked = Some(requested_at);
             let outcome = core.store().acquire(&AcquireRequest::new(claim.clone(), ttl)).await;
-            let left = match outcome {
+            match outcome {
                 Ok(AcquireOutcome::Acquired { fencing, .. }) => {
                     let lease = GrantedLease {
                         claim: claim.clone(),
@@ -255,11 +260,14 @@ impl<'a> TermNote<'a> {
                     self.asked = None;
                     return Some(LockGuard::granted(lease, None, None, core).0);
                 }
-                // That of the last leader, whose process was killed.
-                Ok(AcquireOutcome::Held { holder, .. }) => holder.and_then(|it| it.remaining),
-                Err(_) => None,
-            };
-            sleep(left.unwrap_or(ttl).clamp(ttl / 20, ttl / 3)).await;
+                // That of the last leader, whose process was killed or hangs. The holder of the lock may
+                // remove it.
+                Ok(AcquireOutcome::Held { .. }) => {
+                    core.store().force_release(claim.key()).await.ok();
+                }
+                Err(_) => {}
+            }
+            sleep(ttl / 20).await;
         }
     }
 }

@@ -189,10 +189,13 @@ impl LocalQueue<'_> {
                 }
                 // The lease expired before this task was polled.
                 Received::Lock(lapsed) => drop(lapsed),
-                Received::Head(head) if attempts.can_wait(Instant::now()) => {
+                Received::Head(head)
+                    if attempts.can_wait(Instant::now())
+                        && !head.known().is_some_and(|known| known.is_done()) =>
+                {
                     return Ok(LocalOutcome::Head(head, self.companion(waiter.id())));
                 }
-                // The head gave up, as this caller does: report what it learned.
+                // The head gave up, as this caller does, or the key is done: report what it learned.
                 Received::Head(head) => match head.known() {
                     Some(known) => return Err(known.error(&named(keys), attempts)),
                     None => return Ok(LocalOutcome::Head(head, None)),

@@ -16,14 +16,16 @@ use crate::lock::key::LockKey;
 use crate::lock::options::ResolvedOptions;
 use crate::lock::result_word::ResultWord;
 use crate::manager::body::{self, Start, lease};
-use crate::store::{AcquireOutcome, AcquireRequest, Claim, Sharing};
+use crate::platform::entropy::random_bits;
+use crate::store::{AcquireOutcome, AcquireRequest, Claim, ReleaseRequest, Sharing};
 use crate::{Error, Lease, LockOptions};
 pub(super) use results::Results;
 
 /// The longest value that is shared, as JSON. It is sent to the store once, and read once by each process.
 const MAX_SIZE: usize = 64 * 1024;
 
-/// How long a request about a note may take. Without an answer, the body runs.
+/// How long a request about a note may take. Without an answer, the body runs. So this is also how much earlier than
+/// a call the body may have ended whose result the call gets.
 const RESPONSE_TIME: Duration = Duration::from_secs(1);
 
 /// A call whose lock was granted.
@@ -49,9 +51,10 @@ impl LockManager {
     /// they return that value and do not run the body again. In the whole fleet, a crowd of callers runs it
     /// once (*single-flight*).
     ///
-    /// A caller that comes after the body has ended runs it anew. The body may have begun before the call, so
-    /// its value may miss what the caller wrote just before: do not share a result that must contain it. An
-    /// error is not shared: the next caller runs the body.
+    /// A caller that comes after the body has ended runs it anew. The body may have begun before the call, and
+    /// ended up to a second before it if the store was slow to take the value. So a value may miss what the
+    /// caller wrote just before: do not share a result that must contain it. An error is not shared: the next
+    /// caller runs the body. Neither is the result of a nested call.
     ///
     /// The key has to name everything on which the result depends. Values are sent as JSON, up to 64 KiB; a
     /// longer one is not shared, which is a warning event. A value stays in the store, readable, for one TTL.
@@ -150,7 +153,8 @@ impl Flight {
         body: B,
         ok: fn(&B::Output) -> Option<&T>,
     ) -> impl Future<Output = Result<B::Output, Error>> {
-        let has_lock = !matches!(start, Start::Unlocked);
+        // What a nested call returns may be undone by the call around it.
+        let has_lock = matches!(start, Start::Granted(_));
         body::run(start, async move {
             let output = body.await;
             // A body that lost its lease may be one of two that run.
@@ -169,9 +173,9 @@ impl Flight {
         let json = match results.since(&self.key, &self.of, began) {
             Some(json) => json,
             None => {
-                let (json, ended) = self.read().await?;
-                results.keep(&self.key, &self.of, &json, ended, self.options.ttl);
-                (began < ended).then_some(json)?
+                let (result, ended) = self.read().await?;
+                results.keep(&self.key, result, ended, self.options.ttl);
+                results.since(&self.key, &self.of, began)?
             }
         };
         let value = serde_json::from_str(&json);
@@ -184,7 +188,7 @@ impl Flight {
 
     /// Reads the last result from the store, and the latest moment before which its body has certainly not
     /// ended.
-    async fn read(&self) -> Option<(Arc<str>, Instant)> {
+    async fn read(&self) -> Option<(ResultWord, Instant)> {
         let note = LockKey::new(RESULTS, self.key.name()).ok()?;
         let asked = Instant::now();
         let read = self.manager.shared.core.store().holder(&note);
@@ -193,7 +197,7 @@ impl Flight {
         // of its own.
         let age = age + age / 100 + Duration::from_millis(2);
         let ended = asked.checked_sub(age)?;
-        (result.of == self.of).then(|| (result.json.into(), ended))
+        Some((result, ended))
     }
 
     /// The value as JSON, unless it cannot be shared.
@@ -222,39 +226,59 @@ impl Flight {
 
     /// Passes the result on to the callers that wait, before the lock is released.
     async fn pass_on(&self, json: String) {
-        let ended = Instant::now();
-        let passed = timeout(RESPONSE_TIME, self.leave(&json)).await;
-        self.manager.shared.results.keep(
-            &self.key,
-            &self.of,
-            &json.into(),
-            ended,
-            self.options.ttl,
-        );
-        self.count(if matches!(passed, Ok(Some(()))) { "passed_on" } else { "unknown" });
-    }
-
-    /// Leaves the note, in place of that of the last result.
-    async fn leave(&self, json: &str) -> Option<()> {
-        let shared = &self.manager.shared;
-        let lasts = self.options.ttl;
-        let word = ResultWord { lasts, of: self.of.clone(), json: json.to_owned() }.to_word();
-        let note = LockKey::new(RESULTS, self.key.name()).ok()?;
+        let (shared, lasts, ended) = (&self.manager.shared, self.options.ttl, Instant::now());
+        let result = ResultWord { lasts, id: random_bits(), of: self.of.clone(), json };
+        let word = result.to_word();
+        shared.results.keep(&self.key, result, ended, lasts);
+        let Ok(note) = LockKey::new(RESULTS, self.key.name()) else { return };
         let label = shared.identity.label(None) + &word;
-        let keys = Arc::new([note.clone()]);
+        let keys = Arc::new([note]);
         let claim = Claim::with(shared.subscriber.id(), keys, Sharing::Exclusive, &label);
-        let (request, store) = (AcquireRequest::new(Arc::new(claim), lasts), shared.core.store());
-        for _ in 0..2 {
-            match store.acquire(&request).await.ok()? {
-                AcquireOutcome::Acquired { .. } => return Some(()),
-                // Only the holder of the lock leaves notes: this is the last one.
-                AcquireOutcome::Held { .. } => drop(store.force_release(&note).await.ok()?),
-            }
-        }
-        None
+        let mut left = Note { flight: self, claim: Arc::new(claim), is_kept: false };
+        let answer = timeout(RESPONSE_TIME, left.leave()).await;
+        // Its age counts from when the store got it. So one that took long is undone, and one of a body that
+        // lost its lock meanwhile.
+        left.is_kept = matches!(answer, Ok(Some(())))
+            && ended.elapsed() <= RESPONSE_TIME
+            && lease().ensure_held().is_ok();
+        self.count(if left.is_kept { "passed_on" } else { "unknown" });
     }
 
     fn count(&self, outcome: &'static str) {
         self.manager.shared.core.watchdog.telemetry().shared_result(outcome);
+    }
+}
+
+/// The note of a result on its way. Dropping it undoes what is not to be kept.
+struct Note<'a> {
+    flight: &'a Flight,
+    claim: Arc<Claim>,
+    is_kept: bool,
+}
+
+impl Note<'_> {
+    /// Leaves it, in place of that of the last result.
+    async fn leave(&self) -> Option<()> {
+        let store = self.flight.manager.shared.core.store();
+        let request = AcquireRequest::new(self.claim.clone(), self.flight.options.ttl);
+        for _ in 0..2 {
+            match store.acquire(&request).await.ok()? {
+                AcquireOutcome::Acquired { .. } => return Some(()),
+                // Only the holder of the lock leaves notes: this is the last one.
+                AcquireOutcome::Held { .. } => {
+                    store.force_release(self.claim.key()).await.ok()?;
+                }
+            }
+        }
+        None
+    }
+}
+
+impl Drop for Note<'_> {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            let (note, ttl) = (ReleaseRequest::new(self.claim.clone()), self.flight.options.ttl);
+            self.flight.manager.shared.core.watchdog.undo(note, ttl);
+        }
     }
 }

@@ -9,4 +9,5 @@ local kind, held, ends = held_by(KEYS[1])
 if kind == '?' then
   return -1
 end
-return kind and { shown(held), ends_in(KEYS[1], kind, ends) }
+-- One of ours may be the note of a shared result, which has up to 200 KiB.
+return kind and { is_ours(held) and held or shown(held), ends_in(KEYS[1], kind, ends) }

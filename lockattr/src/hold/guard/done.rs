@@ -72,7 +72,7 @@ impl LockGuard {
 
 impl LockGuard {
     fn is_exclusive(&self) -> bool {
-        self.lease().frame().hold().claim().sharing() == Sharing::Exclusive
+        self.lease().frame().hold().sharing() == Sharing::Exclusive
     }
 }
 
@@ -80,7 +80,8 @@ impl OwnedLease {
     async fn release_done(&mut self, period: Duration) -> Result<(), Error> {
         let Some(held) = &self.0 else { return Ok(()) };
         let (hold, core) = (held.frame.hold().clone(), held.frame.core().clone());
-        let until = hold.requested_at() + period;
+        // As `hold_at_least` counts: a lock may have been cached, or granted for a part of its lease.
+        let until = held.frame.began().unwrap_or_else(Instant::now) + period;
         if Instant::now() >= until {
             return self.release().await;
         }

@@ -118,6 +118,8 @@ impl Granted {
         let (keys, reentered) = self.guard.release_ended().await;
         match self.manager.acquire_new(&options, keys).await {
             Ok(guard) => Ok(Self { guard: guard.with_reentered(reentered), ..self }),
+            // Another caller has done the work meanwhile.
+            Err(error @ Error::Done { .. }) => Err(error),
             Err(error) => {
                 tracing::debug!(
                     error.message = %error,

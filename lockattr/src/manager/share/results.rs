@@ -7,51 +7,79 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::lock::key::LockKey;
+use crate::lock::result_word::ResultWord;
 use crate::platform::sync::Mutex;
 
 /// How many bytes of results a process keeps. Beyond that, its callers read them from the store.
 const MAX_KEPT: usize = 16 * 1024 * 1024;
 
+/// What a result takes besides its texts.
+const OVERHEAD: usize = 256;
+
 /// The last result of each key.
 #[derive(Debug, Default)]
-pub(in crate::manager) struct Results(Mutex<HashMap<Box<str>, Kept>>);
+pub(in crate::manager) struct Results(Mutex<ByName>);
+
+#[derive(Debug, Default)]
+struct ByName {
+    kept: HashMap<Box<str>, Kept>,
+    bytes: usize,
+    /// The number of bytes from which on the results whose time is over are removed.
+    sweep_at: usize,
+}
 
 #[derive(Debug)]
 struct Kept {
+    id: u64,
     of: Box<str>,
     json: Arc<str>,
     /// When its body ended, or earlier.
     ended: Instant,
     until: Instant,
+    bytes: usize,
 }
 
 impl Results {
     /// Keeps a result for `time`, unless a later one is kept.
-    pub(super) fn keep(
-        &self,
-        key: &LockKey,
-        of: &str,
-        json: &Arc<str>,
-        ended: Instant,
-        time: Duration,
-    ) {
-        let (mut kept, now) = (self.0.lock(), Instant::now());
-        kept.retain(|_, kept| kept.until > now);
-        let bytes: usize = kept.values().map(|kept| kept.json.len()).sum();
-        let has_room = bytes + json.len() <= MAX_KEPT;
-        if has_room && kept.get(key.name()).is_none_or(|kept| kept.ended <= ended) {
-            let until = now + time;
-            kept.insert(
-                key.name().into(),
-                Kept { of: of.into(), json: json.clone(), ended, until },
-            );
+    pub(super) fn keep(&self, key: &LockKey, result: ResultWord, ended: Instant, time: Duration) {
+        let now = Instant::now();
+        let ResultWord { id, of, json, .. } = result;
+        let bytes = key.name().len() + of.len() + json.len() + OVERHEAD;
+        let mut all = self.0.lock();
+        if all.bytes + bytes > all.sweep_at {
+            all.sweep(now);
+        }
+        if let Some(kept) = all.kept.get_mut(key.name()) {
+            if kept.id == id {
+                // The process that ran the body knows best when it ended.
+                kept.ended = kept.ended.min(ended);
+                return;
+            }
+            if kept.ended > ended {
+                return;
+            }
+        }
+        if all.bytes + bytes <= MAX_KEPT {
+            let kept =
+                Kept { id, of: of.into(), json: json.into(), ended, until: now + time, bytes };
+            let before = all.kept.insert(key.name().into(), kept).map_or(0, |kept| kept.bytes);
+            all.bytes = all.bytes + bytes - before;
         }
     }
 
     /// The result of a body that ended after `began`.
     pub(super) fn since(&self, key: &LockKey, of: &str, began: Instant) -> Option<Arc<str>> {
-        let kept = self.0.lock();
-        let kept = kept.get(key.name()).filter(|kept| began < kept.ended && *kept.of == *of)?;
+        let all = self.0.lock();
+        let kept = all.kept.get(key.name()).filter(|kept| began < kept.ended && *kept.of == *of)?;
         Some(kept.json.clone())
+    }
+}
+
+impl ByName {
+    /// Removes what is over, and waits with the next time until there is twice as much.
+    fn sweep(&mut self, now: Instant) {
+        self.kept.retain(|_, kept| kept.until > now);
+        self.bytes = self.kept.values().map(|kept| kept.bytes).sum();
+        self.sweep_at = (self.bytes * 2).max(MAX_KEPT / 16);
     }
 }
