@@ -1,4 +1,4 @@
-//! Leaders that hang: a body that awaits for ever, or that blocks its thread.
+//! Leaders that hang: a body that awaits without end, or that blocks its thread.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::{Campaign, LIMIT, SLACK};
 /// Longer than a lease.
 const WITHIN: Duration = Duration::from_secs(7);
 
-pub(super) async fn a_body_that_awaits_for_ever_is_replaced<E: Engine>(campaign: Campaign<'_, E>) {
+pub(super) async fn a_body_that_never_ends_its_await_is_replaced<E: Engine>(campaign: Campaign<'_, E>) {
     let campaign = campaign.progress_within(WITHIN);
     let (mut a, mut b) = (campaign.process(), campaign.process());
     let first = campaign.begins(&mut [&mut a, &mut b]).await;

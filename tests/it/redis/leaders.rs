@@ -131,7 +131,7 @@ async fn a_renewal_that_finds_another_holder_ends_the_term() {
     fleet.leader.expect(&format!("ended {}", fleet.term)).await;
     let after = taken.elapsed();
     assert!(after < Duration::from_secs(4), "a third of the TTL has passed {after:?} before");
-    // Nobody leads while the other program has the lock.
+    // No process leads while the other program has the lock.
     assert!(cli.pttl("lock:scheduler").await > 0);
     let next = fleet.follower.leads_within(Duration::from_secs(10)).await;
     assert!(taken.elapsed() >= Duration::from_secs(8), "{:?}", taken.elapsed());
