@@ -32,7 +32,7 @@ macro_rules! leader_faults {
                 a_leader_stopped_past_its_lease_is_refused,
             ]);
             leader_faults!(hung, [
-                a_body_that_awaits_for_ever_is_replaced,
+                a_body_that_never_ends_its_await_is_replaced,
                 a_body_that_blocks_its_thread_is_replaced,
                 a_body_that_blocks_the_only_thread_is_replaced,
             ]);

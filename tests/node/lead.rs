@@ -12,7 +12,7 @@
 //! | `progress` | the leader reports progress, once |
 //! | `stop` | the process stops itself (SIGSTOP) between two writes; when it is continued, the next write is due |
 //! | `return` | the body returns |
-//! | `leader` | says `leader PROCESS TERM`, with `-` for what the store does not show, or `nobody` |
+//! | `leader` | says `leader PROCESS TERM`, with `-` for what the store does not show, or `no leader` |
 //! | `shutdown` | the manager shuts down |
 //!
 //! With `threads=0` all of it runs on the one thread of the process.
@@ -118,7 +118,7 @@ async fn take_orders(
                     let term = leader.term.map_or("-".into(), |it| it.to_string());
                     format!("leader {process} {term}")
                 }
-                Ok(None) => "nobody".to_owned(),
+                Ok(None) => "no leader".to_owned(),
                 Err(error) => format!("refused {error}"),
             }),
             "shutdown" => manager.shutdown().await,

@@ -1,7 +1,6 @@
 //! The example `nightly`: one node of three runs the job, and the others name that node.
 
 use lockattr::LockManager;
-use lockattr_tests::Engine;
 
 use super::{Store, count};
 

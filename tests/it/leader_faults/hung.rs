@@ -9,7 +9,9 @@ use super::{Campaign, LIMIT, SLACK};
 /// Longer than a lease.
 const WITHIN: Duration = Duration::from_secs(7);
 
-pub(super) async fn a_body_that_awaits_for_ever_is_replaced<E: Engine>(campaign: Campaign<'_, E>) {
+pub(super) async fn a_body_that_never_ends_its_await_is_replaced<E: Engine>(
+    campaign: Campaign<'_, E>,
+) {
     let campaign = campaign.progress_within(WITHIN);
     let (mut a, mut b) = (campaign.process(), campaign.process());
     let first = campaign.begins(&mut [&mut a, &mut b]).await;
