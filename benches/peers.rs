@@ -119,7 +119,7 @@ impl Peer {
 }
 
 pub(crate) enum Client {
-    Ours(Ours),
+    Ours(Box<Ours>),
     Bare(Bare),
     Rslock(Rslock),
     Rlock(Rlock),
@@ -128,11 +128,11 @@ pub(crate) enum Client {
 impl Client {
     pub(crate) async fn connect(peer: Peer, url: &str) -> Result<Self, String> {
         Ok(match peer {
-            Peer::Ours => Self::Ours(Ours::connect(url, Kind::Plain).await?),
-            Peer::Background => Self::Ours(Ours::connect(url, Kind::Background).await?),
-            Peer::Linger => Self::Ours(Ours::connect(url, Kind::Linger).await?),
-            Peer::Permits => Self::Ours(Ours::connect(url, Kind::Permits).await?),
-            Peer::Mixed => Self::Ours(Ours::connect(url, Kind::Mixed).await?),
+            Peer::Ours => Self::Ours(Box::new(Ours::connect(url, Kind::Plain).await?)),
+            Peer::Background => Self::Ours(Box::new(Ours::connect(url, Kind::Background).await?)),
+            Peer::Linger => Self::Ours(Box::new(Ours::connect(url, Kind::Linger).await?)),
+            Peer::Permits => Self::Ours(Box::new(Ours::connect(url, Kind::Permits).await?)),
+            Peer::Mixed => Self::Ours(Box::new(Ours::connect(url, Kind::Mixed).await?)),
             Peer::Bare => Self::Bare(Bare::connect(url).await?),
             Peer::Rslock => Self::Rslock(Rslock::new(url, None)),
             Peer::RslockQuick => Self::Rslock(Rslock::new(url, Some(QUICK))),

@@ -54,7 +54,7 @@ fn leads(
                 let _body = Body(did.clone(), name, term.number());
                 did.send(Did::Began(name, term.number())).ok();
                 terms.send(term).ok();
-                pending().await
+                pending::<()>().await;
             }
         };
         manager.lead("scheduler", options, body).await

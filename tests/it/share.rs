@@ -27,14 +27,14 @@ impl Runs {
         self.0.load(Ordering::Relaxed)
     }
 
-    fn call<T: Send + 'static>(
+    fn call<T>(
         &self,
         manager: &LockManager,
         time: Duration,
         result: impl Fn(u32) -> Result<T, Failed> + Send + Sync + 'static,
     ) -> JoinHandle<Result<Result<T, Failed>, Error>>
     where
-        T: serde::Serialize + serde::de::DeserializeOwned,
+        T: serde::Serialize + serde::de::DeserializeOwned + Send + 'static,
     {
         let (runs, manager) = (self.clone(), manager.clone());
         let options = LockOptions::new().ttl(9 * SECOND).wait(600 * SECOND);

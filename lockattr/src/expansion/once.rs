@@ -1,6 +1,5 @@
 //! A function that runs once in a period: what its attribute says, and which return values count.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use super::{Call, Entry};
@@ -29,7 +28,7 @@ pub(super) fn once(
     options: ResolvedOptions,
     period: Option<Duration>,
     manager: &LockManager,
-    key: &Cow<'static, str>,
+    key: &str,
 ) -> Result<ResolvedOptions, Error> {
     let Some(period) = period else { return Ok(options) };
     manager.check_once(key)?;

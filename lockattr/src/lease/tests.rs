@@ -28,6 +28,7 @@ fn granted() -> GrantedLease {
         ttl: TTL,
         renew: true,
         max_hold: None,
+        progress_within: None,
     }
 }
 

@@ -235,7 +235,7 @@ impl<'a> TermNote<'a> {
         while let Some(note) = self.leave().await {
             note.lost().await;
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// Leaves the note, or tries again: nothing depends on it.

@@ -34,7 +34,7 @@ pub(crate) enum Shared<T> {
     /// Another caller had the result while this one waited.
     Taken(T),
     /// This caller runs the body, and passes its result on.
-    Runs(Start, Flight),
+    Runs(Start, Box<Flight>),
 }
 
 /// One run of a body, for which others wait.
@@ -125,7 +125,7 @@ impl LockManager {
             start.release().await;
             return Ok(Shared::Taken(value));
         }
-        Ok(Shared::Runs(start, flight))
+        Ok(Shared::Runs(start, Box::new(flight)))
     }
 
     fn check_sharing(&self, options: &ResolvedOptions) -> Result<(), Error> {

@@ -24,8 +24,15 @@ impl Queues for NoQueues {
 fn watched(watchdog: &Watchdog) -> (Arc<LeaseState>, u64) {
     let claim = Arc::new(Claim::new(LockKey::new("lock:", "a").unwrap(), ""));
     let (fencing, requested_at) = (FencingToken::from_counter(7), Instant::now());
-    let granted =
-        GrantedLease { claim, fencing, requested_at, ttl: TTL, renew: true, max_hold: None };
+    let granted = GrantedLease {
+        claim,
+        fencing,
+        requested_at,
+        ttl: TTL,
+        renew: true,
+        max_hold: None,
+        progress_within: None,
+    };
     let hold = Arc::new(LeaseState::new(granted));
     let (id, _) = watchdog.watch(&hold, requested_at, TTL);
     (hold, id)

@@ -101,11 +101,7 @@ pub(super) async fn a_follower_that_was_cut_off_leads_when_its_turn_comes<E: Eng
     wires.cut().await;
     a.node.say("resign").await;
     a.expect(&format!("ended {first}")).await;
-<<<<<<< HEAD
-    // No other process campaigns, so it may lead again: a leader that resigned comes last, and not never.
-=======
     // No other process can campaign, so it may lead again: a leader that resigned comes last, and not never.
->>>>>>> 9867d436dd228757755588853d650a9603476b25
     let second = a.leads_within(Campaign::<E>::REPLACED_WITHIN + SLACK).await;
     wires.pass().await;
     campaign.sees_follow(&mut b, a.id()).await;

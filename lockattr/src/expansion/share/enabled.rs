@@ -32,7 +32,7 @@ pub async fn enter_sharing<R: Shareable>(call: Call) -> Result<Sharing<R>, Error
     let options = options.resolve(manager.settings())?;
     Ok(Sharing(match manager.start_sharing::<R::Ok>(options, &printed(key)?).await? {
         Shared::Taken(value) => Shares::Taken(R::of(value)),
-        Shared::Runs(start, flight) => Shares::Runs(start, Box::new(flight)),
+        Shared::Runs(start, flight) => Shares::Runs(start, flight),
     }))
 }
 

@@ -1,10 +1,15 @@
 //! The options of a leader: those that do not fit one are refused.
 
+use std::time::Duration;
+
 use super::{LockOptions, OnLost, ResolvedOptions, invalid};
 use crate::Error;
 use crate::lock::retry::WaitBudget;
 use crate::lock::settings::Settings;
-use crate::store::{MAX_RECHECK, Sharing};
+use crate::store::Sharing;
+
+/// The campaign has its own interval: the store's queue must not shorten it.
+const ASK_EVERY: Duration = Duration::from_secs(15);
 
 impl LockOptions {
     /// [`resolve`](Self::resolve) for a leader, which campaigns without an end.
@@ -29,7 +34,7 @@ impl LockOptions {
         if resolved.sharing != Sharing::Exclusive {
             return Err(invalid("there is one leader: leave out `mode` and `permits`".into()));
         }
-        let wait_budget = WaitBudget { retry: None, wait: None, delay: MAX_RECHECK };
+        let wait_budget = WaitBudget { retry: None, wait: None, delay: ASK_EVERY };
         // Each term is granted by the store, and so has a place in its queue of its own.
         Ok(ResolvedOptions {
             wait_budget,

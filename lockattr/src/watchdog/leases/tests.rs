@@ -26,7 +26,15 @@ fn watch(leases: &mut Leases, requested_at: Instant, ttl: Duration, renew: bool)
 fn watch_as(leases: &mut Leases, id: u64, requested_at: Instant, ttl: Duration, renew: bool) {
     let claim = Arc::new(Claim::new(LockKey::new("lock:", "a").unwrap(), ""));
     let fencing = FencingToken::from_counter(7);
-    let granted = GrantedLease { claim, fencing, requested_at, ttl, renew, max_hold: None };
+    let granted = GrantedLease {
+        claim,
+        fencing,
+        requested_at,
+        ttl,
+        renew,
+        max_hold: None,
+        progress_within: None,
+    };
     let hold = Arc::new(LeaseState::new(granted));
     let renew_at = hold.renew_at(requested_at, ttl);
     leases.watch(Lease { id, hold, renew_at });

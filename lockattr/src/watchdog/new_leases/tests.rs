@@ -24,6 +24,7 @@ fn hold(requested_at: Instant, renew: bool) -> Arc<LeaseState> {
         ttl: TTL,
         renew,
         max_hold: None,
+        progress_within: None,
     }))
 }
 

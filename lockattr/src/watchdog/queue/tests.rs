@@ -35,6 +35,7 @@ fn hold(requested_at: Instant) -> Arc<LeaseState> {
         ttl: TTL,
         renew: true,
         max_hold: None,
+        progress_within: None,
     }))
 }
 
@@ -203,6 +204,7 @@ fn a_lease_that_was_not_renewed_wakes_the_tasks_when_it_is_handed_off() {
         ttl: TTL,
         renew: false,
         max_hold: None,
+        progress_within: None,
     };
     let fixed = Arc::new(LeaseState::new(fixed));
     let id = watch(&mut queue, fixed.clone(), now);

@@ -31,6 +31,7 @@ fn hold(key: &str) -> Arc<LeaseState> {
         ttl: LATER,
         renew: true,
         max_hold: None,
+        progress_within: None,
     }))
 }
 
