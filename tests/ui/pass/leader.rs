@@ -39,9 +39,9 @@ impl Scheduler {
 }
 
 #[distributed_lock(key = "sweeper", lead = true, ttl = "5s", max_hold = "1h", manager = manager)]
-async fn sweep<T: Clone + Send>(manager: &LockManager, value: T) -> Result<T, Error>
+async fn sweep<T>(manager: &LockManager, value: T) -> Result<T, Error>
 where
-    T: Sync,
+    T: Clone + Send + Sync,
 {
     tokio::task::yield_now().await;
     Ok(value)
