@@ -53,7 +53,8 @@ impl Default for ServerOptions {
             connections: None,
             connect_timeout: Duration::from_secs(1),
             response_timeout: Duration::from_secs(1),
-            heartbeat: Duration::from_secs(5),
+            // Longer than a campaign with a TTL of 10 s is silent: it then needs no question of its own.
+            heartbeat: Duration::from_secs(7),
             replicas: 0,
             credentials: None,
             tls: TlsFiles::default(),
@@ -88,7 +89,7 @@ impl ServerOptions {
     }
 
     /// The time without an answer after which the connection is checked, and replaced if it is
-    /// dead: 5 s by default.
+    /// dead: 7 s by default.
     pub fn heartbeat(mut self, interval: Duration) -> Self {
         self.heartbeat = interval;
         self

@@ -179,7 +179,7 @@ impl LockManagerBuilder {
     }
 
     /// The time without an answer after which the connection is checked, and replaced if it is
-    /// dead: 5 s by default.
+    /// dead: 7 s by default.
     pub fn heartbeat(self, interval: Duration) -> Self {
         self.server("heartbeat", |server| server.heartbeat(interval))
     }

@@ -168,6 +168,7 @@ impl LeaderWatch {
                 () = sleep_until(self.ask_at) => {
                     let seen = self.seen.borrow().at.map(|at| at + ASK_EVERY);
                     if let Some(next) = seen.filter(|next| *next > Instant::now())
+                        && self.last.is_some()
                         && !self.misses_term()
                     {
                         self.ask_at = next;

@@ -139,7 +139,7 @@ async fn a_renewal_that_finds_another_holder_ends_the_term() {
     fleet.campaign.over([fleet.leader, fleet.follower]).await;
 }
 
-/// At the default TTL of ten seconds. The heartbeats of its connection come on top, every five seconds without a reply.
+/// At the default TTL of ten seconds, with the heartbeats of its connection.
 ///
 /// Red without: the pause of `campaign_again_at`, which is twice that of other waiters.
 #[tokio::test]
@@ -157,8 +157,7 @@ async fn a_follower_asks_at_most_ten_times_a_minute() {
     sleep(Duration::from_secs(60)).await;
     let log = proxy.log();
     let (beats, asked): (Vec<_>, Vec<_>) = log.iter().partition(|name| *name == "ping");
-    assert!(asked.len() <= 10, "{log:?}");
-    assert!(log.len() <= 12 && beats.len() < asked.len(), "one in each heartbeat: {log:?}");
+    assert!(log.len() <= 10 && beats.len() < asked.len(), "{log:?}");
     // It still asks: a notification may be lost.
     assert!(asked.len() >= 5 && asked.iter().all(|name| *name == "acquire"), "{log:?}");
     campaign.over([follower, leader]).await;
