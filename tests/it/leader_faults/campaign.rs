@@ -106,7 +106,8 @@ impl<'a, E: Engine> Campaign<'a, E> {
     /// Waits until a process that has lost its term follows another one: it pauses before it campaigns again.
     pub(crate) async fn follows_again(&self, follower: &mut Leader, leader: u32) {
         self.sees_follow(follower, leader).await;
-        sleep(LONGEST_PAUSE + Duration::from_millis(500)).await;
+        // Most stores do not tell whether it waits, and a busy machine sends its request late.
+        sleep(LONGEST_PAUSE + Duration::from_secs(2)).await;
     }
 
     /// Waits until this process sees that another one leads.

@@ -6,7 +6,7 @@ use lockattr_tests::{Node, PostgresServer, RedisServer, assert_nothing_left, nod
 /// Runs flights of processes with 50 callers each. Each flight has one run of the body, and one value.
 async fn flies(url: &str, processes: usize, flights: usize) {
     let mut nodes: Vec<Node> =
-        (0..processes).map(|_| node!("share", url = url, callers = 50, body = 300)).collect();
+        (0..processes).map(|_| node!("share", url = url, callers = 50, body = 2000)).collect();
     for node in &mut nodes {
         assert_eq!(node.line().await, "ready");
     }
