@@ -146,7 +146,7 @@ async fn a_run_of_a_done_key_names_until_when() {
     done_by(&server, "nightly", Duration::from_secs(3_600)).await;
     let busy = said(&url, &["run", "nightly", "--", "true"]).await;
     assert_eq!((busy.code, busy.out.as_str()), (Some(75), ""), "{busy:?}");
-    assert!(busy.err.contains("whose work counts as done until "), "{busy:?}");
+    assert!(busy.err.contains("`nightly` is done until "), "{busy:?}");
 }
 
 #[tokio::test]

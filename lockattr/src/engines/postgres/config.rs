@@ -140,7 +140,7 @@ mod tests {
     fn a_connection_to_a_vanished_host_ends_after_the_heartbeat_and_three_probes() {
         let seconds = Duration::from_secs;
         for (query, idle, interval) in [
-            ("", 5, 1),
+            ("", 7, 1),
             ("?heartbeat=100ms&response_timeout=1500ms", 1, 2),
             ("?heartbeat=1y&response_timeout=1y", 32_767, 32_767),
         ] {
