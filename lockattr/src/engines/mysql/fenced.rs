@@ -86,7 +86,7 @@ impl MysqlTransaction for Transaction<'_> {
 }
 
 /// A MySQL or MariaDB transaction that has a [`FencingToken`], for tables with the triggers that
-/// [`lockattr fence sql`](super) makes.
+/// [`lockattr fence sql`](crate::fence) makes.
 ///
 /// The token ends with the transaction: [`commit`](Self::commit) removes it first, and a rollback,
 /// also of a dropped value or a lost connection, undoes it. So the next user of a pooled connection does
