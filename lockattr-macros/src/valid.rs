@@ -75,6 +75,22 @@ fn check_pairs(args: &Args, mistakes: &mut Mistakes) {
     }
 }
 
+/// Refuses options that cannot be combined with `other`, each for its reason.
+fn refuse_beside(
+    other: &str,
+    refused: &[(bool, &'static str, &str)],
+    args: &Args,
+    mistakes: &mut Mistakes,
+) {
+    for (is_set, option, why) in refused {
+        if *is_set && let Some(at) = args.span_of(option) {
+            let sentence =
+                format!("`{option}` cannot be combined with `{other}`: {why}; leave it out");
+            mistakes.push(Error::new(at, sentence));
+        }
+    }
+}
+
 fn check_permits(permits: Option<&Expr>, mistakes: &mut Mistakes) {
     if let Some(Constant::Positive(Lit::Int(number))) = permits.map(constant)
         && number.base10_digits() == "0"

@@ -115,19 +115,24 @@ mod tests {
     use super::*;
     use crate::row::sample;
 
+    /// The changes between what is seen in each second, from the first on.
+    fn changes_of(seconds: &[&[(&str, &str)]]) -> Vec<Change> {
+        let mut seen = Seen::default();
+        let queries = (1..).zip(seconds).flat_map(|(second, labels)| {
+            let rows: Vec<_> = labels.iter().map(|(key, label)| sample(key, label)).collect();
+            seen.changes(&rows, SystemTime::UNIX_EPOCH + Duration::from_secs(second))
+        });
+        queries.collect()
+    }
+
     #[test]
     fn each_change_is_notified_once() {
-        let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
-        let mut seen = Seen::default();
-        let mut all = Vec::new();
-        let mut query = |labels: &[(&str, &str)], seconds| {
-            let rows: Vec<_> = labels.iter().map(|(key, label)| sample(key, label)).collect();
-            all.extend(seen.changes(&rows, at(seconds)));
-        };
-        query(&[("a", "service=x pid=1"), ("b", "service=x pid=1")], 1);
-        query(&[("a", "service=x pid=1"), ("b", "service=y pid=2"), ("c", "service=z")], 2);
-        query(&[("b", "service=y pid=2"), ("c", "service=z")], 3);
-        query(&[], 4);
+        let all = changes_of(&[
+            &[("a", "service=x pid=1"), ("b", "service=x pid=1")],
+            &[("a", "service=x pid=1"), ("b", "service=y pid=2"), ("c", "service=z")],
+            &[("b", "service=y pid=2"), ("c", "service=z")],
+            &[],
+        ]);
         let lines: Vec<_> = all.iter().map(Change::line).collect();
         expect![[r#"
             1970-01-01T00:00:01Z held       a by x:1
@@ -145,17 +150,12 @@ mod tests {
     /// Red without: `done` in `is_same`, or the arm in `changes`.
     #[test]
     fn a_key_that_becomes_done_is_a_change_and_stays_so_without_another() {
-        let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
-        let mut seen = Seen::default();
-        let mut all = Vec::new();
-        let mut query = |labels: &[(&str, &str)], seconds| {
-            let rows: Vec<_> = labels.iter().map(|(key, label)| sample(key, label)).collect();
-            all.extend(seen.changes(&rows, at(seconds)));
-        };
-        query(&[("a", "service=x"), ("b", "service=y done=1")], 1);
-        query(&[("a", "service=x done=1"), ("b", "service=y done=1")], 2);
-        query(&[("a", "service=x done=1"), ("c", "service=z done=1")], 3);
-        query(&[("a", "service=y"), ("c", "service=z done=1")], 4);
+        let all = changes_of(&[
+            &[("a", "service=x"), ("b", "service=y done=1")],
+            &[("a", "service=x done=1"), ("b", "service=y done=1")],
+            &[("a", "service=x done=1"), ("c", "service=z done=1")],
+            &[("a", "service=y"), ("c", "service=z done=1")],
+        ]);
         let lines: Vec<_> = all.iter().map(Change::line).collect();
         expect![[r#"
             1970-01-01T00:00:01Z held       a by x

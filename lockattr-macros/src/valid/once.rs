@@ -6,7 +6,7 @@ use humantime::format_duration;
 use proc_macro2::Span;
 use syn::Error;
 
-use super::known;
+use super::{known, refuse_beside};
 use crate::args::Args;
 use crate::locked_fn::Body;
 use crate::mistakes::Mistakes;
@@ -37,13 +37,7 @@ pub(super) fn check(args: &Args, mistakes: &mut Mistakes) {
             "a body without the lock may run a second time",
         ),
     ];
-    for (is_set, option, why) in refused {
-        if is_set && let Some(at) = args.span_of(option) {
-            let sentence =
-                format!("`{option}` cannot be combined with `once_per`: {why}; leave it out");
-            mistakes.push(Error::new(at, sentence));
-        }
-    }
+    refuse_beside("once_per", &refused, args, mistakes);
     let Some((period, at)) = known(args.once_per.as_ref()) else { return };
     if period.is_zero() {
         let sentence =

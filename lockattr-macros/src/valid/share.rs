@@ -3,6 +3,7 @@
 use proc_macro2::Span;
 use syn::Error;
 
+use super::refuse_beside;
 use crate::args::Args;
 use crate::locked_fn::Body;
 use crate::mistakes::Mistakes;
@@ -32,13 +33,7 @@ pub(super) fn check(args: &Args, mistakes: &mut Mistakes) {
             "without the store, each caller runs the body",
         ),
     ];
-    for (is_set, option, why) in refused {
-        if is_set && let Some(at) = args.span_of(option) {
-            let sentence =
-                format!("`{option}` cannot be combined with `share_result`: {why}; leave it out");
-            mistakes.push(Error::new(at, sentence));
-        }
-    }
+    refuse_beside("share_result", &refused, args, mistakes);
 }
 
 /// Only an `async fn` waits for others without blocking a thread for each.

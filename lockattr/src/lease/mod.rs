@@ -213,10 +213,12 @@ impl LeaseState {
         match phase {
             HELD if now < self.valid_until() => Ok(()),
             HELD => {
-                let reason = match () {
-                    () if self.capped() => LostReason::MaxHold,
-                    () if self.is_silent() => LostReason::Silent,
-                    () => LostReason::Expired,
+                let reason = if self.capped() {
+                    LostReason::MaxHold
+                } else if self.is_silent() {
+                    LostReason::Silent
+                } else {
+                    LostReason::Expired
                 };
                 self.lose(reason);
                 Err(reason)

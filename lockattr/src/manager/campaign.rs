@@ -73,8 +73,8 @@ pub(super) struct Campaigns(Mutex<HashMap<Box<str>, watch::Sender<Seen>>>);
 pub(super) struct Seen {
     /// When; `None` if no campaign has asked.
     pub(super) at: Option<Instant>,
-    /// The leader, with the moment at which its term began; `None` if no process led.
-    leader: Option<(Option<String>, Option<u32>, u64)>,
+    /// The leader; `None` if no process led.
+    leader: Option<Holder>,
 }
 
 impl Campaigns {
@@ -88,12 +88,13 @@ impl Campaigns {
     /// Records the answer of the store.
     pub(super) fn learned(&self, key: &LockKey, holder: Option<&Holder>) {
         if let Some(seen) = self.0.lock().get(key.name()) {
-            let leader =
-                holder.map(|holder| (holder.host.clone(), holder.process, holder.since_millis()));
             seen.send_if_modified(|seen| {
-                let is_another = seen.leader != leader;
-                *seen = Seen { at: Some(Instant::now()), leader };
-                is_another
+                let is_same = match (&seen.leader, holder) {
+                    (Some(last), Some(holder)) => last.is_same(holder),
+                    (last, holder) => last.is_none() && holder.is_none(),
+                };
+                *seen = Seen { at: Some(Instant::now()), leader: holder.cloned() };
+                !is_same
             });
         }
     }
