@@ -1,5 +1,7 @@
 //! Runtimes that end, have no timers, or do not exist: nothing panics, and nothing stays locked.
 
+mod blocked;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, mpsc};

@@ -22,6 +22,7 @@ mod runtime_check;
 mod send_later;
 mod shutdown;
 mod task;
+mod unparker;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};

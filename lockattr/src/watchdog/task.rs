@@ -15,6 +15,7 @@ use super::Watchdog;
 use super::batch::{UnderWay, send_releases, send_renewals};
 use super::queue::Due;
 use super::runtime_check::check_runtime;
+use super::unparker::Unparker;
 
 /// How long the task sleeps when nothing is due, before it sleeps without a limit. A lease with a
 /// later timer does not wake the task, and usually is released before.
@@ -25,6 +26,8 @@ pub(super) struct Runner {
     watchdog: Arc<Watchdog>,
     runtime: runtime::Id,
     wake: Arc<Notify>,
+    /// Wakes the runtime when the task is overdue.
+    unparker: Option<Unparker>,
     /// Whether it runs on the thread of the last resort, after which no other can take over.
     last_resort: bool,
 }
@@ -38,7 +41,8 @@ impl Runner {
         }
         // Checked once for each runtime.
         check_runtime(&watchdog.store)?;
-        if let Some(runner) = Self::enter(watchdog, runtime.id()) {
+        if let Some(mut runner) = Self::enter(watchdog, runtime.id()) {
+            runner.unparker = Unparker::start(runtime);
             runtime.spawn(runner.run());
         }
         Ok(())
@@ -48,7 +52,8 @@ impl Runner {
     /// that a runtime that drops it unpolled is noticed too.
     pub(super) fn enter(watchdog: &Arc<Watchdog>, runtime: runtime::Id) -> Option<Self> {
         let wake = watchdog.queue().enter(runtime)?;
-        Some(Self { watchdog: watchdog.clone(), runtime, wake, last_resort: false })
+        let watchdog = watchdog.clone();
+        Some(Self { watchdog, runtime, wake, unparker: None, last_resort: false })
     }
 
     pub(super) fn of_last_resort(mut self) -> Self {
@@ -90,6 +95,9 @@ impl Runner {
             }
             if under_way.is_empty() && self.watchdog.leases().leave_if_done(self.runtime) {
                 return;
+            }
+            if let Some(unparker) = &self.unparker {
+                unparker.expect_poll_by(due.next);
             }
             let next = due.next.unwrap_or_else(Instant::now);
             // No branch waits for another, so a store that hangs delays no deadline.
