@@ -5,6 +5,7 @@ mod assert_held;
 mod look;
 mod outage;
 mod registry;
+mod registry_check;
 mod script;
 
 use std::time::Duration;

@@ -5,6 +5,8 @@
 
 #[cfg(feature = "registry")]
 mod annotated;
+#[cfg(feature = "registry")]
+mod check;
 
 #[cfg(feature = "registry")]
 pub use annotated::{ANNOTATED, AnnotatedLock, annotated, registry};

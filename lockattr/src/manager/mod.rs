@@ -8,6 +8,8 @@ mod blocking;
 pub(crate) mod body;
 mod builder;
 mod campaign;
+#[cfg(feature = "registry")]
+pub(crate) mod check;
 mod contended;
 mod deadlock;
 pub(crate) mod default_manager;

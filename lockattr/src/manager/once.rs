@@ -74,7 +74,7 @@ impl LockManager {
         self.check_store_keeps_done()
     }
 
-    fn check_store_keeps_done(&self) -> Result<(), Error> {
+    pub(super) fn check_store_keeps_done(&self) -> Result<(), Error> {
         match self.shared.core.store().refuses_done() {
             Some(why) => Err(Error::InvalidOptions(why)),
             None => Ok(()),

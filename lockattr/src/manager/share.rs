@@ -129,19 +129,23 @@ impl LockManager {
     }
 
     fn check_sharing(&self, options: &ResolvedOptions) -> Result<(), Error> {
+        if options.sharing != Sharing::Exclusive {
+            let refusal = "`share_result` is for exclusive locks: leave out `mode` and `permits`";
+            return Err(Error::InvalidOptions(refusal.into()));
+        }
+        self.check_store_shares_results()
+    }
+
+    pub(super) fn check_store_shares_results(&self) -> Result<(), Error> {
         let store = self.shared.core.store();
-        let refusal = if !store.keeps_long_values() {
-            format!(
-                "`share_result` needs a store that keeps a value of 64 KiB for some time, and this one ({}) does \
-                 not: use Redis, PostgreSQL with leases, or the memory store",
-                store.kind()
-            )
-        } else if options.sharing != Sharing::Exclusive {
-            "`share_result` is for exclusive locks: leave out `mode` and `permits`".into()
-        } else {
+        if store.keeps_long_values() {
             return Ok(());
-        };
-        Err(Error::InvalidOptions(refusal))
+        }
+        Err(Error::InvalidOptions(format!(
+            "`share_result` needs a store that keeps a value of 64 KiB for some time, and this one ({}) does \
+             not: use Redis, PostgreSQL with leases, or the memory store",
+            store.kind()
+        )))
     }
 }
 
