@@ -3,6 +3,7 @@
 
 mod nightly;
 mod partner;
+mod scheduler;
 mod transfer;
 
 use std::process::Command;
