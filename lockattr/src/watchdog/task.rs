@@ -26,8 +26,6 @@ pub(super) struct Runner {
     watchdog: Arc<Watchdog>,
     runtime: runtime::Id,
     wake: Arc<Notify>,
-    /// Wakes the runtime when the task is overdue.
-    unparker: Option<Unparker>,
     /// Whether it runs on the thread of the last resort, after which no other can take over.
     last_resort: bool,
 }
@@ -41,8 +39,7 @@ impl Runner {
         }
         // Checked once for each runtime.
         check_runtime(&watchdog.store)?;
-        if let Some(mut runner) = Self::enter(watchdog, runtime.id()) {
-            runner.unparker = Unparker::start(runtime);
+        if let Some(runner) = Self::enter(watchdog, runtime.id()) {
             runtime.spawn(runner.run());
         }
         Ok(())
@@ -52,8 +49,7 @@ impl Runner {
     /// that a runtime that drops it unpolled is noticed too.
     pub(super) fn enter(watchdog: &Arc<Watchdog>, runtime: runtime::Id) -> Option<Self> {
         let wake = watchdog.queue().enter(runtime)?;
-        let watchdog = watchdog.clone();
-        Some(Self { watchdog, runtime, wake, unparker: None, last_resort: false })
+        Some(Self { watchdog: watchdog.clone(), runtime, wake, last_resort: false })
     }
 
     pub(super) fn of_last_resort(mut self) -> Self {
@@ -63,49 +59,30 @@ impl Runner {
 
     pub(super) async fn run(self) {
         let watchdog = self.watchdog.clone();
-        let mut work = pin!(self.work());
-        // In a fork, requests in flight and due work belong to the parent.
-        let work = poll_fn(|context| match watchdog.is_of_this_process() {
-            true => work.as_mut().poll(context),
-            false => Poll::Pending,
-        });
-        work.await;
+        watchdog.only_in_this_process(self.work()).await;
     }
 
     async fn work(self) {
         let mut under_way = FuturesUnordered::<UnderWay>::new();
         let mut has_rested = false;
+        let mut unparker = Unparker::here(&self.watchdog);
         loop {
             let rest = (!has_rested).then_some(SHORT_SLEEP);
-            let due = self.watchdog.due(self.runtime, rest);
+            let next = self.watchdog.begin_due(self.runtime, rest, &under_way);
             has_rested = false;
-            // Outside the queue's mutex: a woken task may lock it.
-            due.over.iter().for_each(|hold| self.watchdog.end(hold));
-            self.watchdog.telemetry.sum_up(Instant::now());
-            due.rechecks.iter().for_each(|name| self.watchdog.recheck(name));
-            under_way.extend(due.adopted);
-            if !due.renewals.is_empty() {
-                // Otherwise, the lease of a lock that its waiter never picks up would be renewed
-                // without end.
-                self.watchdog.queues.reclaim_unclaimed();
-                under_way.push(send_renewals(self.watchdog.clone(), due.renewals));
-            }
-            if !due.releases.is_empty() {
-                under_way.push(send_releases(self.watchdog.clone(), due.releases));
-            }
             if under_way.is_empty() && self.watchdog.leases().leave_if_done(self.runtime) {
                 return;
             }
-            if let Some(unparker) = &self.unparker {
-                unparker.expect_poll_by(due.next);
+            if let Some(unparker) = &mut unparker {
+                unparker.expect_poll_by(next);
             }
-            let next = due.next.unwrap_or_else(Instant::now);
+            let until = next.unwrap_or_else(Instant::now);
             // No branch waits for another, so a store that hangs delays no deadline.
             tokio::select! {
                 biased;
                 Some(()) = under_way.next() => {}
                 () = self.wake.notified() => {}
-                () = sleep_until(next), if due.next.is_some() => has_rested = true,
+                () = sleep_until(until), if next.is_some() => has_rested = true,
             }
         }
     }
@@ -114,6 +91,58 @@ impl Runner {
 impl Watchdog {
     pub(super) fn is_driven_by(&self, runtime: runtime::Id) -> bool {
         self.known_runners.on(runtime, || self.queue().is_driven_by(runtime))
+    }
+
+    /// Does once what is due, in place of the task on `runtime`, which cannot be polled. Tells `then` when something is
+    /// due again.
+    pub(super) async fn stand_in(
+        self: Arc<Self>,
+        runtime: runtime::Id,
+        then: impl FnOnce(Option<Instant>),
+    ) {
+        let stand_in = StandIn(self);
+        let work = async {
+            let mut under_way = FuturesUnordered::new();
+            then(stand_in.0.begin_due(runtime, None, &under_way));
+            while let Some(()) = under_way.next().await {}
+        };
+        stand_in.0.only_in_this_process(work).await;
+    }
+
+    /// Polls `work` only in the process that created the manager. In a fork, requests in flight and due work belong to
+    /// the parent.
+    async fn only_in_this_process(&self, work: impl Future<Output = ()>) {
+        let mut work = pin!(work);
+        let work = poll_fn(|context| match self.is_of_this_process() {
+            true => work.as_mut().poll(context),
+            false => Poll::Pending,
+        });
+        work.await;
+    }
+
+    /// Begins what is due, for the task on `runtime`, and adds what is to be polled to `under_way`. Returns when something
+    /// is due again: after `rest`, if no timer is earlier.
+    fn begin_due(
+        self: &Arc<Self>,
+        runtime: runtime::Id,
+        rest: Option<Duration>,
+        under_way: &FuturesUnordered<UnderWay>,
+    ) -> Option<Instant> {
+        let due = self.due(runtime, rest);
+        // Outside the queue's mutex: a woken task may lock it.
+        due.over.iter().for_each(|hold| self.end(hold));
+        self.telemetry.sum_up(Instant::now());
+        due.rechecks.iter().for_each(|name| self.recheck(name));
+        due.adopted.into_iter().for_each(|adopted| under_way.push(adopted));
+        if !due.renewals.is_empty() {
+            // Otherwise, the lease of a lock that its waiter never picks up would be renewed without end.
+            self.queues.reclaim_unclaimed();
+            under_way.push(send_renewals(self.clone(), due.renewals));
+        }
+        if !due.releases.is_empty() {
+            under_way.push(send_releases(self.clone(), due.releases));
+        }
+        due.next
     }
 
     /// Takes out what is due, for the task on `runtime`. Without a timer the task checks again
@@ -126,6 +155,18 @@ impl Watchdog {
         due.next = due.next.into_iter().chain(self.telemetry.next_summary()).min();
         self.new_leases.set_asleep_until(due.next);
         due
+    }
+}
+
+/// A task that does the work of a [`Runner`] once.
+struct StandIn(Arc<Watchdog>);
+
+impl Drop for StandIn {
+    fn drop(&mut self) {
+        // If its runtime has ended, its releases are back in the queue, and the runner may have left before.
+        if self.0.is_of_this_process() {
+            self.0.start_last_resort();
+        }
     }
 }
 

@@ -20,6 +20,12 @@ impl Queues for NoQueues {
     fn release_cached(&self) {}
 }
 
+/// A watchdog without leases.
+pub(super) fn watchdog() -> Arc<Watchdog> {
+    let store = AnyStore::new(MemoryStore::new());
+    Arc::new(Watchdog::new(store, Arc::new(NoQueues), Duration::ZERO))
+}
+
 /// A watched hold, and its lease's id.
 fn watched(watchdog: &Watchdog) -> (Arc<LeaseState>, u64) {
     let claim = Arc::new(Claim::new(LockKey::new("lock:", "a").unwrap(), ""));

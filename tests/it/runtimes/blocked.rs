@@ -1,7 +1,6 @@
 //! Bodies that block a thread of their runtime, after an await, in a process that does little else.
-//!
-//! The body is woken by a timer. The worker that polled the timers runs it, and tokio puts no other in its place.
 
+use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
@@ -42,6 +41,8 @@ fn block() {
     thread::sleep(BLOCKED);
 }
 
+/// The body is woken by a timer. The worker that polled the timers runs it, and tokio puts no other in its place.
+///
 /// Red without: the task that `Unparker` spawns.
 #[test]
 fn a_lock_is_renewed_while_its_body_blocks_one_of_several_threads() {
@@ -60,6 +61,44 @@ fn a_lock_of_a_server_is_renewed_while_its_body_blocks_one_of_several_threads() 
         (server, manager)
     });
     hold_and_block(&runtime, &manager, "blocked:redis");
+    drop(runtime);
+    drop(server);
+}
+
+/// The drop wakes the watchdog's task, which then waits for this thread and can be polled by no other.
+///
+/// Red without: the work of the task that stands in.
+#[test]
+fn a_lock_that_is_dropped_right_before_its_thread_blocks_is_released_and_the_outer_one_renewed() {
+    let runtime = threads(2);
+    let (server, manager) = runtime.block_on(async {
+        let server = RedisServer::start().await;
+        let manager = LockManager::connect(server.url()).await.unwrap();
+        (server, manager)
+    });
+    let elsewhere = LockManager::connect_blocking(server.url()).unwrap();
+    let body = runtime.spawn(async move {
+        let options = LockOptions::new().ttl(TTL);
+        let outer = manager.acquire("blocked:outer", options).await.unwrap();
+        let options = LockOptions::new().ttl(TTL * 100);
+        let inner = manager.acquire("blocked:inner", options).await.unwrap();
+        let (says, hears) = channel();
+        let waits = thread::spawn(move || {
+            let options = LockOptions::new().wait(BLOCKED * 4);
+            let guard = elsewhere.acquire_blocking("blocked:inner", options).unwrap();
+            block();
+            says.send(elsewhere.holder_blocking("blocked:outer").unwrap()).unwrap();
+            guard.release_blocking().unwrap();
+        });
+        drop(inner);
+        // Blocks for longer than two leases of the outer lock, and much shorter than the lease of the inner one.
+        let holder = hears.recv_timeout(BLOCKED * 5).expect("the inner lock is released");
+        assert_eq!(holder.and_then(|holder| holder.process), Some(std::process::id()));
+        outer.ensure_held().unwrap();
+        outer.release().await.unwrap();
+        waits.join().unwrap();
+    });
+    runtime.block_on(body).unwrap();
     drop(runtime);
     drop(server);
 }

@@ -50,14 +50,25 @@ mod jobs {
         Ok(())
     }
 
-    #[distributed_lock(key = "scheduler", lead = true)]
+    #[distributed_lock(key = "long", ttl = "5m", max_hold = "1h")]
+    async fn long() -> Result<(), Error> {
+        Ok(())
+    }
+
+    #[distributed_lock(key = "unknown", ttl = std::time::Duration::MAX, max_hold = "1ms")]
+    async fn unknown() -> Result<(), Error> {
+        Ok(())
+    }
+
+    #[distributed_lock(key = "scheduler", lead = true, progress_within = "30s")]
     async fn scheduler() -> Result<(), Error> {
         Ok(())
     }
 
     /// The functions are never called; that they exist is enough.
     pub(super) fn exist() {
-        let _ = (plain, nightly, soon, dated, price, report, page, partner, transfer, scheduler);
+        let _once = (nightly, soon, dated);
+        let _others = (plain, price, report, page, partner, transfer, long, unknown, scheduler);
     }
 }
 
@@ -88,14 +99,14 @@ fn names(url: &str) -> Vec<&'static str> {
 /// A manager without a server: building one sends nothing, and neither does a check.
 #[tokio::test]
 async fn each_store_refuses_the_functions_that_it_cannot_run() {
-    assert_eq!(of_this_file().count(), 10);
+    assert_eq!(of_this_file().count(), 12);
     assert_eq!(names("memory://"), [""; 0]);
     assert_eq!(names("redis://127.0.0.1:1"), [""; 0]);
     assert_eq!(names("postgres://127.0.0.1:1/db"), [""; 0]);
     assert_eq!(names("mysql://127.0.0.1:1/db"), ["price"]);
     let three = "redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3";
-    assert_eq!(names(three), ["nightly", "dated", "price"]);
-    let sessions = ["nightly", "soon", "dated", "price"];
+    assert_eq!(names(three), ["nightly", "dated", "price", "long"]);
+    let sessions = ["nightly", "soon", "dated", "price", "long"];
     for url in ["zookeeper://127.0.0.1:1", "etcd://127.0.0.1:1"] {
         assert_eq!(names(url), sessions, "{url}");
     }
@@ -110,7 +121,7 @@ async fn a_refusal_names_the_function_its_place_and_what_to_do() {
     let place = of_this_file().nth(1).unwrap().to_string();
     assert!(nightly.starts_with(&format!("{place}: ")), "{nightly}");
     assert!(nightly.contains("once_per"), "{nightly}");
-    let (_, price) = refused.last().unwrap();
+    let (_, price) = &refused[3];
     assert!(
         price.contains("`share_result` needs a store") && price.contains("use Redis"),
         "{price}"

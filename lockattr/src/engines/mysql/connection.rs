@@ -59,6 +59,9 @@ impl Connection {
         let reply = self.live.requests.run(self, request).await;
         if self.live.replied.fetch_add(1, Ordering::Relaxed).is_multiple_of(SWEEP_EVERY) {
             self.live.requests.spawn(self, DatabaseRequest::Sweep);
+            // The task woken last waits for this thread, and no other takes it over. If the caller blocks the thread, that
+            // must not be the sweep: nothing else could be sent on this connection meanwhile.
+            self.live.runtime.spawn(async {});
         }
         reply
     }
