@@ -1,4 +1,4 @@
-//! The body of a term: writes to the resource, and records what it is told.
+//! The body of a term: writes to the resource, and records whether the resource refuses it.
 
 use std::cell::RefCell;
 use std::future::pending;
@@ -60,7 +60,7 @@ impl Body {
         let ends = Instant::now() + manner.after;
         loop {
             if leader.life.is_over() {
-                pending().await
+                pending::<()>().await;
             }
             let is_over = Instant::now() >= ends;
             match manner.end {
