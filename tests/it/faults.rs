@@ -10,12 +10,13 @@ fn read(path: &str) -> Option<String> {
 }
 
 /// Turns `redis::away::gone` into a file's text and a function's name. `cli::run::gone` is a test
-/// of the command.
+/// of the command, `sim::leaders::gone` one of the simulation.
 fn find(test: &str) -> Option<(String, &str)> {
     let (module, name) = test.rsplit_once("::")?;
-    let (directory, module) = match module.strip_prefix("cli::") {
-        Some(module) => ("../lockattr-cli/tests", module),
-        None => ("it", module),
+    let (directory, module) = match module.split_once("::") {
+        Some(("cli", module)) => ("../lockattr-cli/tests", module),
+        Some(("sim", module)) => ("sim/tests", module),
+        _ => ("it", module),
     };
     Some((read(&format!("{directory}/{}.rs", module.replace("::", "/")))?, name))
 }
@@ -29,7 +30,8 @@ fn as_run(test: &str) -> String {
             return format!("it::{suite}::redis::{name}");
         }
     }
-    if test.starts_with("cli::") { test.to_owned() } else { format!("it::{test}") }
+    let is_elsewhere = ["cli::", "sim::"].iter().any(|program| test.starts_with(program));
+    if is_elsewhere { test.to_owned() } else { format!("it::{test}") }
 }
 
 fn fault(test: &str, mutants: &str) -> Option<&'static str> {

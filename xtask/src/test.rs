@@ -30,6 +30,9 @@ const OTHERS: [&str; 11] = [
 /// How many worlds of each kind to simulate beside the other tests.
 const FEW_WORLDS: &str = "60";
 
+/// How many worlds with leaders to simulate in `deep`.
+const MANY_LEADERS: &str = "600";
+
 /// How many tests of `it` run at a time for each core. They wait for most of their time: 1,400 s in all, of which 160 s
 /// are of a core.
 pub(crate) const FOR_EACH_CORE: usize = 6;
@@ -87,7 +90,7 @@ pub(crate) fn newest() -> Result<(), String> {
 }
 
 /// `cargo xtask deep`: what `test` leaves out. The long tests of `it`, the models with many states, except those that
-/// take hours, and as many simulated worlds as the tests define.
+/// take hours, as many simulated worlds as the tests define, and more with leaders.
 pub(crate) fn deep() -> Result<(), String> {
     servers::ensure_all()?;
     let newest = newest::obtain();
@@ -104,10 +107,14 @@ pub(crate) fn deep() -> Result<(), String> {
     // These compute: a test for each core.
     let deep = |test: &str, names: &[&str]| {
         let mut tests = child::cargo(&["test", "--workspace", "--all-features", "--test", test]);
+        if test == "leaders" {
+            tests.env("LOCKATTR_SIM_SEEDS", MANY_LEADERS);
+        }
         child::run(tests.arg("--").args(names))
     };
     steps.time("models", || deep("models", &MANY_STATES))?;
     steps.time("simulated worlds", || deep("seeds", &[]))?;
+    steps.time("simulated leaders", || deep("leaders", &[]))?;
     eprintln!("xtask: where the time went\n{}", steps.table());
     Ok(())
 }

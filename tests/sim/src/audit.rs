@@ -9,10 +9,13 @@ use crate::client::{Habit, WireStore};
 use crate::life::Life;
 use crate::messages::Messages;
 use crate::network::Network;
-use crate::turn::KEYS;
 
 /// Asks each of these servers for each lock: it must be free, with an empty wait queue.
-pub(crate) async fn audit(servers: Vec<String>, messages: Messages) -> Vec<String> {
+pub(crate) async fn audit(
+    servers: Vec<String>,
+    keys: Vec<LockKey>,
+    messages: Messages,
+) -> Vec<String> {
     let mut left = Vec::new();
     let (network, system) = Network::new();
     tokio::task::spawn_local(system.run());
@@ -25,14 +28,14 @@ pub(crate) async fn audit(servers: Vec<String>, messages: Messages) -> Vec<Strin
             Habit::Right,
             Duration::from_secs(1),
         );
-        for key in KEYS {
-            let name = LockKey::new("lock:", key).expect("a good key");
-            match store.holder(&name).await {
+        for name in &keys {
+            let key = name.name();
+            match store.holder(name).await {
                 Ok(None) => {}
                 Ok(Some(holder)) => left.push(format!("{server}: `{key}` is held by {holder}")),
                 Err(error) => left.push(format!("{server}: {error}")),
             }
-            let claim = Arc::new(Claim::new(name, "service=audit"));
+            let claim = Arc::new(Claim::new(name.clone(), "service=audit"));
             let asked = AcquireRequest::new(claim.clone(), Duration::from_secs(1));
             match store.acquire(&asked).await {
                 Ok(AcquireOutcome::Acquired { contended: false, .. }) => {}

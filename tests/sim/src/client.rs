@@ -25,6 +25,8 @@ pub enum Habit {
     Right,
     /// The lease of a grant begins when its message arrives.
     DatesGrantsLate,
+    /// The lease of a grant begins at a date, by the calendars of the server and of the process.
+    DatesGrantsByCalendar,
     /// A renewal without a reply counts as successful.
     TreatsSilenceAsYes,
     /// A request without an immediate reply counts as lost.
@@ -97,6 +99,7 @@ impl Store for WireStore {
         let sent = Instant::now();
         match self.call(Request::Acquire(request.clone())).await? {
             Reply::Acquire(reply, clock) => {
+                self.connection.compare_calendars(clock);
                 // Like the script, which reports its clock only to claims that wait.
                 let waits = request.waiting != Waiting::Not;
                 if waits && matches!(reply, AcquireOutcome::Held { .. }) {
@@ -145,6 +148,13 @@ impl Store for WireStore {
         match self.call(Request::Holder(key.clone())).await? {
             Reply::Holder(holder) => Ok(holder),
             other => panic!("{other:?} is no reply to a request for the holder"),
+        }
+    }
+
+    async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
+        match self.call(Request::ForceRelease(key.clone())).await? {
+            Reply::ForceReleased(released) => Ok(released),
+            other => panic!("{other:?} is no reply to a forced release"),
         }
     }
 

@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::client::Habit;
 use crate::life::Life;
+use crate::machine::date;
 use crate::messages::{Message, Messages, Reply, Request};
 use crate::network::Network;
 use crate::wire::Wire;
@@ -34,6 +35,9 @@ pub(crate) struct Shared {
     connections: Slots<(), Live>,
     /// When the last reply came.
     last_reply: Mutex<Option<Instant>>,
+    /// By how many microseconds the server's clock was behind this process's calendar at the first
+    /// reply.
+    behind: Mutex<Option<i128>>,
 }
 
 type Outcome = Result<Live, StoreError>;
@@ -56,7 +60,7 @@ impl Shared {
         response: Duration,
     ) -> Self {
         let address = address.to_owned();
-        let (notifications, connections, last_reply) = Default::default();
+        let (notifications, connections, last_reply, behind) = Default::default();
         Self {
             address,
             network,
@@ -67,6 +71,7 @@ impl Shared {
             life,
             connections,
             last_reply,
+            behind,
         }
     }
 
@@ -117,23 +122,56 @@ impl Shared {
         if self.habit == Habit::DatesGrantsLate
             && let Some(rest) = words.strip_prefix("granted ")
         {
-            return self.deliver_late(subscriber, rest);
+            return self.deliver_dated(subscriber, rest, |_| Some(Instant::now()));
+        }
+        if self.habit == Habit::DatesGrantsByCalendar
+            && let Some(rest) = words.strip_prefix("granted ")
+        {
+            return self.deliver_dated(subscriber, rest, |clock| self.by_calendar(clock));
         }
         self.notifications.deliver(subscriber, &words);
     }
 
-    /// The mistake that the clock in a grant prevents.
-    fn deliver_late(&self, subscriber: u64, words: &str) {
+    /// Compares the server's clock with this process's calendar, once.
+    pub(crate) fn compare_calendars(&self, clock: u64) {
+        let mut behind = self.behind.lock().unwrap_or_else(PoisonError::into_inner);
+        behind.get_or_insert_with(|| date_in_micros() - i128::from(clock));
+    }
+
+    /// When the server's clock showed this, if no calendar has jumped since the first reply.
+    fn by_calendar(&self, clock: u64) -> Option<Instant> {
+        let behind = (*self.behind.lock().unwrap_or_else(PoisonError::into_inner))?;
+        let age = date_in_micros() - (i128::from(clock) + behind);
+        let micros = Duration::from_micros(u64::try_from(age.unsigned_abs()).ok()?);
+        let now = Instant::now();
+        if age < 0 { now.checked_add(micros) } else { now.checked_sub(micros) }
+    }
+
+    /// The mistakes that the clock in a grant prevents: `date` says when the server sent a grant.
+    fn deliver_dated(
+        &self,
+        subscriber: u64,
+        words: &str,
+        date: impl FnOnce(u64) -> Option<Instant>,
+    ) {
         let mut words = words.split(' ');
         let token = words.next().and_then(OwnerToken::parse);
         let counter = words.next().and_then(|counter| counter.parse().ok());
+        let clock = words.next().and_then(|clock| clock.parse().ok());
         let subscriber =
             self.notifications.subscribers().into_iter().find(|one| one.id() == subscriber);
-        if let (Some(token), Some(counter), Some(subscriber)) = (token, counter, subscriber) {
+        let since = clock.and_then(date);
+        if let (Some(token), Some(counter), Some(subscriber), Some(since)) =
+            (token, counter, subscriber, since)
+        {
             let fencing = FencingToken::from_counter(counter);
-            subscriber.granted(token, Grant::new(fencing, Instant::now(), true));
+            subscriber.granted(token, Grant::new(fencing, since, true));
         }
     }
+}
+
+fn date_in_micros() -> i128 {
+    date().as_micros().cast_signed()
 }
 
 /// Connects, reports the result, and keeps the connection as long as it gets replies.

@@ -12,6 +12,9 @@ use lockattr::store::{
 use lockattr::{FencingToken, Holder};
 use tokio::time::Instant;
 
+use crate::machine::{date, micros_ahead};
+use crate::turn::LONGEST_TTL;
+
 /// The bug of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InjectedBug {
@@ -23,6 +26,10 @@ pub enum InjectedBug {
     GrantsTwice,
     /// It takes fencing tokens from its clock alone, which is set back now and then.
     CountsBackwards,
+    /// It takes fencing tokens from its calendar alone, which may jump back.
+    CountsByCalendar,
+    /// A lease ends at a date of its calendar, which may jump ahead.
+    ExpiresByCalendar,
     /// A lease ends after half of its time.
     ExpiresEarly,
     /// An entry of its wait queue lasts although its process no longer asks.
@@ -44,6 +51,8 @@ struct Memory {
     holders: HashMap<String, Arc<Claim>>,
     refusals: u64,
     grants: u64,
+    /// For `ExpiresByCalendar`: how far ahead the calendar was when a lock was last asked for.
+    ahead: HashMap<String, i64>,
     /// For `KeepsDeadWaiters`: each waiter, with the time of its last request.
     waiting: Vec<(AcquireRequest, Instant)>,
 }
@@ -53,6 +62,9 @@ const SILENT: Duration = Duration::from_millis(500);
 
 /// How late a lock is freed.
 const LATE: Duration = Duration::from_secs(8);
+
+/// The beginning of a store's counter, as the time since 1970.
+const EPOCH: Duration = Duration::from_secs(1_704_067_200);
 
 /// Longer than any simulation.
 const FOREVER: Duration = Duration::from_secs(24 * 60 * 60);
@@ -80,6 +92,15 @@ impl WrongStore {
         }
     }
 
+    /// Ends the lease of this lock if the calendar has jumped past any date at which it could end.
+    async fn expire_by_calendar(&self, key: &LockKey) {
+        let now = micros_ahead();
+        let before = self.memory().ahead.insert(key.name().to_owned(), now).unwrap_or(now);
+        if i128::from(now - before) > LONGEST_TTL.as_micros().cast_signed() {
+            drop(self.inner.force_release(key).await);
+        }
+    }
+
     fn forget_waiter(&self, claim: &Claim) {
         self.memory().waiting.retain(|(request, _)| request.claim.token() != claim.token());
     }
@@ -102,10 +123,11 @@ impl WrongStore {
                 let backwards = self.injected_bug == InjectedBug::CountsBackwards
                     && memory.grants.is_multiple_of(8);
                 let token = if backwards { fencing.get() / 2 } else { fencing.get() };
-                AcquireOutcome::Acquired {
-                    fencing: FencingToken::from_counter(token >> 10),
-                    contended,
-                }
+                let counter = match self.injected_bug {
+                    InjectedBug::CountsByCalendar => micros_since_2024(),
+                    _ => token >> 10,
+                };
+                AcquireOutcome::Acquired { fencing: FencingToken::from_counter(counter), contended }
             }
             held @ AcquireOutcome::Held { .. } => {
                 memory.refusals += 1;
@@ -126,10 +148,18 @@ impl WrongStore {
     }
 }
 
+/// The counter that the calendar alone gives.
+fn micros_since_2024() -> u64 {
+    u64::try_from(date().saturating_sub(EPOCH).as_micros()).expect("a date of this century")
+}
+
 impl Store for WrongStore {
     async fn acquire(&self, request: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
         let mut changed = request.clone();
         changed.ttl = self.changed_ttl(request.ttl);
+        if self.injected_bug == InjectedBug::ExpiresByCalendar {
+            self.expire_by_calendar(request.claim.key()).await;
+        }
         if self.injected_bug == InjectedBug::KeepsDeadWaiters {
             self.keep_dead_waiters().await;
             self.forget_waiter(&request.claim);
@@ -178,6 +208,10 @@ impl Store for WrongStore {
 
     async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
         self.inner.holder(key).await
+    }
+
+    async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
+        self.inner.force_release(key).await
     }
 
     async fn ping(&self) -> Result<(), StoreError> {

@@ -5,11 +5,14 @@
 //! processes, and so the resulting history: it is the same each time.
 
 mod audit;
+mod campaign;
 mod client;
 mod connection;
 mod event_log;
 mod holding;
 mod injected_bugs;
+mod leader;
+mod leaderless;
 mod life;
 mod machine;
 mod messages;
@@ -21,6 +24,8 @@ mod running;
 mod server;
 mod sweep;
 mod task;
+mod term_log;
+mod term_resource;
 mod turn;
 mod waits;
 mod wire;
@@ -28,7 +33,8 @@ mod world;
 
 pub use client::Habit;
 pub use injected_bugs::InjectedBug;
-pub use outcome::Outcome;
+pub use leaderless::Replaced;
+pub use outcome::{Outcome, Verdict};
 pub use plan::{Fault, KINDS, Plan, Scene, Setup, Topology, Trouble};
 pub use sweep::{Figures, seeds, sweep};
 pub use world::{Wrong, run};

@@ -4,6 +4,8 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use lockattr::__sim;
@@ -15,18 +17,18 @@ use tokio::time::Instant;
 /// 2026-01-01: the beginning of every simulation.
 const BEGINS: Duration = Duration::from_secs(1_767_225_600);
 
-/// The machine of one simulation, while this exists.
 #[derive(Debug)]
-pub(crate) struct Machine(Rc<Speaks>);
-
-#[derive(Debug)]
-struct Speaks {
+struct Machine {
     chance: RefCell<StdRng>,
-    /// How many microseconds the calendar of each runtime is ahead.
-    ahead: RefCell<HashMap<runtime::Id, Rc<Cell<i64>>>>,
 }
 
+/// How many microseconds a calendar is ahead; clones are the same calendar.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Calendar(Arc<AtomicI64>);
+
 thread_local! {
+    /// The calendar of each runtime.
+    static CALENDARS: RefCell<HashMap<runtime::Id, Calendar>> = RefCell::default();
     static EVENTS: Cell<u64> = const { Cell::new(0) };
     /// The time of the simulation, for callers outside of all hosts.
     static NOW: Cell<Duration> = const { Cell::new(Duration::ZERO) };
@@ -34,28 +36,46 @@ thread_local! {
     static BEGAN: RefCell<HashMap<runtime::Id, (Instant, Duration)>> = RefCell::default();
 }
 
-impl Machine {
-    /// Puts all that runs on this thread on a machine with this seed.
-    pub(crate) fn start(seed: u64) -> Self {
-        EVENTS.set(0);
-        NOW.set(Duration::ZERO);
-        BEGAN.take();
-        let chance = RefCell::new(StdRng::seed_from_u64(seed));
-        let speaks = Rc::new(Speaks { chance, ahead: RefCell::default() });
-        __sim::run_on(Some(speaks.clone()));
-        Self(speaks)
+/// Puts all that runs on this thread on a machine with this seed.
+pub(crate) fn start(seed: u64) {
+    EVENTS.set(0);
+    NOW.set(Duration::ZERO);
+    BEGAN.take();
+    CALENDARS.take();
+    let chance = RefCell::new(StdRng::seed_from_u64(seed));
+    __sim::run_on(Some(Rc::new(Machine { chance })));
+}
+
+impl Calendar {
+    /// A calendar that is this far ahead, in microseconds.
+    pub(crate) fn new(micros: i64) -> Self {
+        Self(Arc::new(AtomicI64::new(micros)))
     }
 
-    /// Sets the calendar of the current runtime ahead by `micros`, which may change later.
-    pub(crate) fn set_calendar(&self, micros: Rc<Cell<i64>>) {
-        self.0.ahead.borrow_mut().insert(Handle::current().id(), micros);
+    /// Makes this the calendar of the current runtime.
+    pub(crate) fn use_here(&self) {
+        CALENDARS.with_borrow_mut(|all| all.insert(Handle::current().id(), self.clone()));
     }
 
-    /// Returns the same machine, for the processes on it.
-    #[must_use]
-    pub(crate) fn share(&self) -> Rc<Self> {
-        Rc::new(Self(self.0.clone()))
+    /// Jumps ahead by this many microseconds, or back.
+    pub(crate) fn jump(&self, micros: i64) {
+        self.0.fetch_add(micros, Ordering::Relaxed);
     }
+}
+
+/// Returns how many microseconds the calendar of the current runtime is ahead.
+pub(crate) fn micros_ahead() -> i64 {
+    let calendar = |runtime: Handle| {
+        CALENDARS.with_borrow(|all| Some(all.get(&runtime.id())?.0.load(Ordering::Relaxed)))
+    };
+    Handle::try_current().ok().and_then(calendar).unwrap_or(0)
+}
+
+/// Returns the date of the current runtime, as the time since 1970.
+pub(crate) fn date() -> Duration {
+    let (ahead, now) = (micros_ahead(), BEGINS + elapsed());
+    let shift = Duration::from_micros(ahead.unsigned_abs());
+    if ahead < 0 { now - shift } else { now + shift }
 }
 
 /// Restores the real machine. Nothing simulated may be left.
@@ -63,19 +83,13 @@ pub(crate) fn stop() {
     __sim::run_on(None);
 }
 
-impl __sim::Machine for Speaks {
+impl __sim::Machine for Machine {
     fn random_bits(&self) -> u64 {
         self.chance.borrow_mut().next_u64()
     }
 
     fn since_1970(&self) -> Duration {
-        let ahead = Handle::try_current().ok().and_then(|runtime| {
-            let ahead = self.ahead.borrow();
-            ahead.get(&runtime.id()).map(|micros| micros.get())
-        });
-        let shift = Duration::from_micros(ahead.unwrap_or(0).unsigned_abs());
-        let now = BEGINS + elapsed();
-        if ahead.unwrap_or(0) < 0 { now - shift } else { now + shift }
+        date()
     }
 }
 

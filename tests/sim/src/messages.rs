@@ -36,6 +36,8 @@ pub(crate) enum Request {
     Release(Vec<ReleaseRequest>),
     /// `Store::holder`.
     Holder(LockKey),
+    /// `Store::force_release`.
+    ForceRelease(LockKey),
     /// `Store::next_token`.
     NextToken(LockKey),
     /// Whether the server is there.
@@ -53,6 +55,8 @@ pub(crate) enum Reply {
     Release(Vec<ReleaseOutcome>),
     /// To `Holder`.
     Holder(Option<Holder>),
+    /// To `ForceRelease`.
+    ForceReleased(bool),
     /// To `NextToken`.
     NextToken(Option<FencingToken>),
     /// To all others.

@@ -1,10 +1,12 @@
 //! The result of a world, and its judgement.
 
-use std::fmt::Write;
+use std::collections::BTreeMap;
+use std::fmt::{Display, Write};
 use std::time::Duration;
 
-use lockattr_history::{Event, Judged, Step, check};
+use lockattr_history::{Event, Judged, JudgedTerms, Step, TermEvent, check, check_terms};
 
+use crate::leaderless::Replaced;
 use crate::plan::{KINDS, Topology};
 
 /// The result of a world.
@@ -16,6 +18,10 @@ pub struct Outcome {
     pub topology: Topology,
     /// What its processes did, in order.
     pub history: Vec<Event>,
+    /// What leaders wrote, by the keys for which they led, in the order in which the resource saw it.
+    pub terms: BTreeMap<&'static str, Vec<TermEvent>>,
+    /// The leaders that were replaced in time.
+    pub replaced: Replaced,
     /// Violations that no history shows.
     pub findings: Vec<String>,
     /// How often the resources were written.
@@ -24,6 +30,15 @@ pub struct Outcome {
     pub simulated: Duration,
     /// The faults, by kind.
     pub injected: [u64; KINDS.len()],
+}
+
+/// The counts of a world without violations.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Verdict {
+    /// Those of its history.
+    pub locks: Judged,
+    /// Those of its leaders, of all keys.
+    pub terms: JudgedTerms,
 }
 
 /// How many violations a report lists; the others follow from the first.
@@ -41,24 +56,46 @@ impl Outcome {
     /// # Errors
     ///
     /// The violations, as text.
-    pub fn judge(&self) -> Result<Judged, String> {
+    pub fn judge(&self) -> Result<Verdict, String> {
         let mut report = String::new();
         for finding in &self.findings {
             writeln!(report, "{finding}").expect("writing to a string cannot fail");
         }
+        let mut verdict = Verdict::default();
         match check(&self.history) {
-            Ok(judged) if report.is_empty() => return Ok(judged),
-            Ok(_) => {}
-            Err(violations) => {
-                let many = violations.len();
-                for violation in violations.iter().take(LISTED) {
-                    writeln!(report, "{violation}").expect("as above");
-                }
-                if many > LISTED {
-                    writeln!(report, "and {} more", many - LISTED).expect("as above");
+            Ok(judged) => verdict.locks = judged,
+            Err(violations) => list(&mut report, &violations),
+        }
+        for (key, events) in &self.terms {
+            match check_terms(events) {
+                Ok(judged) => verdict.add(&judged),
+                Err(violations) => {
+                    writeln!(report, "the leaders of `{key}`:").expect("as above");
+                    list(&mut report, &violations);
                 }
             }
         }
-        Err(report)
+        if report.is_empty() { Ok(verdict) } else { Err(report) }
+    }
+}
+
+impl Verdict {
+    /// Adds the terms of another key.
+    fn add(&mut self, more: &JudgedTerms) {
+        let JudgedTerms { terms, leaders, wrote, refused, ended } = &mut self.terms;
+        *terms += more.terms;
+        *leaders += more.leaders;
+        *wrote += more.wrote;
+        *refused += more.refused;
+        *ended += more.ended;
+    }
+}
+
+fn list(report: &mut String, violations: &[impl Display]) {
+    for violation in violations.iter().take(LISTED) {
+        writeln!(report, "{violation}").expect("as above");
+    }
+    if let more @ 1.. = violations.len().saturating_sub(LISTED) {
+        writeln!(report, "and {more} more").expect("as above");
     }
 }

@@ -2,11 +2,16 @@
 //! when.
 
 mod drawn;
+mod leaders;
 mod scene;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::turn::Part;
+use lockattr::store::LockKey;
+
+use crate::campaign::Campaign;
+use crate::turn::{KEYS, Part};
 
 /// The servers of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +67,8 @@ pub struct Setup {
     pub tasks: u32,
     /// What its first life does besides.
     pub(crate) parts: Vec<Part>,
+    /// The campaigns of its leaders, which no scripted or random world has.
+    pub(crate) campaigns: Vec<Campaign>,
     /// `linger` of its manager.
     pub linger: Duration,
     /// `max_handoffs` of its manager.
@@ -75,7 +82,7 @@ pub struct Setup {
 }
 
 /// Something that goes wrong for a while.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// When it begins.
     pub at: Duration,
@@ -86,7 +93,7 @@ pub struct Fault {
 }
 
 /// A kind of fault, with the numbers of the processes and servers.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// Messages between a process and these servers are lost.
     Partition(usize, Vec<usize>),
@@ -106,10 +113,12 @@ pub enum Trouble {
     PowerOff(usize),
     /// The process's calendar jumps ahead by this many microseconds.
     Calendar(usize, i64),
+    /// The server's calendar jumps ahead by this many microseconds.
+    ServerCalendar(usize, i64),
 }
 
 /// The kinds of faults, as figures name them.
-pub const KINDS: [&str; 9] = [
+pub const KINDS: [&str; 10] = [
     "partition",
     "partition there",
     "partition back",
@@ -119,6 +128,7 @@ pub const KINDS: [&str; 9] = [
     "server restarted",
     "calendar jump",
     "process stopped",
+    "server calendar jump",
 ];
 
 impl Trouble {
@@ -133,8 +143,13 @@ impl Trouble {
             | Self::Kill(which)
             | Self::Pause(which) => *which == process,
             Self::PowerOff(_) => true,
-            Self::Calendar(..) => false,
+            Self::Calendar(..) | Self::ServerCalendar(..) => false,
         }
+    }
+
+    /// Returns whether it concerns only a calendar, on which nothing may depend.
+    pub(crate) fn is_of_a_calendar(&self) -> bool {
+        matches!(self, Self::Calendar(..) | Self::ServerCalendar(..))
     }
 
     /// Returns its index in [`KINDS`].
@@ -150,6 +165,7 @@ impl Trouble {
             Self::PowerOff(..) => 6,
             Self::Calendar(..) => 7,
             Self::Pause(..) => 8,
+            Self::ServerCalendar(..) => 9,
         }
     }
 }
@@ -164,7 +180,42 @@ impl Plan {
                 let faults: Vec<_> = self.faults.iter().map(|fault| &fault.trouble).collect();
                 format!("scene {seed} ({scene:?}, {faults:?})")
             }
+            None if self.has_leaders() => format!("leaders of seed {seed} over {topology:?}"),
             None => format!("seed {seed} over {topology:?}"),
         }
+    }
+
+    /// Returns the program that runs worlds like this one.
+    #[must_use]
+    pub fn program(&self) -> &'static str {
+        match self.scene {
+            Some(_) => "scenes",
+            None if self.has_leaders() => "leaders",
+            None => "seeds",
+        }
+    }
+
+    fn has_leaders(&self) -> bool {
+        self.campaigns().next().is_some()
+    }
+
+    /// Returns all campaigns, with the numbers of their processes.
+    pub(crate) fn campaigns(&self) -> impl Iterator<Item = (usize, &Campaign)> {
+        let processes = self.processes.iter().enumerate();
+        processes.flat_map(|(number, setup)| setup.campaigns.iter().map(move |it| (number, it)))
+    }
+
+    /// Returns the keys for which processes campaign.
+    pub(crate) fn leader_keys(&self) -> BTreeSet<&'static str> {
+        self.campaigns().map(|(_, campaign)| campaign.key).collect()
+    }
+
+    /// Returns all locks that must be free in the end, and the notes of terms.
+    pub(crate) fn keys(&self) -> Vec<LockKey> {
+        let leaders = self.leader_keys();
+        let key = |prefix: &str, key: &str| LockKey::new(prefix, key).expect("a good key");
+        let locks = KEYS.iter().filter(|_| leaders.is_empty()).chain(&leaders);
+        let locks = locks.map(|name| key("lock:", name));
+        locks.chain(leaders.iter().map(|name| key("lockattr:term:lock:", name))).collect()
     }
 }

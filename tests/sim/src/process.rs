@@ -15,15 +15,21 @@ use tokio::time::sleep;
 
 use crate::client::{Habit, WireStore};
 use crate::event_log::EventLog;
+use crate::leader::Leader;
 use crate::life::Life;
-use crate::machine::{Machine, clock};
+use crate::machine::{Calendar, clock, elapsed};
 use crate::messages::Messages;
 use crate::network::Network;
 use crate::plan::{Setup, Topology};
 use crate::task::Task;
+use crate::term_log::TermLog;
+use crate::term_resource::TermResources;
 
 /// How long a process that has released everything stays alive to send its releases.
 const LINGERS: Duration = Duration::from_secs(3);
+
+/// The same after a campaign. A lease that it does not release ends before the audit.
+const LEADER_LINGERS: Duration = Duration::from_secs(1);
 
 /// A place for a process. When the process dies, another begins there.
 #[derive(Debug)]
@@ -50,12 +56,14 @@ pub(crate) struct Process {
     pub(crate) messages: Messages,
     /// What its locks protect.
     pub(crate) resources: Resources,
-    /// The machine that it runs on.
-    pub(crate) machine: Rc<Machine>,
-    /// How many microseconds its calendar is ahead.
-    pub(crate) ahead: Rc<Cell<i64>>,
+    /// What its leaders write to.
+    pub(crate) term_resources: TermResources,
+    /// Its calendar.
+    pub(crate) calendar: Calendar,
     /// The waits and holds of its tasks.
     pub(crate) event_log: EventLog,
+    /// The campaigns and terms of its leaders.
+    pub(crate) term_log: TermLog,
     /// Its current life.
     pub(crate) life: RefCell<Life>,
     /// The history of each of its lives.
@@ -81,7 +89,7 @@ impl Process {
     pub(crate) async fn run(self: Rc<Self>) -> turmoil::Result {
         let life = Life::default();
         self.life.replace(life.clone());
-        self.machine.set_calendar(self.ahead.clone());
+        self.calendar.use_here();
         let lives = self.recorders.borrow().len();
         // A place has up to 1000 lives, so each life has a number of its own.
         let number = u32::try_from(self.number * 1000 + lives).expect("few");
@@ -112,14 +120,27 @@ impl Process {
         for (nth, part) in (setup.tasks..).zip(parts) {
             tasks.spawn_local(task(nth).run_part(part.clone()));
         }
+        let mut leaders = JoinSet::new();
+        for (nth, campaign) in (0..).zip(&setup.campaigns) {
+            let leader = Leader::new((number, nth), campaign, &self, &manager, &recorder);
+            leaders.spawn_local(leader.run());
+        }
         while let Some(ended) = tasks.join_next().await {
             ended?;
         }
+        if !leaders.is_empty() {
+            sleep(self.works_until.saturating_sub(elapsed())).await;
+        }
         if setup.shutdown_at_end {
             manager.shutdown().await;
+        } else {
+            leaders.abort_all();
+        }
+        while let Some(ended) = leaders.join_next().await {
+            ended.or_else(|error| if error.is_cancelled() { Ok(()) } else { Err(error) })?;
         }
         drop(manager);
-        sleep(LINGERS).await;
+        sleep(if setup.campaigns.is_empty() { LINGERS } else { LEADER_LINGERS }).await;
         self.done.set(true);
         pending().await
     }

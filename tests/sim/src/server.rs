@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use turmoil::net::{TcpListener, TcpStream};
 
-use crate::machine::elapsed;
+use crate::machine::{Calendar, elapsed};
 use crate::messages::{Message, Messages, Reply, Request};
 use crate::network::ALIVE;
 
@@ -38,6 +38,8 @@ pub(crate) struct Server {
     /// How long it is busy with each request; `busy`: until when with those that have arrived.
     pub(crate) service_time: Duration,
     pub(crate) busy: Mutex<Option<Instant>>,
+    /// Its calendar, which its fencing tokens follow and its leases do not.
+    pub(crate) calendar: Calendar,
     /// Whether its process runs.
     pub(crate) power: watch::Sender<bool>,
     /// The messages of its world.
@@ -53,7 +55,8 @@ impl Server {
         messages: Messages,
     ) -> Arc<Self> {
         let (power, busy) = (watch::Sender::new(true), Mutex::default());
-        Arc::new(Self { store, fast, service_time, busy, power, messages })
+        let calendar = Calendar::default();
+        Arc::new(Self { store, fast, service_time, busy, calendar, power, messages })
     }
 
     /// What its host runs.
@@ -63,6 +66,7 @@ impl Server {
     /// None of those that a simulated network has.
     pub(crate) async fn run(self: Arc<Self>) -> turmoil::Result {
         let mut power = self.power.subscribe();
+        self.calendar.use_here();
         loop {
             power.wait_for(|on| *on).await?;
             let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, PORT)).await?;
@@ -192,6 +196,9 @@ impl Server {
                 Reply::Release(replies.into_iter().map(|one| one.expect("as above")).collect())
             }
             Request::Holder(key) => Reply::Holder(self.store.holder(&key).await.expect("as above")),
+            Request::ForceRelease(key) => {
+                Reply::ForceReleased(self.store.force_release(&key).await.expect("as above"))
+            }
             Request::NextToken(key) => {
                 Reply::NextToken(self.store.next_token(&key).await.expect("as above"))
             }

@@ -5,9 +5,10 @@ use std::env;
 use std::fmt;
 use std::time::Duration;
 
-use lockattr_history::Judged;
+use lockattr_history::JudgedTerms;
 
-use crate::outcome::Outcome;
+use crate::leaderless::Replaced;
+use crate::outcome::{Outcome, Verdict};
 use crate::plan::{KINDS, Plan};
 use crate::world::{Wrong, run};
 
@@ -28,6 +29,10 @@ pub struct Figures {
     pub lost: u64,
     /// Writes under a lock.
     pub written: u64,
+    /// What leaders did.
+    pub terms: JudgedTerms,
+    /// The leaders that were replaced in time.
+    pub replaced: Replaced,
     /// The faults, by kind.
     pub injected: [u64; KINDS.len()],
 }
@@ -64,20 +69,22 @@ pub fn sweep(plans: impl IntoIterator<Item = Plan>) -> Result<Figures, String> {
             Ok(judged) => figures.add(&outcome, &judged),
             Err(what) => {
                 report.push_str(&format!("{}:\n{what}", plan.name()));
-                found.insert(plan.seed);
+                found.insert((plan.seed, plan.program()));
             }
         }
     }
-    for seed in &found {
+    for (seed, program) in &found {
         report.push_str(&format!(
-            "again: LOCKATTR_SIM_SEED={seed} cargo test -p lockattr-sim --test seeds -- --nocapture\n"
+            "again: LOCKATTR_SIM_SEED={seed} cargo test -p lockattr-sim --test {program} -- \
+             --nocapture\n"
         ));
     }
     if found.is_empty() { Ok(figures) } else { Err(report) }
 }
 
 impl Figures {
-    fn add(&mut self, outcome: &Outcome, judged: &Judged) {
+    fn add(&mut self, outcome: &Outcome, verdict: &Verdict) {
+        let Verdict { locks: judged, terms } = verdict;
         self.seeds += 1;
         self.simulated += outcome.simulated;
         self.operations += outcome.operations();
@@ -85,6 +92,12 @@ impl Figures {
         self.reentered += judged.reentered;
         self.lost += judged.lost;
         self.written += outcome.written;
+        self.terms.terms += terms.terms;
+        self.terms.leaders += terms.leaders;
+        self.terms.wrote += terms.wrote;
+        self.terms.refused += terms.refused;
+        self.terms.ended += terms.ended;
+        self.replaced.add(outcome.replaced);
         for (sum, more) in self.injected.iter_mut().zip(outcome.injected) {
             *sum += more;
         }
@@ -100,6 +113,16 @@ impl fmt::Display for Figures {
             "{seeds} seeds, {hours:.2} simulated hours, {operations} operations, {acquired} acquired, \
              {reentered} re-entered, {lost} lost, {written} written;"
         )?;
+        if self.terms.terms > 0 {
+            let JudgedTerms { terms, leaders, wrote, refused, .. } = self.terms;
+            let Replaced { killed, silent, over, late, without_leader } = self.replaced;
+            write!(
+                f,
+                " {terms} terms of {leaders} leaders, {wrote} writes accepted, {refused} refused; \
+                 {killed} killed, {silent} silent and {over} other leaders replaced within {late:?} \
+                 after the lease; at most {without_leader:?} without a leader since any fault;"
+            )?;
+        }
         for (kind, many) in KINDS.iter().zip(self.injected) {
             write!(f, " {kind}: {many},")?;
         }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use lockattr_history::Mode;
 
 use crate::event_log::{EventLog, Note, What};
-use crate::plan::{Fault, Plan, Topology, Trouble};
+use crate::plan::{Fault, Plan, Topology};
 use crate::process::Process;
 
 /// How long a process may use something broken before it notices and replaces it: a connection, or
@@ -133,7 +133,6 @@ impl Judge<'_> {
 
     /// The faults that may excuse a wait. A calendar jump does not.
     fn troubles(&self) -> impl Iterator<Item = &Fault> {
-        let faults = self.plan.faults.iter();
-        faults.filter(|fault| !matches!(fault.trouble, Trouble::Calendar(..)))
+        self.plan.faults.iter().filter(|fault| !fault.trouble.is_of_a_calendar())
     }
 }

@@ -18,7 +18,8 @@ use crate::audit::audit;
 use crate::client::Habit;
 use crate::event_log::EventLog;
 use crate::injected_bugs::{InjectedBug, WrongStore};
-use crate::machine::{self, Machine, set_time};
+use crate::leaderless;
+use crate::machine::{self, Calendar, set_time};
 use crate::messages::Messages;
 use crate::network::Network;
 use crate::outcome::Outcome;
@@ -26,6 +27,8 @@ use crate::plan::{KINDS, Plan};
 use crate::process::{Process, server_name};
 use crate::running::Running;
 use crate::server::Server;
+use crate::term_log::TermLog;
+use crate::term_resource::TermResources;
 use crate::turn::LONGEST_TTL;
 use crate::waits;
 
@@ -50,6 +53,17 @@ pub enum Wrong {
     SmallQuorum,
 }
 
+/// What the processes of a world share outside of its servers.
+#[derive(Debug, Default)]
+struct Shared {
+    /// What its locks protect.
+    resources: Resources,
+    /// What its leaders write to.
+    term_resources: TermResources,
+    event_log: EventLog,
+    term_log: TermLog,
+}
+
 /// A running world.
 struct World<'a> {
     plan: &'a Plan,
@@ -61,6 +75,7 @@ struct World<'a> {
     /// Draws the order in which processes run.
     dice: StdRng,
     messages: Messages,
+    term_resources: TermResources,
     injected: [u64; KINDS.len()],
 }
 
@@ -71,18 +86,19 @@ struct World<'a> {
 /// If the simulation itself fails, or something in it panics.
 #[must_use]
 pub fn run(plan: &Plan, wrong: Wrong) -> Outcome {
-    let machine = Machine::start(plan.seed ^ 0x6c6f_636b);
-    let resources = Resources::default();
-    let event_log = EventLog::default();
-    let mut world = World::build(plan, wrong, &machine, &resources, &event_log);
+    machine::start(plan.seed ^ 0x6c6f_636b);
+    let shared = Shared::default();
+    let mut world = World::build(plan, wrong, &shared);
     let hangs = world.run_to_end();
     // By then, leases that no process released have ended.
     world.run_for(LONGEST_TTL + Duration::from_millis(500));
     let left = world.audit();
-    let mut findings = resources.damage();
+    let mut findings = shared.resources.damage();
     findings.extend(hangs);
     findings.extend(left);
-    findings.extend(waits::faults(plan, &event_log));
+    findings.extend(waits::faults(plan, &shared.event_log));
+    let (without_leader, replaced) = leaderless::faults(plan, &shared.term_log);
+    findings.extend(without_leader);
     let mut history = Vec::new();
     for process in &world.processes {
         findings.append(&mut process.findings.borrow_mut());
@@ -98,20 +114,16 @@ pub fn run(plan: &Plan, wrong: Wrong) -> Outcome {
         topology: plan.topology,
         history,
         findings,
-        written: resources.writes(),
+        written: shared.resources.writes(),
+        terms: shared.term_resources.events(),
+        replaced,
         simulated,
         injected,
     }
 }
 
 impl<'a> World<'a> {
-    fn build(
-        plan: &'a Plan,
-        wrong: Wrong,
-        machine: &Machine,
-        resources: &Resources,
-        event_log: &EventLog,
-    ) -> Self {
+    fn build(plan: &'a Plan, wrong: Wrong, shared: &Shared) -> Self {
         let messages = Messages::default();
         let mut sim = Builder::new()
             .epoch(SystemTime::UNIX_EPOCH)
@@ -156,10 +168,11 @@ impl<'a> World<'a> {
                     seed: plan.seed,
                     network,
                     messages: messages.clone(),
-                    resources: resources.clone(),
-                    event_log: event_log.clone(),
-                    machine: machine.share(),
-                    ahead: Rc::new(Cell::new(setup.ahead)),
+                    resources: shared.resources.clone(),
+                    event_log: shared.event_log.clone(),
+                    term_resources: shared.term_resources.clone(),
+                    term_log: shared.term_log.clone(),
+                    calendar: Calendar::new(setup.ahead),
                     life: RefCell::default(),
                     recorders: RefCell::default(),
                     findings: RefCell::default(),
@@ -170,7 +183,8 @@ impl<'a> World<'a> {
         let begin = |process| Some(Running::begin(process, Duration::ZERO));
         let running = processes.iter().map(begin).collect();
         let (dice, injected) = (StdRng::seed_from_u64(plan.seed), [0; KINDS.len()]);
-        Self { plan, sim, servers, processes, running, dice, messages, injected }
+        let term_resources = shared.term_resources.clone();
+        Self { plan, sim, servers, processes, running, dice, messages, term_resources, injected }
     }
 
     /// Runs until all processes are done, or for `LIMIT`. Returns a finding for each process that
@@ -217,6 +231,7 @@ impl<'a> World<'a> {
     fn step(&mut self) {
         let mut steps = self.sim.step().map(drop);
         set_time(self.sim.elapsed());
+        self.term_resources.deliver(self.sim.elapsed());
         let mut living: Vec<_> = self.running.iter_mut().flatten().collect();
         living.shuffle(&mut self.dice);
         for process in living {
@@ -232,8 +247,9 @@ impl<'a> World<'a> {
         let found = Rc::new(RefCell::new(None));
         let (result, messages) = (found.clone(), self.messages.clone());
         let servers = (0..self.servers.len()).map(server_name).collect();
+        let keys = self.plan.keys();
         self.sim.client("auditor", async move {
-            result.replace(Some(audit(servers, messages).await));
+            result.replace(Some(audit(servers, keys, messages).await));
             Ok(())
         });
         while found.borrow().is_none() {

@@ -10,6 +10,7 @@ fn repeats(plan: &Plan) {
     assert_eq!(once.history.len(), again.history.len(), "{}", plan.name());
     assert_eq!(once.simulated, again.simulated, "{}", plan.name());
     assert_eq!(once.findings, again.findings, "{}", plan.name());
+    assert_eq!(once.terms, again.terms, "{}", plan.name());
 }
 
 #[test]
@@ -22,4 +23,11 @@ fn the_same_seed_has_the_same_history_twice() {
 #[test]
 fn the_same_scene_has_the_same_history_twice() {
     (0..20).for_each(|seed| repeats(&Plan::scene(seed)));
+}
+
+#[test]
+fn the_same_leaders_write_the_same_twice() {
+    for topology in [Topology::Alone, Topology::Redlock] {
+        (0..10).for_each(|seed| repeats(&Plan::leaders(seed, topology)));
+    }
 }

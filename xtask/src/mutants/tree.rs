@@ -86,16 +86,20 @@ impl Tree {
     }
 
     /// Runs one test. `it::timing::…` is a test of the program `it`, `lib::hold::…` of the runtime,
-    /// `macros::tests::…` of the attribute, `cli::run::…` of the command, and `sim::…` a scene of
-    /// the simulation.
+    /// `macros::tests::…` of the attribute, `cli::run::…` of the command, and `sim::leaders::…` of
+    /// the simulation's program `leaders`; a `sim::…` without a program is a scene.
     fn test(&self, test: &str) -> Result<Outcome, String> {
-        let (program, name) = test.split_once("::").unwrap_or(("", test));
+        let (program, name) = match test.strip_prefix("sim::leaders::") {
+            Some(name) => ("sim::leaders", name),
+            None => test.split_once("::").unwrap_or(("", test)),
+        };
         let target: &[&str] = match program {
             "it" => &["--package", "lockattr-tests", "--test", "it"],
             "lib" => &["--package", "lockattr", "--lib"],
             "macros" => &["--package", "lockattr-macros", "--lib"],
             "cli" => &["--package", "lockattr-cli", "--test", "cli"],
             "sim" => &["--package", "lockattr-sim", "--test", "scenes"],
+            "sim::leaders" => &["--package", "lockattr-sim", "--test", "leaders"],
             _ => {
                 let programs = "`it::`, `lib::`, `macros::`, `cli::` and `sim::`";
                 return Err(format!("`{test}` must begin with one of {programs}"));

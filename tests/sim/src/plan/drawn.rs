@@ -1,14 +1,30 @@
 //! Worlds that are entirely random.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 
-use super::{Fault, KINDS, Plan, Setup, Topology, Trouble, scene};
+use super::{Fault, Plan, Setup, Topology, Trouble, scene};
 use crate::turn::LONGEST_TTL;
+
+/// Which faults are drawn, and how often.
+pub(super) struct Odds {
+    /// How many of the kinds, in their order.
+    pub(super) kinds: usize,
+    /// The milliseconds from one to the next.
+    pub(super) pause: Range<u64>,
+    /// How many microseconds calendars jump ahead.
+    pub(super) calendar: Range<i64>,
+}
+
+impl Odds {
+    /// Those of random worlds. Servers' calendars are right there.
+    const USUAL: Self = Self { kinds: 9, pause: 20..900, calendar: -400_000..400_000 };
+}
 
 impl Plan {
     /// Draws the world of this seed with these servers.
@@ -35,13 +51,12 @@ impl Plan {
             faults: Vec::new(),
             processes,
         };
-        let mut faults = plan.draw_faults(&mut dice);
-        faults.sort_by_key(|fault| fault.at);
-        plan.faults = faults;
+        plan.faults = plan.draw_faults(&mut dice, &Odds::USUAL);
         plan
     }
 
-    fn draw_faults(&self, dice: &mut StdRng) -> Vec<Fault> {
+    /// Draws faults, in their order.
+    pub(super) fn draw_faults(&self, dice: &mut StdRng, odds: &Odds) -> Vec<Fault> {
         let (processes, servers) = (self.processes.len(), self.fast.len());
         // The simulated network cannot have two faults of one link or host at a time.
         let mut busy: HashMap<String, Duration> = HashMap::new();
@@ -53,7 +68,7 @@ impl Plan {
             let mut some: Vec<_> = (0..servers).collect();
             some.shuffle(dice);
             some.truncate(dice.random_range(1..=servers));
-            let (one, kind) = (some[0], dice.random_range(0..KINDS.len()));
+            let (one, kind) = (some[0], dice.random_range(0..odds.kinds));
             let trouble = match kind {
                 0 => Trouble::Partition(process, some.clone()),
                 1 => Trouble::PartitionThere(process, some.clone()),
@@ -65,8 +80,9 @@ impl Plan {
                 }
                 5 => Trouble::Kill(process),
                 6 => Trouble::PowerOff(one),
-                7 => Trouble::Calendar(process, dice.random_range(-400_000..400_000)),
-                _ => Trouble::Pause(process),
+                7 => Trouble::Calendar(process, dice.random_range(odds.calendar.clone())),
+                8 => Trouble::Pause(process),
+                _ => Trouble::ServerCalendar(one, dice.random_range(odds.calendar.clone())),
             };
             let takes: Vec<_> = match kind {
                 0..=4 => some.iter().map(|server| format!("{process}-{server}")).collect(),
@@ -81,8 +97,9 @@ impl Plan {
                 busy.extend(takes.into_iter().map(|what| (what, free)));
                 faults.push(Fault { at, until, trouble });
             }
-            at += Duration::from_millis(dice.random_range(20..900));
+            at += Duration::from_millis(dice.random_range(odds.pause.clone()));
         }
+        faults.sort_by_key(|fault| fault.at);
         faults
     }
 }
@@ -93,6 +110,7 @@ impl Setup {
         Self {
             tasks: dice.random_range(2..=4),
             parts: Vec::new(),
+            campaigns: Vec::new(),
             linger: Duration::from_millis(linger),
             max_handoffs: dice.random_range(0..8),
             max_handoff_time: Duration::from_millis(dice.random_range(1..200)),

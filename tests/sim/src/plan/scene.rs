@@ -158,10 +158,11 @@ impl Plan {
 
 impl Setup {
     /// A process with default settings and no random tasks.
-    fn plain() -> Self {
+    pub(super) fn plain() -> Self {
         Self {
             tasks: 0,
             parts: Vec::new(),
+            campaigns: Vec::new(),
             linger: Duration::ZERO,
             max_handoffs: 8,
             max_handoff_time: Duration::from_secs(10),

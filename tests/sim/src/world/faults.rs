@@ -40,8 +40,10 @@ impl World<'_> {
             }
             Trouble::PowerOff(server) => drop(self.servers[*server].power.send_replace(false)),
             Trouble::Calendar(process, micros) => {
-                let ahead = &self.processes[*process].ahead;
-                ahead.set(ahead.get() + micros);
+                self.processes[*process].calendar.jump(*micros);
+            }
+            Trouble::ServerCalendar(server, micros) => {
+                self.servers[*server].calendar.jump(*micros);
             }
         }
     }
@@ -72,7 +74,7 @@ impl World<'_> {
                 self.running[*process].iter_mut().for_each(Running::resume);
             }
             Trouble::PowerOff(server) => drop(self.servers[*server].power.send_replace(true)),
-            Trouble::Calendar(..) => {}
+            Trouble::Calendar(..) | Trouble::ServerCalendar(..) => {}
         }
     }
 }
