@@ -74,8 +74,8 @@ impl Campaign {
 impl TermWork {
     pub(super) fn drawn(random: &mut StdRng) -> Self {
         let blocks = match random.random_range(0..16) {
-            0 => Some(millis(random, 300..2500)),
-            1..4 => Some(millis(random, 1..300)),
+            0..3 => Some(millis(random, 300..2500)),
+            3..5 => Some(millis(random, 1..300)),
             _ => None,
         };
         let ending = match random.random_range(0..16) {
