@@ -325,6 +325,12 @@ pub trait Store: Debug + Send + Sync + 'static {
         false
     }
 
+    /// Whether [`holder`](Self::holder) reports the value of the claim that holds the lock. Where it does not, the manager
+    /// keeps no notes for other processes, such as the number of a leader's term: nobody could read them.
+    fn shows_values(&self) -> bool {
+        true
+    }
+
     /// Whether a lock's value may be 256 KiB long, and [`holder`](Self::holder) says how much of its lease remains.
     /// The manager then keeps the results that callers [share](crate::LockManager) as values of locks.
     fn keeps_long_values(&self) -> bool {
