@@ -326,7 +326,7 @@ pub trait Store: Debug + Send + Sync + 'static {
     }
 
     /// Whether [`holder`](Self::holder) reports the value of the claim that holds the lock. Where it does not, the manager
-    /// keeps no notes for other processes, such as the number of a leader's term: nobody could read them.
+    /// keeps no notes for other processes, such as the number of a leader's term: no process could read them.
     fn shows_values(&self) -> bool {
         true
     }

@@ -87,6 +87,7 @@ where
     None
 }
 
+/// Works as the leader in a term, until it is over.
 async fn lead(world: &World, work: TermWork, term: Term) -> Returned {
     let body = Body::begin(world, &term);
     if world.is_over() {
