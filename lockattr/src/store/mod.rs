@@ -325,8 +325,9 @@ pub trait Store: Debug + Send + Sync + 'static {
         false
     }
 
-    /// Whether [`holder`](Self::holder) reports the value of the claim that holds the lock. Where it does not, the manager
-    /// keeps no notes for other processes, such as the number of a leader's term: no process could read them.
+    /// Whether [`holder`](Self::holder) reports the value of the claim that holds the lock. Where it does not, a
+    /// leader leaves no note with the number of its term: no process could read it. A wrapper around another store forwards
+    /// the call.
     fn shows_values(&self) -> bool {
         true
     }
