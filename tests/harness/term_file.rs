@@ -72,13 +72,14 @@ impl TermFile {
     }
 }
 
+/// Returns the latest term that wrote: that of the last accepted write, as a smaller one is refused.
 fn newest_in(file: &mut File) -> std::io::Result<u64> {
     file.rewind()?;
     let mut text = String::new();
     file.read_to_string(&mut text)?;
-    let wrote = text.lines().filter_map(TermEvent::from_line);
-    let wrote = wrote.filter(|event| event.step == TermStep::Wrote);
-    Ok(wrote.map(|event| event.term).max().unwrap_or_default())
+    let latest_first = text.lines().rev().filter_map(TermEvent::from_line);
+    let mut wrote = latest_first.filter(|event| event.step == TermStep::Wrote);
+    Ok(wrote.next().map_or(0, |event| event.term))
 }
 
 fn append(file: &mut File, event: &TermEvent) {

@@ -39,6 +39,7 @@ macro_rules! leader_faults {
             leader_faults!(handover, [
                 a_leader_that_resigns_is_followed_at_once,
                 a_leader_that_resigns_during_a_renewal_is_followed_at_once,
+                a_new_leader_leaves_the_other_locks_of_the_last_one_alone,
                 a_shutdown_ends_the_campaign,
             ]);
             leader_faults!(network, [

@@ -243,6 +243,10 @@ impl Store for Scripted {
         self.store().refuses_done()
     }
 
+    fn shows_values(&self) -> bool {
+        self.store().shows_values()
+    }
+
     fn keeps_long_values(&self) -> bool {
         self.store().keeps_long_values()
     }

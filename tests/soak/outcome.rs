@@ -61,6 +61,12 @@ pub(crate) struct Operations {
     pub(crate) lost: u64,
     /// Entries in all logs.
     pub(crate) added: u64,
+    /// Terms of leaders that began.
+    pub(crate) terms: u64,
+    /// Writes of leaders that their resource accepted.
+    pub(crate) term_writes: u64,
+    /// Writes that it refused, because a later term had written.
+    pub(crate) term_refusals: u64,
 }
 
 /// One round on one topology.
@@ -104,6 +110,9 @@ impl Outcome {
         ours.checked += theirs.checked;
         ours.lost += theirs.lost;
         ours.added += theirs.added;
+        ours.terms += theirs.terms;
+        ours.term_writes += theirs.term_writes;
+        ours.term_refusals += theirs.term_refusals;
         for (kind, count) in &other.faults {
             *self.faults.entry(kind.clone()).or_default() += count;
         }
@@ -119,13 +128,15 @@ impl Outcome {
         let Operations { acquired, contended, failed, unknown, .. } = &self.operations;
         let Operations { reentered, renewed, released, checked, lost, added, .. } =
             &self.operations;
+        let Operations { terms, term_writes, term_refusals, .. } = &self.operations;
         let faults: u64 = self.faults.values().sum();
         let kinds: Vec<String> =
             self.faults.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
         let mut text = format!(
             "{:<16} {:>6.0} s  acquired {acquired}, contended {contended}, failed {failed}, unknown \
              {unknown}; reentered {reentered}, renewed {renewed}, released {released}, checked \
-             {checked}, lost {lost}; resource writes {added}\n{:24}{faults} faults: {}\n{:24}violations {}, \
+             {checked}, lost {lost}; resource writes {added}; terms {terms}, their writes {term_writes}, \
+             refused {term_refusals}\n{:24}{faults} faults: {}\n{:24}violations {}, \
              leaked keys {}, hung waiters {}",
             self.topology,
             self.seconds,

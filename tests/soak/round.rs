@@ -14,7 +14,7 @@ use crate::plan::Plan;
 use crate::plot;
 use crate::topology::Topology;
 use crate::verdict;
-use crate::worker::{KEYS, PERMITS, SEMAPHORE};
+use crate::worker::{KEYS, LEADER, PERMITS, SEMAPHORE};
 use crate::workers::{Faults, Member};
 
 /// What a busy machine may add to a promised limit.
@@ -53,6 +53,9 @@ pub(crate) async fn run<T: Topology>(name: &'static str, plan: &Plan, seed: u64)
     }
     if verdict.operations.acquired == 0 {
         wrong.push("no worker held any lock in the whole round".into());
+    }
+    if verdict.operations.terms == 0 {
+        wrong.push("no worker led in the whole round".into());
     }
     let mut faults = Faults::new();
     for (kind, count) in processes.into_iter().chain([servers, plots]).flatten() {
@@ -99,7 +102,7 @@ async fn new_client_acquires_all<T: Topology>(engine: &T) -> Vec<String> {
     let url = engine.url_with(&format!("{}&{}{}", T::SHORT, T::QUICK, T::SETTINGS));
     let manager = LockManager::builder().url(url).build().expect("its own URL");
     let mut hung = Vec::new();
-    for (nth, key) in KEYS.into_iter().enumerate() {
+    for (nth, key) in KEYS.into_iter().chain([LEADER]).enumerate() {
         if nth == SEMAPHORE && !T::ALL_MODES {
             continue;
         }

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use lockattr_history::{Event, Op, Step, check, read};
+use lockattr_history::{Event, Op, Step, TermEvent, TermStep, check, check_terms, read};
 
 use crate::outcome::Operations;
-use crate::worker::{KEYS, SEMAPHORE};
-use lockattr_tests::ResourceFile;
+use crate::worker::{KEYS, LEADER, SEMAPHORE, TERMS};
+use lockattr_tests::{ResourceFile, TermFile};
 
 /// What was recorded, and which of it must not happen.
 pub(crate) struct Verdict {
@@ -34,7 +34,23 @@ pub(crate) fn of(directory: &Path) -> Verdict {
         operations.added += added;
         violations.extend(damage.iter().map(|damage| format!("the resource of `{key}`: {damage}")));
     }
+    let terms = TermFile::at(directory.join(TERMS)).events();
+    count_terms(&mut operations, &terms);
+    if let Err(found) = check_terms(&terms) {
+        violations.extend(found.iter().map(|found| format!("the terms of `{LEADER}`: {found}")));
+    }
     Verdict { operations, violations }
+}
+
+fn count_terms(operations: &mut Operations, events: &[TermEvent]) {
+    for event in events {
+        match event.step {
+            TermStep::Began => operations.terms += 1,
+            TermStep::Wrote => operations.term_writes += 1,
+            TermStep::Refused { .. } => operations.term_refusals += 1,
+            TermStep::Ended => {}
+        }
+    }
 }
 
 fn counted(events: &[Event]) -> Operations {
@@ -94,6 +110,55 @@ mod tests {
         let Operations { acquired, contended, failed, unknown, .. } = verdict.operations;
         assert_eq!((acquired, contended, failed, unknown), counted);
         assert_eq!((verdict.operations.checked, verdict.operations.released), (1, 1));
+    }
+
+    /// The verdict on a round in which leaders did this.
+    fn judged_terms(steps: &[(u32, u64, TermStep)]) -> Verdict {
+        let directory = tempfile::tempdir().unwrap();
+        drop(Recorder::to_file(1, directory.path().join("history.jsonl")).unwrap());
+        let terms = TermFile::at(directory.path().join(TERMS));
+        for &(process, term, step) in steps {
+            terms.note(process, term, step);
+        }
+        of(directory.path())
+    }
+
+    #[test]
+    fn terms_are_counted() {
+        let verdict = judged_terms(&[
+            (1, 3, TermStep::Began),
+            (1, 3, TermStep::Wrote),
+            (2, 5, TermStep::Began),
+            (2, 5, TermStep::Wrote),
+            (1, 3, TermStep::Refused { held: false }),
+            (1, 3, TermStep::Ended),
+            (2, 5, TermStep::Wrote),
+        ]);
+        assert_eq!(verdict.violations, [""; 0]);
+        let Operations { terms, term_writes, term_refusals, .. } = verdict.operations;
+        assert_eq!((terms, term_writes, term_refusals), (2, 3, 1));
+    }
+
+    #[test]
+    fn writes_of_two_terms_that_interleave_are_a_violation() {
+        let began = [(1, 3, TermStep::Began), (2, 5, TermStep::Began)];
+        let wrote = [(2, 5, TermStep::Wrote), (1, 3, TermStep::Wrote)];
+        let verdict = judged_terms(&[began, wrote].concat());
+        let [violation] = &*verdict.violations else { panic!("{:?}", verdict.violations) };
+        assert!(violation.contains("after one of a later term"), "{violation}");
+        assert_eq!((verdict.operations.terms, verdict.operations.term_writes), (2, 2));
+    }
+
+    #[test]
+    fn two_leaders_at_once_are_a_violation() {
+        let verdict = judged_terms(&[
+            (1, 3, TermStep::Began),
+            (2, 5, TermStep::Began),
+            (2, 5, TermStep::Wrote),
+            (1, 3, TermStep::Refused { held: true }),
+        ]);
+        let [violation] = &*verdict.violations else { panic!("{:?}", verdict.violations) };
+        assert!(violation.contains("a leader that held its lease was refused"), "{violation}");
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! One worker process: `soak worker url=… seed=… process=… directory=… modes=…`.
 //!
 //! Prints `ready`, and works until a line comes. Only a line `clock MILLISECONDS` does not end the
-//! work: it makes the wall clock jump. Then the process finishes its turns, acquires every lock
-//! once more, prints `settled`, and ends with its stdin.
+//! work: it makes the wall clock jump. Then the process finishes its turns, leads and acquires every
+//! lock once more, prints `settled`, and ends with its stdin.
 
 mod act;
+mod campaign;
 mod chain;
 mod operations;
 mod pulse;
+mod term_work;
 mod turn;
 mod wait_budget;
 
@@ -16,21 +18,24 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use lockattr::{LockManager, LockOptions};
 use lockattr_history::Recorder;
 use tokio::io::{AsyncBufReadExt, BufReader, stdin};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::calendar;
 use crate::chance::stream;
 use crate::outcome::{Complaint, Complaints};
-use lockattr_tests::ResourceFile;
+use lockattr_tests::{ResourceFile, TermFile};
 use pulse::Pulse;
 use turn::Turn;
+
+pub(crate) use campaign::{LEADER, TERMS};
 
 /// All locks. The last one has permits, the others are exclusive or shared.
 pub(crate) const KEYS: [&str; 6] = ["x0", "x1", "x2", "x3", "x4", "s0"];
@@ -56,7 +61,20 @@ struct World {
     complaints: Complaints,
     pulse: Pulse,
     chains: AtomicU32,
-    over: AtomicBool,
+    /// The number of this process.
+    process: u32,
+    /// What the leaders write to.
+    terms: TermFile,
+    /// Whether the store shows the number of a term to followers.
+    shows_terms: bool,
+    /// Whether there are no more faults.
+    over: watch::Sender<bool>,
+}
+
+impl World {
+    fn is_over(&self) -> bool {
+        *self.over.borrow()
+    }
 }
 
 /// Runs the process.
@@ -81,7 +99,11 @@ pub(crate) async fn run(words: &[String]) -> Result<(), String> {
         complaints: Complaints::at(&directory, process),
         pulse: Pulse::start(),
         chains: AtomicU32::new(0),
-        over: AtomicBool::new(false),
+        process,
+        terms: TermFile::at(directory.join(TERMS)),
+        // The locks of connections have no other modes either.
+        shows_terms: all_modes,
+        over: watch::Sender::new(false),
     });
     act::be_quiet_about_planned_panics();
     say("ready");
@@ -89,6 +111,7 @@ pub(crate) async fn run(words: &[String]) -> Result<(), String> {
     for task in 0..TASKS {
         tasks.spawn(works(world.clone(), seed, task, all_modes));
     }
+    tasks.spawn(campaign::campaigns(world.clone(), seed));
     let mut orders = BufReader::new(stdin()).lines();
     while let Some(order) = orders.next_line().await.map_err(|error| error.to_string())? {
         match order.strip_prefix(CLOCK).and_then(|millis| millis.parse().ok()) {
@@ -96,7 +119,7 @@ pub(crate) async fn run(words: &[String]) -> Result<(), String> {
             None => break,
         }
     }
-    world.over.store(true, Ordering::Relaxed);
+    world.over.send_replace(true);
     while let Some(ended) = tasks.join_next().await {
         ended.map_err(|error| format!("a task of process {process}: {error}"))?;
     }
@@ -116,7 +139,7 @@ pub(crate) async fn run(words: &[String]) -> Result<(), String> {
 /// next one.
 async fn works(world: Arc<World>, seed: u64, task: usize, all_modes: bool) {
     let mut random = stream(seed, &format!("task {task}"));
-    while !world.over.load(Ordering::Relaxed) {
+    while !world.is_over() {
         let turn = Turn::drawn(&mut random, all_modes);
         act::run_turn(&world, &turn).await;
         sleep(turn.rest).await;

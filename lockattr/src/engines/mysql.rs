@@ -405,6 +405,10 @@ impl Store for MysqlStore {
         self.config.sessions.then(|| ENDS_WITH_THE_SESSION.to_owned())
     }
 
+    fn shows_values(&self) -> bool {
+        !self.config.sessions
+    }
+
     fn answered_since(&self, key: &LockKey, since: Instant) -> bool {
         match &self.locks {
             Locks::Leases(leases) => leases.answered_since(key, since),

@@ -84,13 +84,20 @@ impl LockManager {
         let store = self.shared.core.store();
         let failed = |error: crate::store::StoreError| error.about(key.as_str());
         let Some(holder) = store.holder(key).await.map_err(failed)? else { return Ok(None) };
-        let note = match LockKey::new(TERMS, key.name()) {
-            Ok(note) => store.holder(&note).await.map_err(failed)?,
-            // The name is too long for a note.
-            Err(_) => None,
+        let note = match self.term_note(key) {
+            Some(note) => store.holder(&note).await.map_err(failed)?,
+            None => None,
         };
         let term = note.and_then(|note| note.term_of(&holder));
         Ok(Some(Leader { holder, term }))
+    }
+
+    /// The name of the note with the leader's term. `None` if the name would be too long, and where no other process
+    /// could read the note: a lock that only costs requests, and removing that of the last leader would end its
+    /// session, with all its other locks.
+    fn term_note(&self, key: &LockKey) -> Option<LockKey> {
+        let is_read = self.shared.core.store().shows_values();
+        is_read.then(|| LockKey::new(TERMS, key.name()).ok()).flatten()
     }
 
     /// Watches who leads.
@@ -224,8 +231,7 @@ impl<'a> TermNote<'a> {
         let word = TermWord::new(number, holder).to_word();
         let label = shared.identity.label(options.function) + &word;
         // Without a note, followers see the holder and no number.
-        let key = LockKey::new(TERMS, lock.name()).ok();
-        let claim = key.map(|key| {
+        let claim = manager.term_note(lock).map(|key| {
             Claim::with(shared.subscriber.id(), Arc::new([key]), Sharing::Exclusive, &label)
         });
         Self { manager, options, claim: claim.map(Arc::new), asked: None }

@@ -109,6 +109,7 @@ erased! {
         needs_io() -> bool;
         supports_companions() -> bool;
         supports_downgrade() -> bool;
+        shows_values() -> bool;
         keeps_long_values() -> bool;
         longest_ttl() -> Duration;
         kind() -> Cow<'static, str>;

@@ -325,6 +325,13 @@ pub trait Store: Debug + Send + Sync + 'static {
         false
     }
 
+    /// Whether [`holder`](Self::holder) reports the value of the claim that holds the lock. Where it does not, a
+    /// leader leaves no note with the number of its term: no process could read it. A wrapper around another store forwards
+    /// the call.
+    fn shows_values(&self) -> bool {
+        true
+    }
+
     /// Whether a lock's value may be 256 KiB long, and [`holder`](Self::holder) says how much of its lease remains.
     /// The manager then keeps the results that callers [share](crate::LockManager) as values of locks.
     fn keeps_long_values(&self) -> bool {

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
+use lockattr::{LockGuard, LockManager, LockOptions};
 use lockattr_history::{JudgedTerms, TermKind, TermStep, TermViolation, check_terms};
 use lockattr_tests::{Engine, Node, TermFile, Wires, eventually, node, with_query};
 use tempfile::TempDir;
@@ -53,6 +54,20 @@ impl<'a, E: Engine> Campaign<'a, E> {
     /// is noticed by its session, this is the time of the session.
     pub(crate) const REPLACED_WITHIN: Duration =
         if E::GIVES_UP_WITHIN.as_secs() > 2 { E::GIVES_UP_WITHIN } else { LEASE };
+
+    /// Acquires the note of a term of this key, as its last leader had it, and then other locks of that leader.
+    pub(crate) async fn note_and_other_locks(&self) -> (LockManager, LockGuard, Vec<LockGuard>) {
+        // The name of the note begins with this, and goes on with that of the lock.
+        let settings = format!("{}&prefix=lockattr:term:lock:", Self::settings());
+        let last = LockManager::connect(&with_query(&self.engine.url(), &settings)).await.unwrap();
+        let acquire = async |key: String| last.acquire(key, LockOptions::new()).await.unwrap();
+        let note = acquire(self.key.clone()).await;
+        let mut others = Vec::new();
+        for nth in 0..8 {
+            others.push(acquire(format!("{}:{nth}", self.key)).await);
+        }
+        (last, note, others)
+    }
 
     /// Starts a process that campaigns.
     pub(crate) fn process(&self) -> Leader {

@@ -45,6 +45,26 @@ pub(super) async fn a_leader_that_resigns_during_a_renewal_is_followed_at_once<E
     campaign.over([a, b]).await;
 }
 
+/// It may have its note still. With `lock=session` a connection can hold that and other locks, and would be ended with it.
+pub(super) async fn a_new_leader_leaves_the_other_locks_of_the_last_one_alone<E: Engine>(
+    campaign: Campaign<'_, E>,
+) {
+    let (last, note, others) = campaign.note_and_other_locks().await;
+    let mut next = campaign.process();
+    next.starts().await;
+    let term = next.leads().await;
+    let id = next.id();
+    campaign.sees(&mut next, id, term).await;
+    next.goes_on(term, 50).await;
+    for other in others {
+        let key = other.key().to_owned();
+        other.release().await.unwrap_or_else(|error| panic!("`{key}` was lost: {error}"));
+    }
+    drop(note);
+    last.shutdown().await;
+    campaign.over([next]).await;
+}
+
 pub(super) async fn a_shutdown_ends_the_campaign<E: Engine>(campaign: Campaign<'_, E>) {
     let (mut a, mut b) = (campaign.process(), campaign.process());
     let first = campaign.begins(&mut [&mut a, &mut b]).await;

@@ -8,7 +8,7 @@ use tokio::time::sleep;
 use super::fleets::forget;
 use super::{PROCESS, REDIS_QUEUE_LASTS, Topology};
 use crate::nemesis::{Attack, Harm, Trouble};
-use crate::worker::KEYS;
+use crate::worker::{KEYS, LEADER};
 
 /// Three masters with a replica each; a lease counts only once the replica has it.
 impl Topology for Cluster {
@@ -27,7 +27,8 @@ impl Topology for Cluster {
 
     async fn suffer(&self, attack: Attack<Harm>) {
         let cluster = self;
-        let slot = cluster.slot_of(&format!("lock:{}", KEYS[attack.pick % KEYS.len()]));
+        let key = KEYS.get(attack.pick % (KEYS.len() + 1)).unwrap_or(&LEADER);
+        let slot = cluster.slot_of(&format!("lock:{key}"));
         let master = cluster.master_of(slot).await;
         match attack.kind {
             Harm::FailedOver => {

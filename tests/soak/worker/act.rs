@@ -28,7 +28,7 @@ pub(super) fn be_quiet_about_planned_panics() {
     }));
 }
 
-fn is_planned(payload: &(dyn Any + Send)) -> bool {
+pub(super) fn is_planned(payload: &(dyn Any + Send)) -> bool {
     payload.downcast_ref::<&str>() == Some(&PLANNED)
 }
 

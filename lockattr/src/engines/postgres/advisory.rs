@@ -373,6 +373,10 @@ impl Store for PostgresSessionStore {
         Some(ENDS_WITH_THE_SESSION.to_owned())
     }
 
+    fn shows_values(&self) -> bool {
+        false
+    }
+
     fn refuses_claim(&self, claim: &Claim) -> Option<String> {
         refused(claim.sharing()).or_else(|| self.0.lock_table.refuses(claim.keys().len()))
     }
