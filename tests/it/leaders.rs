@@ -1,6 +1,8 @@
 //! Leaders: who leads, for how long, and what followers see. Paused clock, in memory; `redis/leaders.rs` has the
 //! faults of real processes.
 
+mod silent;
+mod unqueued;
 mod watch;
 
 use std::cell::Cell;
@@ -82,7 +84,7 @@ impl Fleet {
     }
 
     async fn next(&mut self) -> Did {
-        timeout(3600 * SECOND, self.did.recv()).await.expect("nothing happened").expect("no sender")
+        timeout(300 * SECOND, self.did.recv()).await.expect("nothing happened").expect("no sender")
     }
 
     async fn term(&mut self) -> Term {
@@ -286,7 +288,7 @@ async fn options_that_do_not_fit_a_leader_are_refused_by_name() {
     }
 }
 
-/// Red without: `campaign_again_at`, or its warning; and if every failure warned.
+/// Red without: the warning of `campaign_learned`, if every failure warned, or only the first of all outages.
 #[tokio::test(start_paused = true)]
 async fn a_campaign_outlasts_an_outage_and_warns_once() {
     let events = capture_events();
@@ -302,6 +304,25 @@ async fn a_campaign_outlasts_an_outage_and_warns_once() {
     assert!(mended.elapsed() <= SECOND, "{:?}", mended.elapsed());
     // Each of the two processes.
     assert_eq!(events.count("the campaign goes on"), 2);
+    // The follower had an answer in between, so the next outage is news.
+    fleet.locks.until_waiting("scheduler", 1).await;
+    sleep(60 * SECOND).await;
+    fleet.locks.cut();
+    sleep(60 * SECOND).await;
+    assert_eq!(events.count("the campaign goes on"), 4);
+}
+
+/// Here nothing else wakes the campaign: a store that reconnects would.
+///
+/// Red without: the pause after a failure in `campaign_again_at`.
+#[tokio::test(start_paused = true)]
+async fn a_campaign_asks_a_store_that_failed_again_within_a_second() {
+    let locks = TestLocks::new();
+    locks.fail_next(5);
+    let began = Instant::now();
+    let led = locks.manager().lead("scheduler", term(), async |_term| began.elapsed());
+    let after = led.await.unwrap();
+    assert!(after >= 5 * SECOND / 2 && after <= 5 * SECOND, "{after:?}");
 }
 
 /// Red without: the pause of `campaign_again_at`, which is twice that of other waiters.
