@@ -51,7 +51,7 @@ mod tests {
     /// Red without: any of the comparisons in `term_of`.
     #[test]
     fn a_note_is_of_the_leader_that_left_it() {
-        let number = FencingToken::try_from(7).unwrap();
+        let number = FencingToken::try_from(7_i64).unwrap();
         let leader = holder("a", 1, 5, "");
         let word = TermWord::new(number, &leader).to_word();
         let note = holder("a", 1, 6, &word);
