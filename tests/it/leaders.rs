@@ -20,6 +20,9 @@ use tokio::time::{Instant, sleep, timeout};
 
 const SECOND: Duration = Duration::from_secs(1);
 
+/// A hang is a failure. Longer than any test waits for one event.
+const LIMIT: Duration = Duration::from_secs(300);
+
 fn term() -> LockOptions {
     LockOptions::new().ttl(9 * SECOND)
 }
@@ -84,11 +87,11 @@ impl Fleet {
     }
 
     async fn next(&mut self) -> Did {
-        timeout(300 * SECOND, self.did.recv()).await.expect("nothing happened").expect("no sender")
+        timeout(LIMIT, self.did.recv()).await.expect("nothing happened").expect("no sender")
     }
 
     async fn term(&mut self) -> Term {
-        self.terms.recv().await.expect("a term")
+        timeout(LIMIT, self.terms.recv()).await.expect("no process leads").expect("no sender")
     }
 }
 
@@ -115,6 +118,25 @@ async fn a_leader_that_resigns_is_dropped_and_comes_after_those_that_wait() {
     let third = fleet.term().await;
     assert_eq!(fleet.next().await, Did::Began("a", third.number()));
     assert!(third.number() > second.number());
+}
+
+/// Each campaign has its own place in the store's queue.
+///
+/// Red without: `by_store` in `resolve_lead`.
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_resigns_comes_after_those_that_wait_though_its_process_campaigns_twice() {
+    let mut fleet = Fleet::start(term()).await;
+    let (first, (sends, mut did)) = (fleet.term().await, unbounded_channel());
+    fleet.next().await;
+    let _again = leads(fleet.locks.manager(), "a again", term(), &sends, &unbounded_channel().0);
+    fleet.locks.until_waiting("scheduler", 2).await;
+    first.resign();
+    fleet.next().await;
+    let second = fleet.term().await;
+    assert_eq!(fleet.next().await, Did::Began("b", second.number()));
+    fleet.locks.until_waiting("scheduler", 2).await;
+    second.resign();
+    assert!(matches!(did.recv().await, Some(Did::Began("a again", _))));
 }
 
 /// Red without: the cancellation of the body, or the next campaign after a loss.

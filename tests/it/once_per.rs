@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use lockattr::testing::TestLocks;
 use lockattr::{Error, LockManager, LockOptions, LostReason, Mode, OnLost, Release};
+use lockattr_tests::capture_events;
 use tokio::time::{Instant, sleep, timeout};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -88,16 +89,17 @@ async fn a_body_that_failed_was_dropped_panicked_or_was_lost_leaves_the_key_open
     assert_eq!(run(&there, Ok(2)).await.unwrap(), Ok(2));
 }
 
-/// Red without: the answer `NotHeld` as an error: two would have ended `Ok`.
+/// Red without: the answer `NotHeld` as an error, with its report: two would have ended `Ok`.
 #[tokio::test(start_paused = true)]
 async fn a_body_whose_lock_was_taken_meanwhile_is_lost_and_marks_nothing() {
-    let locks = TestLocks::new();
+    let (locks, events) = (TestLocks::new(), capture_events());
     let got = locks.manager().with_lock_once_per("invoices", HOUR, options(), async |_| {
         drop(locks.steal("invoices"));
         Ok::<_, Failed>(())
     });
     let got = got.await;
     assert!(matches!(got, Err(Error::Lost { reason: LostReason::Taken, .. })), "{got:?}");
+    assert_eq!(events.count("lock lost"), 1, "{:?}", events.all());
     locks.assert_free("invoices");
 }
 

@@ -28,3 +28,15 @@ async fn each_holder_of_one_process_has_its_own_bound_on_silence() {
     locks.until_free("scheduler").await;
     assert!(acquired.elapsed() <= 30 * SECOND + SECOND / 10, "{:?}", acquired.elapsed());
 }
+
+/// Red without: the comparison with the end of the lease in `is_silent`.
+#[tokio::test(start_paused = true)]
+async fn a_holder_whose_lease_ends_before_its_silence_has_lost_an_expired_lease() {
+    let locks = TestLocks::new();
+    let options = term().progress_within(30 * SECOND);
+    let guard = locks.manager().acquire("scheduler", options).await.unwrap();
+    locks.cut();
+    timeout(10 * SECOND, guard.lost()).await.expect("its lease ends");
+    let lost = guard.ensure_held();
+    assert!(matches!(lost, Err(Error::Lost { reason: LostReason::Expired, .. })), "{lost:?}");
+}

@@ -90,7 +90,7 @@ async fn invoices() -> Result<(), Error> {
     panic!("the body ran")
 }
 
-/// Red without: the check of the store in `check_once`, or `check_once` before an annotated body.
+/// Red without: the check of the store in `check_once` or in `release_done`, or `check_once` before an annotated body.
 #[tokio::test(start_paused = true)]
 async fn a_store_that_cannot_keep_a_key_done_refuses_before_the_body() {
     let store = Arc::new(Unqueued::default());
@@ -100,6 +100,9 @@ async fn a_store_that_cannot_keep_a_key_done_refuses_before_the_body() {
     assert!(matches!(got, Err(Error::InvalidOptions(_))), "{got:?}");
     let annotated = manager.scope(invoices()).await;
     assert!(matches!(annotated, Err(Error::InvalidOptions(_))), "{annotated:?}");
+    let guard = manager.acquire("invoices", options()).await.unwrap();
+    let guarded = guard.release_done(HOUR).await;
+    assert!(matches!(guarded, Err(Error::InvalidOptions(_))), "{guarded:?}");
     let checked = manager.check_once_per(HOUR);
     assert!(matches!(checked, Err(Error::InvalidOptions(_))), "{checked:?}");
 }

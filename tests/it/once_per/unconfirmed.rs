@@ -1,7 +1,5 @@
 //! Marks whose answer is late, lost or never comes.
 
-use lockattr_tests::capture_events;
-
 use super::*;
 use crate::support::{Fate, Scripted};
 
