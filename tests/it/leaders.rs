@@ -326,7 +326,7 @@ async fn a_campaign_outlasts_an_outage_and_warns_once() {
     assert!(mended.elapsed() <= SECOND, "{:?}", mended.elapsed());
     // Each of the two processes.
     assert_eq!(events.count("the campaign goes on"), 2);
-    // The follower had an answer in between, so the next outage is news.
+    // The follower had an answer in between, so the next outage is a new one.
     fleet.locks.until_waiting("scheduler", 1).await;
     sleep(60 * SECOND).await;
     fleet.locks.cut();
