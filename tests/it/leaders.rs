@@ -1,6 +1,8 @@
 //! Leaders: who leads, for how long, and what followers see. Paused clock, in memory; `redis/leaders.rs` has the
 //! faults of real processes.
 
+mod silent;
+mod unqueued;
 mod watch;
 
 use std::cell::Cell;
@@ -17,6 +19,9 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
 const SECOND: Duration = Duration::from_secs(1);
+
+/// A hang is a failure. Longer than any test waits for one event.
+const LIMIT: Duration = Duration::from_secs(300);
 
 fn term() -> LockOptions {
     LockOptions::new().ttl(9 * SECOND)
@@ -82,11 +87,11 @@ impl Fleet {
     }
 
     async fn next(&mut self) -> Did {
-        timeout(3600 * SECOND, self.did.recv()).await.expect("nothing happened").expect("no sender")
+        timeout(LIMIT, self.did.recv()).await.expect("nothing happened").expect("no sender")
     }
 
     async fn term(&mut self) -> Term {
-        self.terms.recv().await.expect("a term")
+        timeout(LIMIT, self.terms.recv()).await.expect("no process leads").expect("no sender")
     }
 }
 
@@ -113,6 +118,25 @@ async fn a_leader_that_resigns_is_dropped_and_comes_after_those_that_wait() {
     let third = fleet.term().await;
     assert_eq!(fleet.next().await, Did::Began("a", third.number()));
     assert!(third.number() > second.number());
+}
+
+/// Each campaign has its own place in the store's queue.
+///
+/// Red without: `by_store` in `resolve_lead`.
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_resigns_comes_after_those_that_wait_though_its_process_campaigns_twice() {
+    let mut fleet = Fleet::start(term()).await;
+    let (first, (sends, mut did)) = (fleet.term().await, unbounded_channel());
+    fleet.next().await;
+    let _again = leads(fleet.locks.manager(), "a again", term(), &sends, &unbounded_channel().0);
+    fleet.locks.until_waiting("scheduler", 2).await;
+    first.resign();
+    fleet.next().await;
+    let second = fleet.term().await;
+    assert_eq!(fleet.next().await, Did::Began("b", second.number()));
+    fleet.locks.until_waiting("scheduler", 2).await;
+    second.resign();
+    assert!(matches!(did.recv().await, Some(Did::Began("a again", _))));
 }
 
 /// Red without: the cancellation of the body, or the next campaign after a loss.
@@ -286,7 +310,7 @@ async fn options_that_do_not_fit_a_leader_are_refused_by_name() {
     }
 }
 
-/// Red without: `campaign_again_at`, or its warning; and if every failure warned.
+/// Red without: the warning of `campaign_learned`, if every failure warned, or only the first of all outages.
 #[tokio::test(start_paused = true)]
 async fn a_campaign_outlasts_an_outage_and_warns_once() {
     let events = capture_events();
@@ -302,6 +326,25 @@ async fn a_campaign_outlasts_an_outage_and_warns_once() {
     assert!(mended.elapsed() <= SECOND, "{:?}", mended.elapsed());
     // Each of the two processes.
     assert_eq!(events.count("the campaign goes on"), 2);
+    // The follower had an answer in between, so the next outage is a new one.
+    fleet.locks.until_waiting("scheduler", 1).await;
+    sleep(60 * SECOND).await;
+    fleet.locks.cut();
+    sleep(60 * SECOND).await;
+    assert_eq!(events.count("the campaign goes on"), 4);
+}
+
+/// Here nothing else wakes the campaign: a store that reconnects would.
+///
+/// Red without: the pause after a failure in `campaign_again_at`.
+#[tokio::test(start_paused = true)]
+async fn a_campaign_asks_a_store_that_failed_again_within_a_second() {
+    let locks = TestLocks::new();
+    locks.fail_next(5);
+    let began = Instant::now();
+    let led = locks.manager().lead("scheduler", term(), async |_term| began.elapsed());
+    let after = led.await.unwrap();
+    assert!(after >= 5 * SECOND / 2 && after <= 5 * SECOND, "{after:?}");
 }
 
 /// Red without: the pause of `campaign_again_at`, which is twice that of other waiters.

@@ -1,12 +1,15 @@
 //! Calls that run once in a period. Paused clock, in memory; `store_contract` has the stores.
 
+mod guards;
 mod nights;
+mod unconfirmed;
 
 use std::cell::Cell;
 use std::time::{Duration, SystemTime};
 
 use lockattr::testing::TestLocks;
 use lockattr::{Error, LockManager, LockOptions, LostReason, Mode, OnLost, Release};
+use lockattr_tests::capture_events;
 use tokio::time::{Instant, sleep, timeout};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -86,16 +89,17 @@ async fn a_body_that_failed_was_dropped_panicked_or_was_lost_leaves_the_key_open
     assert_eq!(run(&there, Ok(2)).await.unwrap(), Ok(2));
 }
 
-/// Red without: the answer `NotHeld` as an error: two would have ended `Ok`.
+/// Red without: the answer `NotHeld` as an error, with its report: two would have ended `Ok`.
 #[tokio::test(start_paused = true)]
 async fn a_body_whose_lock_was_taken_meanwhile_is_lost_and_marks_nothing() {
-    let locks = TestLocks::new();
+    let (locks, events) = (TestLocks::new(), capture_events());
     let got = locks.manager().with_lock_once_per("invoices", HOUR, options(), async |_| {
         drop(locks.steal("invoices"));
         Ok::<_, Failed>(())
     });
     let got = got.await;
     assert!(matches!(got, Err(Error::Lost { reason: LostReason::Taken, .. })), "{got:?}");
+    assert_eq!(events.count("lock lost"), 1, "{:?}", events.all());
     locks.assert_free("invoices");
 }
 
@@ -128,6 +132,38 @@ async fn callers_that_wait_learn_that_the_key_is_done_when_it_is() {
     // No caller stays in the queue.
     assert!(locks.another_process().force_release("invoices").await.unwrap());
     locks.assert_free("invoices");
+}
+
+/// The first of them that asks tells the others.
+///
+/// Red without: the error for the waiters of a done key in `local_queue.rs`: each would send a request.
+#[tokio::test(start_paused = true)]
+async fn callers_of_one_process_learn_by_one_request_that_the_key_is_done() {
+    let locks = TestLocks::new();
+    let first = tokio::spawn({
+        let manager = locks.manager().clone();
+        async move { run(&manager, Ok(7)).await }
+    });
+    locks.until_held("invoices").await;
+    let other = locks.another_process();
+    let patient = || LockOptions::new().ttl(9 * SECOND).wait(HOUR);
+    let call = || {
+        let (other, patient) = (other.clone(), patient());
+        tokio::spawn(async move {
+            let body = async |_: &lockattr::Lease| Ok::<_, Failed>(8);
+            other.with_lock_once_per("invoices", HOUR, patient, body).await
+        })
+    };
+    let waiting: Vec<_> = (0..50).map(|_| call()).collect();
+    locks.until_waiting("invoices", 50).await;
+    sleep(59 * SECOND).await;
+    let before = locks.requests();
+    assert_eq!(first.await.unwrap().unwrap(), Ok(7));
+    for waits in waiting {
+        assert!(matches!(waits.await.unwrap(), Err(Error::Done { .. })));
+    }
+    // The mark, the question, and the end of its place in the queue.
+    assert!(locks.requests() - before <= 5, "{} requests", locks.requests() - before);
 }
 
 /// One that waited behind a failure runs at once.

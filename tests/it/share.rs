@@ -1,6 +1,7 @@
 //! Results that callers share. Paused clock, in memory; `fleet` has real servers and processes.
 
 mod fleet;
+mod withheld;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

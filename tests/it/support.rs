@@ -260,6 +260,36 @@ impl Store for Scripted {
     }
 }
 
+/// A store with no more than every store has: no queue, no notifications, and no key that is done.
+#[derive(Debug, Default)]
+pub(crate) struct Unqueued(MemoryStore);
+
+impl Store for Unqueued {
+    async fn acquire(&self, request: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
+        let alone = AcquireRequest::new(request.claim.clone(), request.ttl);
+        self.0.acquire(&alone).await
+    }
+
+    async fn renew(&self, renewals: &[RenewRequest]) -> Vec<Result<RenewOutcome, StoreError>> {
+        self.0.renew(renewals).await
+    }
+
+    async fn release(
+        &self,
+        releases: &[ReleaseRequest],
+    ) -> Vec<Result<ReleaseOutcome, StoreError>> {
+        self.0.release(releases).await
+    }
+
+    async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
+        self.0.holder(key).await
+    }
+
+    async fn ping(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
 /// Returns a store that replies with errors only.
 pub(crate) fn down() -> Arc<Scripted> {
     let store = Scripted::new();

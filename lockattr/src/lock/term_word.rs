@@ -38,3 +38,27 @@ impl Holder {
             .map(|term| term.number)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holder(host: &str, process: u32, since: u64, word: &str) -> Holder {
+        let value = format!("0 since={since} service=x host={host} pid={process}{word}");
+        Holder::from_value(&value, None)
+    }
+
+    /// Red without: any of the comparisons in `term_of`.
+    #[test]
+    fn a_note_is_of_the_leader_that_left_it() {
+        let number = FencingToken::try_from(7_i64).unwrap();
+        let leader = holder("a", 1, 5, "");
+        let word = TermWord::new(number, &leader).to_word();
+        let note = holder("a", 1, 6, &word);
+        assert_eq!(note.term_of(&leader), Some(number));
+        for other in [holder("b", 1, 5, ""), holder("a", 2, 5, ""), holder("a", 1, 4, "")] {
+            assert_eq!(note.term_of(&other), None, "{other:?}");
+        }
+        assert_eq!(holder("a", 1, 6, "").term_of(&leader), None);
+    }
+}

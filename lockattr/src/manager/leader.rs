@@ -127,7 +127,8 @@ impl LockManager {
     pub fn watch_leader(&self, key: impl AsRef<str>) -> Result<LeaderWatch, Error> {
         let key = self.key(key.as_ref())?;
         let seen = self.shared.campaigns.watch(&key);
-        Ok(LeaderWatch { manager: self.clone(), key, seen, last: None, ask_at: Instant::now() })
+        let ask_at = Instant::now();
+        Ok(LeaderWatch { manager: self.clone(), key, seen, last: None, ask_at, unanswered: false })
     }
 }
 
@@ -140,6 +141,9 @@ pub struct LeaderWatch {
     seen: watch::Receiver<Seen>,
     last: Option<Leader>,
     ask_at: Instant,
+    /// Whether its last request got no answer: `changed` was dropped, or the store failed. What a campaign
+    /// learned before is not reported yet, and the campaign does not tell it again.
+    unanswered: bool,
 }
 
 impl LeaderWatch {
@@ -176,6 +180,7 @@ impl LeaderWatch {
                     let seen = self.seen.borrow().at.map(|at| at + ASK_EVERY);
                     if let Some(next) = seen.filter(|next| *next > Instant::now())
                         && self.last.is_some()
+                        && !self.unanswered
                         && !self.misses_term()
                     {
                         self.ask_at = next;
@@ -184,9 +189,10 @@ impl LeaderWatch {
                 }
             }
             // If this is dropped before the answer, the next call asks at once.
-            self.ask_at = Instant::now();
+            (self.ask_at, self.unanswered) = (Instant::now(), true);
             let leader = self.manager.leader_of(&self.key).await;
             let now = Instant::now();
+            self.unanswered = leader.is_err();
             self.ask_at = now + if leader.is_ok() { ASK_EVERY } else { ASK_AGAIN_AFTER };
             let leader = leader?;
             let is_same = match (&self.last, &leader) {

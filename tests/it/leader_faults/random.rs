@@ -48,6 +48,7 @@ struct Member {
     wires: Wires,
 }
 
+/// The faults are random, so there is no edit of the code with which every run fails.
 pub(super) async fn terms_never_interleave_while_processes_and_networks_fail_at_random<
     E: Engine,
 >(

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lockattr::LockManager;
 use lockattr::store::{RedlockStore, ReleaseOutcome};
 use tokio::time::advance;
 
@@ -98,7 +99,7 @@ async fn a_claim_marks_what_its_last_attempt_has_acquired() {
 
 /// A server that restarts forgets marks as it forgets leases.
 ///
-/// Red without: the comparison with `longest_ttl`.
+/// Red without: the comparison with `longest_ttl`, there and before a body.
 #[tokio::test]
 async fn a_quorum_that_may_forget_keeps_no_key_done_for_longer_than_a_lease() {
     let url = "redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3";
@@ -108,6 +109,10 @@ async fn a_quorum_that_may_forget_keeps_no_key_done_for_longer_than_a_lease() {
     let refused = process.mark(&claim, DAY).await.expect_err("too long");
     assert!(refused.to_string().contains("at most 1m"), "{refused}");
     assert!(refused.to_string().contains("`durable=true`"), "{refused}");
+    let manager = LockManager::builder().url(url).build().unwrap();
+    manager.check_once_per(Duration::from_secs(60)).unwrap();
+    let checked = manager.check_once_per(DAY).expect_err("too long").to_string();
+    assert!(checked.contains("60s") && checked.contains("`durable=true`"), "{checked}");
     let brief =
         process.mark(&claim, Duration::from_secs(60)).await.expect_err("no server is there");
     assert!(!brief.to_string().contains("at most"), "{brief}");

@@ -83,3 +83,58 @@ impl ByName {
         self.sweep_at = (self.bytes * 2).max(MAX_KEPT / 16);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn key(name: &str) -> LockKey {
+        LockKey::new("lock:", name).unwrap()
+    }
+
+    fn result(id: u64, json: impl Into<String>) -> ResultWord {
+        ResultWord { lasts: SECOND, id, of: "u32".into(), json: json.into() }
+    }
+
+    /// Red without: the comparison of the ends, or the end that is known best.
+    #[test]
+    fn a_later_result_stays_and_counts_from_the_earliest_end_that_was_seen() {
+        let (results, key, began) = (Results::default(), key("price"), Instant::now());
+        let since = |after| results.since(&key, "u32", began + after).map(|json| json.to_string());
+        results.keep(&key, result(2, "2"), began + 5 * SECOND, SECOND);
+        results.keep(&key, result(1, "1"), began + 3 * SECOND, SECOND);
+        assert_eq!(since(2 * SECOND).as_deref(), Some("2"));
+        // Read from the store, with more or less doubt.
+        results.keep(&key, result(2, "2"), began + 4 * SECOND, SECOND);
+        results.keep(&key, result(2, "2"), began + 6 * SECOND, SECOND);
+        assert_eq!(since(4 * SECOND - SECOND / 10).as_deref(), Some("2"));
+        assert_eq!(since(4 * SECOND), None);
+        results.keep(&key, result(3, "3"), began + 7 * SECOND, SECOND);
+        assert_eq!(since(6 * SECOND).as_deref(), Some("3"));
+    }
+
+    /// Red without: the limit, the removal of what is over, or the count of bytes.
+    #[test]
+    fn a_process_keeps_a_bounded_number_of_bytes() {
+        let (results, now) = (Results::default(), Instant::now());
+        let megabyte = "x".repeat(1024 * 1024);
+        // In place of the last one: only one counts.
+        for id in 0..40 {
+            results.keep(&key("one"), result(id, &*megabyte), now, 60 * SECOND);
+        }
+        assert!(results.0.lock().bytes < 2 * megabyte.len());
+        for name in 0..40 {
+            results.keep(&key(&name.to_string()), result(0, &*megabyte), now, 60 * SECOND);
+        }
+        let kept = results.0.lock().kept.len();
+        assert!((10..=16).contains(&kept), "{kept}");
+        // Their time is over when they are kept.
+        let results = Results::default();
+        for name in 0..40 {
+            results.keep(&key(&name.to_string()), result(0, &*megabyte), now, Duration::ZERO);
+        }
+        assert!(results.0.lock().kept.contains_key("lock:39"), "there was no room");
+    }
+}

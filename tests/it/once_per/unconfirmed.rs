@@ -1,0 +1,42 @@
+//! Marks whose answer is late, lost or never comes.
+
+use super::*;
+use crate::support::{Fate, Scripted};
+
+/// Red without: the limit on each request in `release_done`: the call would hang with the store.
+#[tokio::test(start_paused = true)]
+async fn a_mark_that_is_never_answered_is_given_up_when_the_lease_has_ended() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    let got = manager.with_lock_once_per("invoices", HOUR, options(), async |_| {
+        store.releases(&[Fate::Hangs]);
+        Ok::<_, Failed>(1)
+    });
+    let got = timeout(60 * SECOND, got).await.expect("it gives up with its lease");
+    assert!(matches!(&got, Err(Error::Store { .. })), "{got:?}");
+    assert!(got.unwrap_err().to_string().contains("did not confirm"));
+}
+
+/// A renewal would be refused: the lock is no longer its claim's.
+///
+/// Red without: the end of the hold before the mark is sent.
+#[tokio::test(start_paused = true)]
+async fn a_key_whose_mark_is_sent_again_is_no_longer_renewed() {
+    let (locks, events) = (TestLocks::new(), capture_events());
+    let began = Instant::now();
+    let got = locks.manager().with_lock_once_per("invoices", HOUR, options(), async |_| {
+        // Just before the first renewal.
+        sleep(3 * SECOND - SECOND / 20).await;
+        locks.lose_answers();
+        Ok::<_, Failed>(1)
+    });
+    let mends = async {
+        sleep(3 * SECOND - SECOND / 40).await;
+        locks.mend();
+    };
+    let (got, ()) = tokio::join!(got, mends);
+    assert_eq!(got.unwrap(), Ok(1));
+    assert!(began.elapsed() > 3 * SECOND, "the mark was answered");
+    assert_eq!(events.count("lock lost"), 0, "{:?}", events.all());
+    assert!(locks.holder("invoices").is_some_and(|it| it.done));
+}
