@@ -126,10 +126,11 @@ async fn no_lock_is_lost_while_a_token_has_ended_and_the_provider_does_not_answe
     for reply in [Reply::Hang, Reply::Fail, Reply::Panic] {
         let held = ours.acquire("held", LockOptions::new()).await.unwrap();
         provider.set(reply);
+        // Before the tokens end: a keep-alive may find that out before the command returns.
+        let before = provider.asked();
         let words = ["--user=root:root", "user", "passwd", "app", "--interactive=false"];
         // This ends the user's tokens, although the password remains.
         etcd.ctl_with_input(&words, "s3cret/").await;
-        let before = provider.asked();
         // Longer than the session lasts by itself.
         let wait = LockOptions::new().wait(Duration::from_secs(12));
         let contended = theirs.acquire("held", wait).await;
