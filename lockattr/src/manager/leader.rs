@@ -200,18 +200,20 @@ impl LeaderWatch {
                 (last, leader) => last.is_none() && leader.is_none(),
             };
             // Asked for once more: the leader writes its number when its term has begun.
-            if leader.as_ref().is_some_and(|leader| leader.term.is_none()) && !is_same {
+            self.last.clone_from(&leader);
+            if self.misses_term() && !is_same {
                 self.ask_at = now + ASK_AGAIN_AFTER;
             }
-            self.last.clone_from(&leader);
             if !is_same {
                 return Ok(leader);
             }
         }
     }
 
+    /// Whether the leader has not told its number yet, and will.
     fn misses_term(&self) -> bool {
         self.last.as_ref().is_some_and(|leader| leader.term.is_none())
+            && self.manager.term_note(&self.key).is_some()
     }
 }
 

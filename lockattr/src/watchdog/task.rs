@@ -21,6 +21,10 @@ use super::unparker::Unparker;
 /// later timer does not wake the task, and usually is released before.
 const SHORT_SLEEP: Duration = Duration::from_secs(1);
 
+/// When to stand in again for a task that cannot be polled. Nothing tells of new leases and releases meanwhile, because that
+/// wakes the task.
+const STAND_IN_AGAIN_AFTER: Duration = Duration::from_millis(250);
+
 /// The running task. Its end is recorded, whatever the cause.
 pub(super) struct Runner {
     watchdog: Arc<Watchdog>,
@@ -93,17 +97,18 @@ impl Watchdog {
         self.known_runners.on(runtime, || self.queue().is_driven_by(runtime))
     }
 
-    /// Does once what is due, in place of the task on `runtime`, which cannot be polled. Tells `then` when something is
-    /// due again.
+    /// Does once what is due, in place of the task on `runtime`, which cannot be polled. Tells `then` when to do it again.
     pub(super) async fn stand_in(
         self: Arc<Self>,
         runtime: runtime::Id,
-        then: impl FnOnce(Option<Instant>),
+        then: impl FnOnce(Instant),
     ) {
         let stand_in = StandIn(self);
         let work = async {
             let mut under_way = FuturesUnordered::new();
-            then(stand_in.0.begin_due(runtime, None, &under_way));
+            let next = stand_in.0.begin_due(runtime, None, &under_way);
+            let again = Instant::now() + STAND_IN_AGAIN_AFTER;
+            then(next.map_or(again, |next| next.min(again)));
             while let Some(()) = under_way.next().await {}
         };
         stand_in.0.only_in_this_process(work).await;

@@ -136,8 +136,8 @@ impl Due {
     }
 
     /// Another task has done what was due `at` that time.
-    fn replace(&self, at: u64, next: Option<Instant>) {
-        let next = next.map_or(NEVER, |next| self.millis(next));
+    fn replace(&self, at: u64, next: Instant) {
+        let next = self.millis(next);
         // Unless the task itself has been polled meanwhile, or has ended.
         self.at.compare_exchange(at, next, Ordering::AcqRel, Ordering::Relaxed).ok();
     }

@@ -102,3 +102,37 @@ fn a_lock_that_is_dropped_right_before_its_thread_blocks_is_released_and_the_out
     drop(runtime);
     drop(server);
 }
+
+/// Nothing is due any more when the dropped lock is released, and the watchdog's task cannot be woken.
+#[test]
+fn a_lock_that_is_acquired_while_another_stands_in_for_the_watchdog_is_renewed() {
+    let runtime = threads(2);
+    let (server, manager) = runtime.block_on(async {
+        let server = RedisServer::start().await;
+        let manager = LockManager::connect(server.url_with("heartbeat=60s")).await.unwrap();
+        (server, manager)
+    });
+    let (says, hears) = channel();
+    let later = manager.clone();
+    let other = runtime.spawn(async move {
+        let options = LockOptions::new().ttl(TTL * 100).wait(BLOCKED * 4);
+        // When the dropped lock has been released.
+        later.acquire("blocked:first", options).await.unwrap().release().await.unwrap();
+        sleep(TTL).await;
+        let options = LockOptions::new().ttl(TTL);
+        let guard = later.acquire("blocked:late", options).await.unwrap();
+        sleep(BLOCKED).await;
+        says.send(guard.ensure_held()).unwrap();
+        guard.release().await.unwrap();
+        assert_eq!(later.holder("blocked:late").await.unwrap(), None);
+    });
+    let body = runtime.spawn(async move {
+        let options = LockOptions::new().ttl(TTL * 100);
+        drop(manager.acquire("blocked:first", options).await.unwrap());
+        let held = hears.recv_timeout(BLOCKED * 5).expect("the other task goes on");
+        held.unwrap();
+    });
+    runtime.block_on(async { tokio::try_join!(body, other).unwrap() });
+    drop(runtime);
+    drop(server);
+}

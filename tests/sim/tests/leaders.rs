@@ -35,6 +35,8 @@ fn expect_much(figures: &Figures) {
     let rare = [terms.refused, replaced.killed, replaced.silent, replaced.over];
     if *seeds >= ENOUGH {
         assert!(terms.terms > 2 * seeds && rare.iter().all(|many| *many > 0), "{figures}");
+        let judged = replaced.killed + replaced.silent + replaced.over;
+        assert!(judged > seeds / 4, "{judged} leaders were seen to be replaced: {figures}");
     }
 }
 

@@ -42,7 +42,8 @@ pub(super) async fn campaigns(world: Arc<World>, seed: u64) {
     let leads = async {
         loop {
             let campaign = Campaign::drawn(&mut campaigns);
-            let mut body = |term| lead(&world, TermWork::drawn(&mut terms), term);
+            let silence = campaign.bounds_silence;
+            let mut body = |term| lead(&world, TermWork::drawn(&mut terms), silence, term);
             if run_campaign(&world, &campaign, &mut body).await == Some(Returned::InPeace) {
                 return;
             }
@@ -88,7 +89,7 @@ where
 }
 
 /// Works as the leader in a term, until it is over.
-async fn lead(world: &World, work: TermWork, term: Term) -> Returned {
+async fn lead(world: &World, work: TermWork, bounds_silence: bool, term: Term) -> Returned {
     let body = Body::begin(world, &term);
     if world.is_over() {
         return body.lead_in_peace().await;
@@ -114,6 +115,12 @@ async fn lead(world: &World, work: TermWork, term: Term) -> Returned {
                 sleep(work.every).await;
             }
         }
+    }
+    let was_silent = matches!(work.ending, Ending::Hangs | Ending::IsQuiet);
+    if bounds_silence && was_silent && term.ensure_held().is_ok() {
+        let text =
+            format!("after {:?} of silence, it leads in term {}", Ending::LONGEST, term.number());
+        world.complaints.say(Complaint::Violation(text));
     }
     term.resign();
     // It may write until its next await.

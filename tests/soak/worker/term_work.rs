@@ -12,6 +12,8 @@ use crate::chance::millis;
 #[derive(Debug)]
 pub(super) struct Campaign {
     pub(super) options: LockOptions,
+    /// Whether a body that reports no progress for [`Ending::LONGEST`] loses its term.
+    pub(super) bounds_silence: bool,
     /// When the caller drops it, if it does.
     pub(super) dropped_after: Option<Duration>,
     /// The pause after the campaign.
@@ -53,7 +55,8 @@ impl Campaign {
         // `max_hold` and `progress_within` are not shorter than the TTL, so they come with one.
         let ttl = millis(random, 300..1500);
         let mut options = LockOptions::new();
-        match random.random_range(0..8) {
+        let kind = random.random_range(0..8);
+        match kind {
             0 => options = options.ttl(ttl),
             1 => options = options.ttl(ttl).max_hold(ttl + millis(random, 0..1500)),
             2..5 => options = options.ttl(ttl).progress_within(ttl + millis(random, 0..500)),
@@ -67,7 +70,8 @@ impl Campaign {
             options = options.release(Release::Background);
         }
         let dropped_after = random.random_ratio(1, 6).then(|| millis(random, 0..5000));
-        Self { options, dropped_after, rest: millis(random, 0..50) }
+        let bounds_silence = (2..=5).contains(&kind);
+        Self { options, bounds_silence, dropped_after, rest: millis(random, 0..50) }
     }
 }
 

@@ -38,7 +38,9 @@ impl Judge<'_> {
     /// Returns the leaders of this key, when they no longer led.
     pub(super) fn gone(&self, key: &str) -> Vec<Gone> {
         let mut gone = Vec::new();
-        for term in self.notes.terms.iter().filter(|term| term.campaign.key == key) {
+        // The term of a process that hangs has no end, and the world reports that.
+        let ended = |term: &&Span| term.campaign.key == key && term.ended < Duration::MAX;
+        for term in self.notes.terms.iter().filter(ended) {
             let (process, ttl) = (term.process, term.campaign.ttl);
             let is_its_end = |fault: &&Fault| {
                 matches!(fault.trouble, Trouble::Kill(which) if which == process)
