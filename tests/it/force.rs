@@ -4,12 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockattr::store::{
-    AcquireOutcome, AcquireRequest, LockKey, MemoryStore, ReleaseOutcome, ReleaseRequest,
-    RenewOutcome, RenewRequest, Store, StoreError,
-};
-use lockattr::{Error, Holder, LockManager, LockOptions, LostReason, Mode};
+use lockattr::store::MemoryStore;
+use lockattr::{Error, LockManager, LockOptions, LostReason, Mode};
 use tokio::time::{Instant, sleep};
+
+use crate::support::Unqueued;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -141,39 +140,10 @@ async fn a_task_of_the_holders_own_process_gets_it_then() {
     next.release().await.unwrap();
 }
 
-/// A store with only the required methods.
-#[derive(Debug)]
-struct Bare(MemoryStore);
-
-impl Store for Bare {
-    async fn acquire(&self, request: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
-        self.0.acquire(request).await
-    }
-
-    async fn renew(&self, renewals: &[RenewRequest]) -> Vec<Result<RenewOutcome, StoreError>> {
-        self.0.renew(renewals).await
-    }
-
-    async fn release(
-        &self,
-        releases: &[ReleaseRequest],
-    ) -> Vec<Result<ReleaseOutcome, StoreError>> {
-        self.0.release(releases).await
-    }
-
-    async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
-        self.0.holder(key).await
-    }
-
-    async fn ping(&self) -> Result<(), StoreError> {
-        self.0.ping().await
-    }
-}
-
 /// Red without: the default bodies in `Store`, or the key of the error in `held_locks`.
 #[tokio::test(start_paused = true)]
 async fn a_store_that_can_do_neither_says_so() {
-    let store = Arc::new(Bare(MemoryStore::new()));
+    let store = Arc::new(Unqueued::default());
     let manager = LockManager::builder().store(store).build().unwrap();
     let _held = manager.acquire("a", lease()).await.unwrap();
     let said = |error: &Error| match error {
@@ -191,7 +161,7 @@ async fn a_store_that_can_do_neither_says_so() {
 /// Red without: the default body of `refuses_claim`.
 #[tokio::test(start_paused = true)]
 async fn a_store_that_says_nothing_of_other_kinds_of_locks_has_none() {
-    let manager = LockManager::builder().store(Bare(MemoryStore::new())).build().unwrap();
+    let manager = LockManager::builder().store(Unqueued::default()).build().unwrap();
     for (keys, options) in [
         (["a"].as_slice(), lease().mode(Mode::Shared)),
         (&["a"], lease().permits(2)),

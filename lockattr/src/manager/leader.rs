@@ -199,8 +199,8 @@ impl LeaderWatch {
                 (Some(last), Some(leader)) => last.is_same(leader),
                 (last, leader) => last.is_none() && leader.is_none(),
             };
-            // Asked for once more: the leader writes its number when its term has begun.
             self.last.clone_from(&leader);
+            // Asked for once more: the leader writes its number when its term has begun.
             if self.misses_term() && !is_same {
                 self.ask_at = now + ASK_AGAIN_AFTER;
             }

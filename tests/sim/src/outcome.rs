@@ -51,6 +51,17 @@ impl Outcome {
         self.history.iter().filter(|event| matches!(event.step, Step::Invoke(_))).count() as u64
     }
 
+    /// Returns what its processes did, a line for each event.
+    #[must_use]
+    pub fn events(&self) -> String {
+        let line = |event: &Event| {
+            let Event { at, process, chain, call, key, step, .. } = event;
+            let ms = at / 1_000_000;
+            format!("{ms:>6} ms, process {process}, chain {chain}, call {call}: {key} {step:?}")
+        };
+        self.history.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+
     /// Judges the result.
     ///
     /// # Errors

@@ -44,11 +44,7 @@ fn expect_much(figures: &Figures) {
 fn tell(plan: &Plan) {
     say(&format!("{plan:#?}"));
     let outcome = run(plan, Wrong::Nothing);
-    for event in outcome.history {
-        let (at, process, chain, call) = (event.at, event.process, event.chain, event.call);
-        let (ms, key, step) = (at / 1_000_000, event.key, event.step);
-        say(&format!("{ms:>6} ms, process {process}, chain {chain}, call {call}: {key} {step:?}"));
-    }
+    say(&outcome.events());
     for (key, events) in outcome.terms {
         for (nth, event) in events.iter().enumerate() {
             say(&format!("{key}, event {nth}: {event:?}"));

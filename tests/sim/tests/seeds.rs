@@ -35,11 +35,7 @@ fn runs(what: &str, usual: u64, nth: u64, draw: impl Fn(u64) -> Plan) {
 /// Prints all that happens in one world.
 fn tell(plan: &Plan) {
     say(&format!("{plan:#?}"));
-    for event in run(plan, Wrong::Nothing).history {
-        let (at, process, chain, call) = (event.at, event.process, event.chain, event.call);
-        let (ms, key, step) = (at / 1_000_000, event.key, event.step);
-        say(&format!("{ms:>6} ms, process {process}, chain {chain}, call {call}: {key} {step:?}"));
-    }
+    say(&run(plan, Wrong::Nothing).events());
 }
 
 #[expect(clippy::print_stdout, reason = "figures, and the log of one seed")]
