@@ -11,7 +11,7 @@ use futures_util::future::join_all;
 use gauge::{Cost, Counted, allocated, resident, scripts};
 use lockattr::store::RedisStore;
 use lockattr::{LockGuard, LockManager, LockOptions};
-use lockattr_tests::RedisServer;
+use lockattr_tests::{RedisServer, for_store};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 use tokio::runtime::Handle;
@@ -66,7 +66,7 @@ pub(super) async fn compare(report: &mut Report, time: Duration) {
 pub(crate) async fn measure(arrival: &str, time: Duration) {
     let server = RedisServer::start().await;
     let cli = server.cli().await;
-    let store = Counted::new(RedisStore::open(&server.url()).expect("a good URL"));
+    let store = Counted::new(RedisStore::open(&for_store(&server.url())).expect("a good URL"));
     let manager = LockManager::builder().store(store.clone()).build().expect("good settings");
     // Creates the connections and the watchdog before the measurement.
     for n in 0..100 {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use lockattr_tests::MariaDb;
+use lockattr_tests::{MariaDb, with_query};
 use tokio::time::Instant;
 
 use crate::rates::{self, Load};
@@ -50,7 +50,7 @@ async fn on(report: &mut Report, server: MariaDb, time: Duration) {
 
     let url = server.url_of("bench");
     let lease = Way::ours(&url).await;
-    let session = Way::ours(&format!("{url}?lock=session")).await;
+    let session = Way::ours(&with_query(&url, "lock=session")).await;
     let get_lock = Way::get_lock(&server).await;
     let tables = Way::tables(&server, CONNECTIONS).await;
 
@@ -88,7 +88,7 @@ async fn on(report: &mut Report, server: MariaDb, time: Duration) {
 /// What TLS costs, with the relay inside the process that it goes through. A MySQL makes a
 /// certificate for itself.
 async fn over_tls(report: &mut Report, url: &str, (rounds, time): (usize, Duration)) {
-    let ways = ["required", "disabled"].map(|mode| format!("{url}?ssl-mode={mode}"));
+    let ways = ["required", "disabled"].map(|mode| with_query(url, &format!("ssl-mode={mode}")));
     let [tls, plaintext] = [Way::ours(&ways[0]).await, Way::ours(&ways[1]).await];
     let all = in_turn([&tls, &plaintext], rounds, cycles).await;
     report.note("the same, over TLS and in plaintext");

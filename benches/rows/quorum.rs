@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::{Independents, Proxy, RedisServer, eventually};
+use lockattr_tests::{Independents, Proxy, RedisServer, eventually, with_query};
 use tokio::time::Instant;
 
 use super::NETWORK;
@@ -15,7 +15,6 @@ use crate::taken::{self, Taken};
 
 /// Short and in turn, because noise comes and goes.
 const ROUND: Duration = Duration::from_millis(50);
-const LIMIT: Duration = Duration::from_secs(20);
 /// The number of keys used in turn, so that no counter is used twice in a row.
 const KEYS: u64 = 64;
 
@@ -120,7 +119,7 @@ pub(super) async fn measure(report: &mut Report, time: Duration) {
 
 /// A network with a round-trip time of a millisecond to each server.
 async fn over_a_network(report: &mut Report, servers: &Independents, time: Duration) {
-    let five = Way::to(&(servers.url_through_proxies().await + "?durable=true")).await;
+    let five = Way::to(&with_query(&servers.url_through_proxies().await, "durable=true")).await;
     let proxies = servers.proxies().await;
     let one = Way::to(&format!("redis://{}/", proxies[0].addr())).await;
     for proxy in proxies {
@@ -136,7 +135,7 @@ async fn over_a_network(report: &mut Report, servers: &Independents, time: Durat
 
 /// Commands to each server for an acquisition, its fencing token included.
 async fn trips(report: &mut Report, servers: &Independents) {
-    let manager = Way::to(&(servers.url_through_proxies().await + "?durable=true")).await;
+    let manager = Way::to(&with_query(&servers.url_through_proxies().await, "durable=true")).await;
     let proxies = servers.proxies().await;
     let before: Vec<_> = proxies.iter().map(|proxy| proxy.seen("release")).collect();
     proxies.iter().for_each(Proxy::clear_log);
@@ -147,7 +146,7 @@ async fn trips(report: &mut Report, servers: &Independents) {
     let mut most = 0;
     for (proxy, before) in proxies.iter().zip(before) {
         let all = async || proxy.seen("release") >= before + TURNS;
-        eventually(LIMIT, "each is released everywhere", all).await;
+        eventually("each is released everywhere", all).await;
         let log = proxy.log();
         let acquires = log.iter().filter(|name| ["acquire", "renew"].contains(&name.as_str()));
         most = most.max(acquires.count());

@@ -5,7 +5,7 @@ mod cell;
 
 use std::time::Duration;
 
-use lockattr_tests::{Engine, Etcd, MariaDb, PostgresServer, RedisServer, ZooKeeper};
+use lockattr_tests::{Engine, Etcd, MariaDb, PostgresServer, RedisServer, ZooKeeper, with_query};
 
 use crate::commits;
 use crate::report::{Bar, Report};
@@ -55,7 +55,7 @@ async fn postgres(report: &mut Report, server: &PostgresServer, suffix: &str, ti
 
 async fn mysql(report: &mut Report, url: &str, suffix: &str, time: Duration) {
     storm(report, &format!("mysql{suffix}"), url, time).await;
-    storm(report, &format!("mysql, lock=session{suffix}"), &format!("{url}?lock=session"), time)
+    storm(report, &format!("mysql, lock=session{suffix}"), &with_query(url, "lock=session"), time)
         .await;
 }
 

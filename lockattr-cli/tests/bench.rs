@@ -3,7 +3,7 @@
 use lockattr_tests::{Node, assert_nothing_left};
 use serde_json::Value;
 
-use crate::support::{SOON, lockattr, said, server};
+use crate::support::{lockattr, said, server};
 
 #[tokio::test]
 async fn a_bench_counts_and_leaves_nothing() {
@@ -25,7 +25,7 @@ async fn ctrl_c_ends_a_bench_early_and_cleanly() {
     let (server, url) = server().await;
     let mut node = Node::run(lockattr(&url, &["bench", "--seconds", "3600", "--keys", "1"]));
     let cli = server.cli().await;
-    lockattr_tests::eventually(SOON, "it works", async || {
+    lockattr_tests::eventually("it works", async || {
         !cli.keys("lock:lockattr-bench:*").await.is_empty()
     })
     .await;

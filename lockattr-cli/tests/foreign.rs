@@ -1,8 +1,6 @@
 //! What other programs write under the prefix: names and labels that mislead, megabytes, values that
 //! are no locks.
 
-use std::time::Duration;
-
 use lockattr_tests::{Node, RedisServer, eventually};
 
 use crate::support::{Said, lockattr, said, server};
@@ -81,7 +79,7 @@ async fn json_has_the_key_as_it_is_in_the_store_and_no_character_that_moves_text
 async fn fifty_megabytes_under_the_name_of_a_lock_are_a_lock_of_another_program() {
     let (server, _) = server().await;
     // The server copies them for the script, which takes long on a busy machine.
-    let url = server.url_with("response_timeout=10s");
+    let url = server.url();
     let cli = server.cli().await;
     let last = (50 * 1024 * 1024).to_string();
     cli.query::<i64>(&["SETRANGE", "lock:big", &last, "x"]).await;
@@ -101,7 +99,7 @@ async fn fifty_megabytes_under_the_name_of_a_lock_are_a_lock_of_another_program(
         assert!(matches!(said.code, Some(69 | 75)), "{said:?}");
         said.code == Some(75)
     };
-    eventually(Duration::from_secs(60), "busy", busy).await;
+    eventually("busy", busy).await;
     let forced = said(&url, &["release", "--force", "big"]).await;
     assert_eq!(forced.code, Some(0), "{forced:?}");
     assert_eq!(cli.query::<i64>(&["EXISTS", "lock:big"]).await, 0);

@@ -48,7 +48,7 @@ async fn redis() {
 #[tokio::test]
 async fn postgres() {
     let server = PostgresServer::start().await;
-    let url = server.url_with("response_timeout=10s&connect_timeout=10s");
+    let url = server.url();
     let _held = held(&url).await;
     assert_left_out(&url, 0).await;
     server
@@ -72,7 +72,7 @@ async fn postgres() {
 async fn mysql() {
     let server = MariaDb::shared().await;
     let database = server.database().await;
-    let url = server.url_of(&database) + "?response_timeout=10s&connect_timeout=10s";
+    let url = server.url_of(&database);
     let _held = held(&url).await;
     assert_left_out(&url, 0).await;
     for name in ["UNHEX('6C6F636B3AFFFE')", "CONCAT('lock:', REPEAT('k', 1025))", "'lock:'"] {
@@ -109,7 +109,7 @@ async fn zookeeper() {
 #[tokio::test]
 async fn etcd() {
     let cluster = Etcd::start().await;
-    let url = cluster.url() + "?response_timeout=10s&connect_timeout=10s";
+    let url = cluster.url();
     let _held = held(&url).await;
     assert_left_out(&url, 0).await;
     let long = format!("lock:{}", "k".repeat(1025));

@@ -8,7 +8,7 @@ use futures_util::future::try_join_all;
 use lockattr::{LockGuard, LockManager, LockOptions};
 use lockattr_tests::{RedisServer, eventually};
 
-use crate::support::{SOON, Two, service};
+use crate::support::{Two, service};
 use crate::svg;
 use crate::terminal::Terminal;
 
@@ -64,7 +64,7 @@ impl Fleet {
                 }
             }
         }
-        eventually(SOON, "callers wait", async || {
+        eventually("callers wait", async || {
             let held = managers[0].held_locks().await.unwrap();
             held.iter().map(|lock| lock.waiting).sum::<u64>() == expected
         })

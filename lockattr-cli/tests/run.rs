@@ -2,7 +2,7 @@
 
 use lockattr_tests::{assert_nothing_left, eventually};
 
-use crate::support::{SOON, at_once, running, said, server, service};
+use crate::support::{at_once, running, said, server, service};
 
 #[tokio::test]
 async fn the_exit_code_of_the_command_is_ours() {
@@ -88,7 +88,7 @@ async fn a_process_that_is_notified_to_end_while_it_waits_leaves_the_queue() {
 }
 
 async fn until_queued(manager: &lockattr::LockManager) {
-    eventually(SOON, "the second run is queued", async || {
+    eventually("the second run is queued", async || {
         manager.held_locks().await.unwrap().first().is_some_and(|lock| lock.waiting == 1)
     })
     .await;

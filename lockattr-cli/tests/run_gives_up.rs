@@ -73,11 +73,10 @@ async fn a_process_that_is_notified_twice_to_end_does_not_wait_for_a_store_that_
         "ttl=1h&response_timeout=1h&shutdown_timeout=1h",
     );
     let mut node = Node::run(lockattr(&url, &["run", "--wait", "1h", "nightly", "--", "true"]));
-    eventually(SOON, "it is queued", async || manager.held_locks().await.unwrap()[0].waiting == 1)
-        .await;
+    eventually("it is queued", async || manager.held_locks().await.unwrap()[0].waiting == 1).await;
     proxy.always("release", Fault::HoldRequest);
     node.interrupt_signal();
-    eventually(SOON, "it leaves the queue", async || proxy.seen("release") > 0).await;
+    eventually("it leaves the queue", async || proxy.seen("release") > 0).await;
     node.interrupt_signal();
     let ended = timeout(SHUTDOWN_TIMEOUT / 2, node.finish()).await.expect("its end");
     assert_eq!(ended.code(), Some(130));
@@ -119,7 +118,7 @@ async fn a_run_that_stood_still_past_its_lease_does_not_start_the_command() {
             !children.is_empty() && children.iter().all(|child| child.contains("leash"));
         if in_between {
             seen += 1;
-            eventually(SOON, "its lease ends", async || cli.value(&name).await.is_none()).await;
+            eventually("its lease ends", async || cli.value(&name).await.is_none()).await;
         }
         node.continue_signal();
         if in_between {

@@ -2,11 +2,10 @@
 
 use std::process::Stdio;
 
-use lockattr_tests::{Node, assert_nothing_left};
+use lockattr_tests::{Node, assert_nothing_left, in_time};
 use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::time::timeout;
 
-use crate::support::{SOON, Two, lockattr, running, server};
+use crate::support::{Two, lockattr, running, server};
 
 /// A command and its child; it prints both process IDs.
 const TWO: &str = "sleep 1000 & echo $$ $!; wait";
@@ -34,7 +33,7 @@ async fn a_lease_that_is_taken_away_ends_the_command_and_its_children() {
         assert!(two.are_there());
 
         assert_eq!(server.cli().await.query::<u32>(&["DEL", "lock:nightly"]).await, 1);
-        let output = timeout(SOON, child.wait_with_output()).await.expect("its end").unwrap();
+        let output = in_time(child.wait_with_output()).await.unwrap();
         assert_eq!(output.status.code(), Some(76));
         let message = String::from_utf8(output.stderr).unwrap();
         assert_eq!(message.lines().count(), 1, "{message}");

@@ -5,7 +5,7 @@ use std::process::Command;
 use lockattr_tests::{Node, assert_nothing_left, eventually};
 use nix::sys::signal::Signal;
 
-use crate::support::{PROGRAM, SOON, running, send, server};
+use crate::support::{PROGRAM, running, send, server};
 use crate::terminal::Terminal;
 
 #[tokio::test]
@@ -60,7 +60,7 @@ async fn the_command_reads_from_the_terminal_and_ctrl_c_is_for_it() {
     let mut terminal = Terminal::shell(&url).await;
     let script = "lockattr run nightly -- sh -c 'read line; echo got $line; read line'; echo $?\r";
     terminal.types(script).await;
-    eventually(SOON, "the lock is held", async || {
+    eventually("the lock is held", async || {
         server.cli().await.value("lock:nightly").await.is_some()
     })
     .await;

@@ -4,9 +4,8 @@
 use std::process::Command;
 use std::time::Duration;
 
-use lockattr_tests::{Node, assert_nothing_left};
+use lockattr_tests::{Node, assert_nothing_left, in_time};
 use nix::sys::signal::Signal;
-use tokio::time::timeout;
 
 use crate::support::{SOON, Two, lockattr, send, server};
 use crate::terminal::Terminal;
@@ -112,7 +111,7 @@ async fn what_a_command_leaves_behind_in_a_group_of_its_own_is_notified() {
     let (server, url) = server().await;
     let script = "sleep 1000 >/dev/null 2>&1 & echo $!";
     let mut command = tokio::process::Command::from(straying(&url, &[], &["setsid"], script));
-    let output = timeout(SOON, command.output()).await.expect("its end").unwrap();
+    let output = in_time(command.output()).await.unwrap();
     let pid = String::from_utf8(output.stdout).unwrap().trim_end().parse().unwrap();
     let kept_running = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), Signal::SIGKILL);
     assert_eq!((output.status.code(), kept_running), (Some(0), Ok(())));

@@ -4,7 +4,7 @@ use lockattr_tests::{assert_nothing_left, eventually};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getpgid};
 
-use crate::support::{SOON, running, send, server, state};
+use crate::support::{running, send, server, state};
 use crate::terminal::Terminal;
 
 #[tokio::test]
@@ -20,7 +20,7 @@ async fn a_command_whose_output_goes_to_a_file_reads_from_the_terminal() {
             directory.path().display()
         );
         terminal.types(&script).await;
-        eventually(SOON, "the lock is held", async || {
+        eventually("the lock is held", async || {
             server.cli().await.value("lock:nightly").await.is_some()
         })
         .await;
@@ -53,7 +53,7 @@ async fn a_command_that_stands_still_is_ended_by_a_signal() {
         let (server, url) = server().await;
         let mut node = running(&url, &["nightly"], "echo $$; kill -STOP $$; sleep 1000");
         let pid = node.line().await.parse().unwrap();
-        eventually(SOON, "the command is stopped", async || state(pid) == Some('T')).await;
+        eventually("the command is stopped", async || state(pid) == Some('T')).await;
         send(&node, signal);
         assert_eq!(node.finish().await.code(), Some(128 + signal as i32));
         assert_nothing_left(&server).await;
@@ -67,7 +67,7 @@ async fn the_leash_is_not_stopped_with_a_command_that_reads_in_the_background() 
         let script = format!("echo $$; kill -{signal} 0; echo on");
         let mut node = running(&url, &["nightly"], &script);
         let pid = node.line().await.parse::<u32>().unwrap();
-        eventually(SOON, "the command is stopped", async || state(pid) == Some('T')).await;
+        eventually("the command is stopped", async || state(pid) == Some('T')).await;
         let command = Pid::from_raw(pid.try_into().unwrap());
         let leash = getpgid(Some(command)).unwrap();
         assert_ne!(leash, command);
@@ -84,7 +84,7 @@ async fn a_terminal_that_stops_who_writes_in_the_background_stops_no_run() {
     let (server, url) = server().await;
     let mut terminal = Terminal::shell(&url).await;
     terminal.types("stty tostop; lockattr run nightly -- sleep 1000; echo $((6+$?))\r").await;
-    eventually(SOON, "the lock is held", async || {
+    eventually("the lock is held", async || {
         server.cli().await.value("lock:nightly").await.is_some()
     })
     .await;

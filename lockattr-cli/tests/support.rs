@@ -8,7 +8,7 @@ use lockattr::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, RedisStore, ReleaseOutcome, Store,
 };
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::{Node, RedisServer, eventually};
+use lockattr_tests::{Node, RedisServer, eventually, for_store};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::{Pid, getpgid};
@@ -44,7 +44,7 @@ pub(crate) async fn said(url: &str, words: &[&str]) -> Said {
 
 /// Acquires the key and marks it as done, as a process that has ended since.
 pub(crate) async fn done_by(server: &RedisServer, key: &str, lasts: Duration) {
-    let store = RedisStore::open(&server.url()).unwrap();
+    let store = RedisStore::open(&for_store(&server.url())).unwrap();
     let label = "since=1700000000000 service=reports host=batch-1 pid=9 function=report.sh";
     let claim = Arc::new(Claim::new(LockKey::new("lock:", key).unwrap(), label));
     let request = AcquireRequest::new(claim.clone(), Duration::from_secs(10));
@@ -97,7 +97,7 @@ impl Two {
 
     pub(crate) async fn end(&self) {
         let gone = async || self.0.into_iter().all(is_gone);
-        eventually(SOON, "the command and its child are gone", gone).await;
+        eventually("the command and its child are gone", gone).await;
     }
 }
 

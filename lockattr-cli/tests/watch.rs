@@ -3,14 +3,13 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use lockattr_tests::{Node, assert_nothing_left};
+use lockattr_tests::{Node, assert_nothing_left, in_time};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::time::timeout;
 
-use crate::support::{PROGRAM, SOON, at_once, done_by, lockattr, said, server, service};
+use crate::support::{PROGRAM, at_once, done_by, lockattr, said, server, service};
 use crate::terminal::Terminal;
 
 async fn next_change(node: &mut Node) -> (Value, Value, Value) {
@@ -35,11 +34,10 @@ async fn each_change_is_a_line() {
 
     let waits = lockattr::LockOptions::new();
     let (next, released) = tokio::join!(reports.acquire("product:1", waits), async {
-        timeout(Duration::from_secs(10), async {
+        in_time(async {
             while orders.held_locks().await.unwrap().iter().all(|lock| lock.waiting == 0) {}
         })
-        .await
-        .unwrap();
+        .await;
         guard.release().await
     });
     released.unwrap();
@@ -114,11 +112,11 @@ async fn a_watch_ends_when_its_reader_has_gone_although_nothing_changes() {
         let mut child = command.spawn().unwrap();
         let mut reader = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
-        timeout(SOON, reader.read_line(&mut line)).await.expect("the first line").unwrap();
+        in_time(reader.read_line(&mut line)).await.unwrap();
         assert!(line.contains("product:1"), "{line}");
         // Nothing is written any more: the next query is in an hour.
         drop(reader);
-        let output = timeout(SOON, child.wait_with_output()).await.expect("it ends").unwrap();
+        let output = in_time(child.wait_with_output()).await.unwrap();
         assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
     }
 }
@@ -131,7 +129,7 @@ async fn a_watch_in_a_shell_ends_with_head() {
     let _guard = orders.acquire("product:1", at_once()).await.unwrap();
     let mut shell = tokio::process::Command::new("sh");
     shell.args(["-c", "\"$0\" watch --every 1h | head -1", PROGRAM]).env("LOCKATTR_URL", &url);
-    let output = timeout(SOON, shell.kill_on_drop(true).output()).await.expect("both end").unwrap();
+    let output = in_time(shell.kill_on_drop(true).output()).await.unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains(" held       product:1 by orders@"), "{text}");
     assert_eq!(text.lines().count(), 1);

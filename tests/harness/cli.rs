@@ -6,14 +6,11 @@ use std::time::{Duration, SystemTime};
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue, RedisResult};
 
+use crate::eventually::HUNG;
 use crate::proxy::digests;
 
 /// The client name of the harness' own connections in the server's `CLIENT LIST`.
 const NAME: &str = "harness";
-
-/// The connect and response timeout. Longer than the client's half second, because a loaded machine
-/// may be slow.
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A plain connection as the default user. Every method panics if the server does not respond.
 #[derive(Debug, Clone)]
@@ -25,8 +22,8 @@ impl Cli {
     pub(crate) async fn connect(addr: String, password: Option<&str>) -> RedisResult<Self> {
         let client = Client::open(format!("redis://{addr}/"))?;
         let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(RESPONSE_TIMEOUT))
-            .set_response_timeout(Some(RESPONSE_TIMEOUT));
+            .set_connection_timeout(Some(HUNG))
+            .set_response_timeout(Some(HUNG));
         let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
         if let Some(password) = password {
             let () = redis::cmd("AUTH").arg(password).query_async(&mut connection).await?;

@@ -15,13 +15,10 @@ pub use builder::ClusterBuilder;
 
 use crate::eventually::Backoff;
 use crate::servers::hosts;
-use crate::{RedisServer, Servers};
+use crate::{RedisServer, Servers, patient, with_query};
 use view::View;
 
 const MASTERS: usize = 3;
-
-/// The limit of every wait. A failover takes about three seconds on an idle machine.
-const LIMIT: Duration = Duration::from_secs(30);
 
 /// Six servers, which are killed when this value is dropped.
 #[derive(Debug)]
@@ -37,7 +34,7 @@ impl Cluster {
     ///
     /// # Panics
     ///
-    /// If a server does not start, or the cluster is not ready within thirty seconds.
+    /// If a server does not start, or the cluster is not ready within [`HUNG`](crate::HUNG).
     pub async fn start() -> Self {
         Self::builder().start().await
     }
@@ -67,7 +64,7 @@ impl Cluster {
 
     /// Returns [`url`](Self::url) with settings: `url_with("ttl=1s&prefix=test:")`.
     pub fn url_with(&self, query: &str) -> String {
-        format!("{}?{query}", self.url())
+        with_query(&self.url(), query)
     }
 
     /// Returns [`url`](Self::url) with `tls=true` and the same nodes' TLS ports.
@@ -76,12 +73,12 @@ impl Cluster {
     ///
     /// If they were built without TLS.
     pub fn tls_url(&self) -> String {
-        format!("{}?tls=true", self.url_by("redis+cluster", RedisServer::tls_addr))
+        with_query(&self.url_by("redis+cluster", RedisServer::tls_addr), "tls=true")
     }
 
     fn url_by(&self, scheme: &str, addr: impl Fn(&RedisServer) -> String) -> String {
         let hosts = hosts(&self.nodes[..MASTERS], addr);
-        format!("{scheme}://{}{hosts}", self.nodes[0].login())
+        patient(&format!("{scheme}://{}{hosts}", self.nodes[0].login()))
     }
 
     /// Returns all nodes: the first three masters, then their replicas in the same order.
@@ -98,7 +95,7 @@ impl Cluster {
     ///
     /// # Panics
     ///
-    /// If no node that is up serves it within thirty seconds.
+    /// If no node that is up serves it within [`HUNG`](crate::HUNG).
     pub async fn node_of(&self, key: &str) -> &RedisServer {
         self.master_of(self.slot_of(key)).await
     }
@@ -107,9 +104,9 @@ impl Cluster {
     ///
     /// # Panics
     ///
-    /// If no node that is up serves it within thirty seconds.
+    /// If no node that is up serves it within [`HUNG`](crate::HUNG).
     pub async fn master_of(&self, slot: u16) -> &RedisServer {
-        let mut backoff = Backoff::new(LIMIT);
+        let mut backoff = Backoff::new();
         loop {
             let mut newest = None;
             for node in &self.nodes {

@@ -12,7 +12,7 @@ pub trait Engine: Sized + Send + Sync + 'static {
     /// the engine's other timeouts to match.
     const SHORT: &'static str = "ttl=2s";
 
-    /// URL settings under which a request without a response fails soon.
+    /// URL settings under which a request without a response fails soon, for tests whose subject is silence.
     const QUICK: &'static str = "response_timeout=500ms&connect_timeout=1s&heartbeat=500ms";
 
     /// The longest time that a lock stays held after its holder's last sign of life, as the docs
@@ -29,7 +29,7 @@ pub trait Engine: Sized + Send + Sync + 'static {
     /// Starts it on free ports, with its data in its own directory.
     async fn start() -> Self;
 
-    /// Returns the URL of a store on it.
+    /// Returns the [patient](crate::patient) URL of a store on it.
     fn url(&self) -> String {
         self.url_at(&self.addrs())
     }
@@ -42,7 +42,7 @@ pub trait Engine: Sized + Send + Sync + 'static {
     /// Returns `127.0.0.1:PORT` of each of its servers, for proxies in front of them.
     fn addrs(&self) -> Vec<String>;
 
-    /// Returns the same URL with these addresses instead of its own.
+    /// Returns [`url`](Self::url) with these addresses instead of its own.
     fn url_at(&self, addrs: &[String]) -> String;
 
     /// Kills all its servers (SIGKILL) and starts them again with their data, on the same ports.
@@ -58,6 +58,44 @@ pub trait Engine: Sized + Send + Sync + 'static {
     /// Lists what lockattr has left in the store, except fencing counters: one line for each entry,
     /// with the lock's key if the entry belongs to a lock.
     async fn left(&self) -> Vec<String>;
+}
+
+/// What [`patient`] adds to a URL: no request, no wait and no lease ends before a test does.
+const PATIENT: [&str; 4] = ["connect_timeout=60s", "response_timeout=60s", "wait=10m", "ttl=10m"];
+
+/// Returns the URL with times that a test does not reach, however busy the machine is.
+///
+/// The library's defaults suit a server that serves a program. Among tests that compete for two cores, a
+/// server may not get a core for seconds, and its silence would fail a test of something else. A test whose
+/// subject is a silent server, a wait or a lease that ends says its own short time with [`with_query`].
+///
+/// A lease of ten minutes also means that a lock which is free within [`HUNG`](crate::HUNG) was released: it did
+/// not expire. ZooKeeper and etcd keep a lock as long as its session, and Redlock no longer than `max_ttl`.
+pub fn patient(url: &str) -> String {
+    let (scheme, _) = url.split_once("://").unwrap_or_default();
+    let settings = if ["zookeeper", "etcd", "redlock"].contains(&scheme) {
+        &PATIENT[..3]
+    } else {
+        &PATIENT[..]
+    };
+    with_query(url, &settings.join("&"))
+}
+
+/// Returns a [`patient`] URL for a store without a manager, which knows the times of requests only.
+pub fn for_store(url: &str) -> String {
+    without(&PATIENT[2..], url)
+}
+
+/// Returns a [`patient`] URL as a program writes it: with the library's own times, and for clients that know
+/// no such settings.
+pub fn bare(url: &str) -> String {
+    without(&PATIENT, url)
+}
+
+fn without(settings: &[&str], url: &str) -> String {
+    let (base, query) = url.split_once('?').unwrap_or((url, ""));
+    let kept: Vec<&str> = query.split('&').filter(|setting| !settings.contains(setting)).collect();
+    if kept.is_empty() { base.to_owned() } else { format!("{base}?{}", kept.join("&")) }
 }
 
 /// Returns the URL with these settings, which replace its own settings of the same names.

@@ -13,13 +13,10 @@ use tokio::sync::OnceCell;
 
 use self::member::Member;
 pub use self::secure::SecureEtcd;
-use crate::Engine;
-use crate::eventually::Backoff;
+use crate::eventually::{Backoff, HUNG};
+use crate::{Engine, patient};
 
 const MEMBERS: usize = 3;
-
-/// The limit of every wait. An election takes half a second on an idle machine.
-const LIMIT: Duration = Duration::from_secs(30);
 
 /// Three members, which are killed when this value is dropped.
 ///
@@ -47,9 +44,9 @@ impl Etcd {
     ///
     /// # Panics
     ///
-    /// If no member that is up leads within thirty seconds.
+    /// If no member that is up leads within [`HUNG`](crate::HUNG).
     pub async fn leader(&self) -> usize {
-        let mut backoff = Backoff::new(LIMIT);
+        let mut backoff = Backoff::new();
         loop {
             for (nth, addr) in self.addrs().iter().enumerate() {
                 let up = self.member(nth).is_up();
@@ -57,7 +54,7 @@ impl Etcd {
                     return nth;
                 }
             }
-            assert!(backoff.pause().await, "no etcd member that is up leads within {LIMIT:?}");
+            assert!(backoff.pause().await, "no etcd member that is up leads within {HUNG:?}");
         }
     }
 
@@ -70,7 +67,7 @@ impl Etcd {
     ///
     /// # Panics
     ///
-    /// If it does not serve within thirty seconds.
+    /// If it does not serve within [`HUNG`](crate::HUNG).
     pub async fn revive(&self, nth: usize) {
         self.member(nth).start(self.directory.path());
         self.ready(&[nth]).await.unwrap_or_else(|error| panic!("etcd did not restart: {error}"));
@@ -147,7 +144,7 @@ impl Etcd {
 
     /// Waits until these members serve.
     async fn ready(&self, members: &[usize]) -> Result<(), String> {
-        let mut backoff = Backoff::new(LIMIT);
+        let mut backoff = Backoff::new();
         for &nth in members {
             loop {
                 self.member(nth).check_running(self.directory.path())?;
@@ -183,7 +180,7 @@ impl Engine for Etcd {
     }
 
     fn url_at(&self, addrs: &[String]) -> String {
-        format!("etcd://{}/", addrs.join(","))
+        patient(&format!("etcd://{}/", addrs.join(",")))
     }
 
     async fn restart(&self) {

@@ -6,7 +6,7 @@ use tokio::sync::OnceCell;
 
 use crate::authority::Authority;
 use crate::servers::hosts;
-use crate::{Proxy, RedisServer, RedisServerBuilder, Servers};
+use crate::{Proxy, RedisServer, RedisServerBuilder, Servers, patient, with_query};
 
 /// Servers with the same settings, which are killed when this value is dropped, and the proxies in
 /// front of them if a test uses these.
@@ -38,7 +38,7 @@ impl Independents {
 
     /// Returns [`url`](Self::url) with settings: `url_with("ttl=1s&prefix=test:")`.
     pub fn url_with(&self, query: &str) -> String {
-        format!("{}?{query}", self.url())
+        with_query(&self.url(), query)
     }
 
     /// Returns [`url`](Self::url) with `tls=true` and the TLS ports.
@@ -47,7 +47,7 @@ impl Independents {
     ///
     /// If the servers were built without TLS.
     pub fn tls_url(&self) -> String {
-        format!("{}?tls=true", self.url_to("redlock", &hosts(&self.nodes, RedisServer::tls_addr)))
+        with_query(&self.url_to("redlock", &hosts(&self.nodes, RedisServer::tls_addr)), "tls=true")
     }
 
     /// Returns [`url`](Self::url) through the [`proxies`](Self::proxies).
@@ -110,7 +110,7 @@ impl Independents {
 
     fn url_to(&self, scheme: &str, hosts: &str) -> String {
         let login = self.nodes.first().map(RedisServer::login).unwrap_or_default();
-        format!("{scheme}://{login}{hosts}")
+        patient(&format!("{scheme}://{login}{hosts}"))
     }
 }
 

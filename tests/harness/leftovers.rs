@@ -1,44 +1,26 @@
 //! The checks at the end of nearly every test: lockattr has left nothing in the store.
 
-use std::time::Duration;
-
-use crate::eventually::Backoff;
+use crate::eventually::{Backoff, HUNG};
 use crate::{Cli, RedisServer, Servers};
-
-/// How long the releases of dropped guards may take, because they are sent in the background.
-const LIMIT: Duration = Duration::from_secs(2);
 
 /// Waits until each server has no keys except the fencing counter (a key whose name contains
 /// `fence`). Skips servers that are down or paused.
 ///
+/// A lock that nobody released is found because its lease is longer than [`HUNG`](crate::HUNG), unless the test
+/// chose a short one.
+///
 /// # Panics
 ///
-/// If another key is still there after two seconds, with each such key and its value.
+/// If another key is still there after [`HUNG`](crate::HUNG), with each such key and its value.
 pub async fn assert_nothing_left(servers: &impl Servers) {
-    assert_nothing_left_within(servers, LIMIT).await;
-}
-
-/// [`assert_nothing_left`] with another limit, for releases that a fault has delayed.
-///
-/// # Panics
-///
-/// If another key is still there after `limit`, with each such key and its value.
-pub async fn assert_nothing_left_within(servers: &impl Servers, limit: Duration) {
-    let mut backoff = Backoff::new(limit);
-    for server in up(servers) {
-        let cli = server.cli().await;
-        let left = loop {
-            let left = left_on(&cli).await;
-            if left.is_empty() || !backoff.pause().await {
-                break left;
-            }
-        };
-        let mut lines = String::new();
-        for key in left {
-            let value = cli.describe(&key).await;
-            lines.push_str(&format!("\n  {key} = {value}"));
+    let mut backoff = Backoff::new();
+    loop {
+        let left = left(servers).await;
+        if left.is_empty() {
+            return;
         }
-        assert!(lines.is_empty(), "left in the store at {} after {limit:?}:{lines}", server.addr());
+        let waited = backoff.pause().await;
+        assert!(waited, "left in the store after {HUNG:?}:\n  {}", left.join("\n  "));
     }
 }
 
@@ -46,20 +28,39 @@ pub async fn assert_nothing_left_within(servers: &impl Servers, limit: Duration)
 ///
 /// # Panics
 ///
-/// If there is still a subscriber after two seconds, with the channels.
+/// If there is still a subscriber after [`HUNG`](crate::HUNG), with the channels.
 pub async fn assert_nobody_listens(servers: &impl Servers) {
-    let mut backoff = Backoff::new(LIMIT);
+    let mut backoff = Backoff::new();
+    loop {
+        let listened_to = listened_to(servers).await;
+        if listened_to.is_empty() {
+            return;
+        }
+        let waited = backoff.pause().await;
+        assert!(waited, "still has subscribers after {HUNG:?}:\n  {}", listened_to.join("\n  "));
+    }
+}
+
+/// Returns what [`assert_nothing_left`] waits for: a line for each key, with its server, its value and its TTL.
+pub async fn left(servers: &impl Servers) -> Vec<String> {
+    let mut lines = Vec::new();
     for server in up(servers) {
         let cli = server.cli().await;
-        loop {
-            let channels = channels_of(&cli).await;
-            if channels.is_empty() {
-                break;
-            }
-            let waited = backoff.pause().await;
-            assert!(waited, "{} still has subscribers to {channels:?}", server.addr());
+        for key in left_on(&cli).await {
+            lines.push(format!("{}: {key} = {}", server.addr(), cli.describe(&key).await));
         }
     }
+    lines
+}
+
+/// Returns what [`assert_nobody_listens`] waits for: a line for each channel, with its server.
+pub async fn listened_to(servers: &impl Servers) -> Vec<String> {
+    let mut lines = Vec::new();
+    for server in up(servers) {
+        let channels = channels_of(&server.cli().await).await;
+        lines.extend(channels.into_iter().map(|channel| format!("{}: {channel}", server.addr())));
+    }
+    lines
 }
 
 fn up(servers: &impl Servers) -> impl Iterator<Item = &RedisServer> {

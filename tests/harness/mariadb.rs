@@ -11,9 +11,9 @@ use mysql_async::{Conn, Params};
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
-use crate::Engine;
 use crate::port::Port;
 use crate::process::Process;
+use crate::{Engine, patient};
 use launch::{PASSWORD, USER, connect};
 use program::Program;
 
@@ -95,7 +95,7 @@ impl MariaDb {
 
     /// Returns the URL of a store in this database.
     pub fn url_of(&self, database: &str) -> String {
-        format!("mysql://{USER}:{PASSWORD}@{}/{database}", self.addr())
+        patient(&format!("mysql://{USER}:{PASSWORD}@{}/{database}", self.addr()))
     }
 
     /// Opens a connection of the harness' own, to inspect and to change the server.
@@ -184,7 +184,7 @@ impl Engine for MariaDb {
     }
 
     fn url_at(&self, addrs: &[String]) -> String {
-        format!("mysql://{USER}:{PASSWORD}@{}/{ALONE}", addrs.join(","))
+        patient(&format!("mysql://{USER}:{PASSWORD}@{}/{ALONE}", addrs.join(",")))
     }
 
     async fn restart(&self) {

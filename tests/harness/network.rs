@@ -151,7 +151,7 @@ impl Drop for Gateway {
 async fn listen(addr: SocketAddrV4) -> TcpListener {
     // A child process that another test starts has all our sockets until its `exec`, even a
     // listener that was closed here. Until then the address is in use.
-    let mut backoff = Backoff::new(Duration::from_secs(10));
+    let mut backoff = Backoff::new();
     loop {
         match TcpListener::bind(addr).await {
             Ok(listener) => return listener,

@@ -7,11 +7,8 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::time::timeout;
 
-use crate::eventually::Backoff;
+use crate::eventually::{Backoff, HUNG};
 use crate::process::Process;
-
-/// How long the harness waits for a node before the test fails.
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Starts a [`Node`]: `node!("hold", url = server.url(), key = "product:42")`.
 ///
@@ -82,11 +79,11 @@ impl Node {
     ///
     /// If the node ends, or writes nothing within the limit.
     pub async fn line(&mut self) -> String {
-        match timeout(RESPONSE_TIMEOUT, self.lines.next_line()).await {
+        match timeout(HUNG, self.lines.next_line()).await {
             Ok(Ok(Some(line))) => line,
             Ok(Ok(None)) => panic!("the node ended without a reply"),
             Ok(Err(error)) => panic!("the node's stdout: {error}"),
-            Err(_) => panic!("the node wrote nothing for {RESPONSE_TIMEOUT:?}"),
+            Err(_) => panic!("the node wrote nothing for {HUNG:?}"),
         }
     }
 
@@ -126,12 +123,9 @@ impl Node {
     ///
     /// If it does not, or ends instead.
     pub async fn stands_still(&mut self) {
-        let mut backoff = Backoff::new(RESPONSE_TIMEOUT);
+        let mut backoff = Backoff::new();
         while !self.process.has_stopped() {
-            assert!(
-                backoff.pause().await,
-                "the node did not stop itself within {RESPONSE_TIMEOUT:?}"
-            );
+            assert!(backoff.pause().await, "the node did not stop itself within {HUNG:?}");
         }
     }
 
@@ -142,7 +136,7 @@ impl Node {
     /// If it does not exit.
     pub async fn finish(&mut self) -> ExitStatus {
         self.stdin = None;
-        let mut backoff = Backoff::new(RESPONSE_TIMEOUT);
+        let mut backoff = Backoff::new();
         loop {
             if let Some(status) = self.process.exit_status() {
                 return status;

@@ -5,20 +5,17 @@ use std::net::TcpStream;
 use std::os::unix::fs::chown;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::PostgresServer;
-use crate::eventually::Backoff;
+use crate::eventually::{Backoff, HUNG};
 use crate::port::Port;
 use crate::postgres_server::{as_other_user, other_user};
 use crate::process::{Process, install_hint};
+use crate::{PostgresServer, patient};
 
 /// The environment variable that names a program other than Debian's.
 const PROGRAM: &str = "LOCKATTR_PGBOUNCER";
-
-const STARTS_WITHIN: Duration = Duration::from_secs(20);
 
 /// A pooler on a free loopback port. It is killed when this value is dropped.
 #[derive(Debug)]
@@ -42,7 +39,7 @@ impl PgBouncer {
 
     /// Returns the URL of a store in this database, behind the pooler.
     pub fn url(&self, database: &str) -> String {
-        format!("postgres://lockattr@127.0.0.1:{}/{database}", self.port)
+        patient(&format!("postgres://lockattr@127.0.0.1:{}/{database}", self.port))
     }
 }
 
@@ -70,10 +67,10 @@ async fn start(server: &PostgresServer, mode: &str, size: usize, settings: &str)
     let mut process = started.unwrap_or_else(|error| {
         panic!("pgbouncer could not be started: {error}; {}", install_hint("pgbouncer"))
     });
-    let mut backoff = Backoff::new(STARTS_WITHIN);
+    let mut backoff = Backoff::new();
     while TcpStream::connect(("127.0.0.1", port.number())).is_err() {
         assert!(process.exit_status().is_none(), "pgbouncer ended before it was ready");
-        assert!(backoff.pause().await, "pgbouncer is not ready within {STARTS_WITHIN:?}");
+        assert!(backoff.pause().await, "pgbouncer is not ready within {HUNG:?}");
     }
     PgBouncer { _process: process, _directory: directory, port }
 }

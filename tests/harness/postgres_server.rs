@@ -14,9 +14,9 @@ pub use tls::ServerCertificate;
 use tokio::sync::OnceCell;
 use tokio_postgres::{Client, NoTls};
 
-use crate::Engine;
 use crate::port::Port;
 use crate::process::Process;
+use crate::{Engine, patient, with_query};
 
 /// A PostgreSQL on a free loopback port, in its own directory. It is killed when this value is
 /// dropped. It does not sync writes to disk: they survive the server but not the machine.
@@ -51,14 +51,14 @@ impl PostgresServer {
     pub async fn new_schema(&self) -> (String, String) {
         let name = new_name();
         self.run(&format!("create schema {name}")).await;
-        (format!("{}?options=-csearch_path%3D{name}", self.url()), name)
+        (with_query(&self.url(), &format!("options=-csearch_path%3D{name}")), name)
     }
 
     /// Creates a database and returns the URL of a store in it, and its name.
     pub async fn new_database(&self) -> (String, String) {
         let name = new_name();
         self.run(&format!("create database {name}")).await;
-        (format!("postgres://lockattr@{}/{name}", self.addr()), name)
+        (patient(&format!("postgres://lockattr@{}/{name}", self.addr())), name)
     }
 
     /// Opens a connection of the harness' own, to inspect and to change the server.
@@ -185,7 +185,7 @@ impl Engine for PostgresServer {
     }
 
     fn url_at(&self, addrs: &[String]) -> String {
-        format!("postgres://lockattr@{}/postgres", addrs.join(","))
+        patient(&format!("postgres://lockattr@{}/postgres", addrs.join(",")))
     }
 
     async fn restart(&self) {

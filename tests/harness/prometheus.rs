@@ -4,19 +4,16 @@ use std::fs;
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::eventually::Backoff;
+use crate::eventually::{Backoff, HUNG};
 use crate::port::Port;
 use crate::process::{Process, install_hint};
 
 /// The environment variables that name other programs than those on the `PATH`.
 const PROGRAM: &str = "LOCKATTR_PROMETHEUS";
 const PROMTOOL: &str = "LOCKATTR_PROMTOOL";
-
-const STARTS_WITHIN: Duration = Duration::from_secs(60);
 
 /// A Prometheus on a free loopback port, which scrapes and evaluates its rules every second. It is
 /// killed when this value is dropped.
@@ -108,10 +105,10 @@ async fn start(targets: &[&str], rules: &str) -> Prometheus {
     let mut process = started.unwrap_or_else(|error| {
         panic!("{program} could not be started: {error}; {}", install_hint("prometheus"))
     });
-    let mut backoff = Backoff::new(STARTS_WITHIN);
+    let mut backoff = Backoff::new();
     while TcpStream::connect(("127.0.0.1", port.number())).is_err() {
         assert!(process.exit_status().is_none(), "Prometheus ended before it was ready");
-        assert!(backoff.pause().await, "Prometheus is not ready within {STARTS_WITHIN:?}");
+        assert!(backoff.pause().await, "Prometheus is not ready within {HUNG:?}");
     }
     Prometheus { _process: process, _directory: directory, port }
 }

@@ -10,7 +10,6 @@ mod urls;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -179,6 +178,3 @@ impl RedisServer {
         self.directory.path().join(name)
     }
 }
-
-/// How long a server may take until its first response. A loaded machine starts many at once.
-const STARTS_WITHIN: Duration = Duration::from_secs(20);

@@ -3,7 +3,6 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -13,9 +12,6 @@ use tokio::sync::{Mutex, MutexGuard};
 use tokio::task::JoinHandle;
 
 use crate::eventually;
-
-/// Callers that make no progress for so long have stopped.
-const LIMIT: Duration = Duration::from_secs(60);
 
 /// The credentials that a program's secret store has now.
 #[derive(Clone, Debug)]
@@ -129,7 +125,7 @@ impl Load {
             self.callers.iter().any(|caller| caller.task.is_finished())
                 || callers.all(|(caller, target)| acquired(caller) >= *target)
         };
-        eventually(LIMIT, "every caller has acquired locks", goes_on).await;
+        eventually("every caller has acquired locks", goes_on).await;
     }
 
     /// Stops the callers.

@@ -5,18 +5,14 @@ mod engine;
 mod failover;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 pub use builder::SentinelsBuilder;
 
 use crate::servers::hosts;
-use crate::{RedisServer, Servers};
+use crate::{RedisServer, Servers, patient, with_query};
 
 /// The master's name in the sentinels' configuration.
 const NAME: &str = "lockattr";
-
-/// The limit of every wait. A failover takes about two seconds on an idle machine.
-const LIMIT: Duration = Duration::from_secs(30);
 
 /// Real servers under real sentinels, which are killed when this value is dropped.
 ///
@@ -34,7 +30,7 @@ impl Sentinels {
     ///
     /// # Panics
     ///
-    /// If a server does not start, or the sentinels do not agree within thirty seconds.
+    /// If a server does not start, or the sentinels do not agree within [`HUNG`](crate::HUNG).
     pub async fn start() -> Self {
         Self::builder().start().await
     }
@@ -52,7 +48,7 @@ impl Sentinels {
 
     /// Returns [`url`](Self::url) with settings: `url_with("ttl=1s&replicas=1")`.
     pub fn url_with(&self, query: &str) -> String {
-        format!("{}?{query}", self.url())
+        with_query(&self.url(), query)
     }
 
     /// Returns [`url`](Self::url) with `tls=true` and the sentinels' TLS ports.
@@ -61,12 +57,12 @@ impl Sentinels {
     ///
     /// If they were built without TLS.
     pub fn tls_url(&self) -> String {
-        format!("{}?tls=true", self.url_by("redis+sentinel", RedisServer::tls_addr))
+        with_query(&self.url_by("redis+sentinel", RedisServer::tls_addr), "tls=true")
     }
 
     fn url_by(&self, scheme: &str, addr: impl Fn(&RedisServer) -> String) -> String {
         let hosts = hosts(&self.sentinels, addr);
-        format!("{scheme}://{}{hosts}/{NAME}", self.servers[0].login())
+        patient(&format!("{scheme}://{}{hosts}/{NAME}", self.servers[0].login()))
     }
 
     /// Returns the sentinels.

@@ -16,15 +16,13 @@ use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::eventually::HUNG;
 use crate::port::Port;
 use crate::process::{Process, install_hint};
-use crate::{Certificates, Engine};
+use crate::{Certificates, Engine, patient};
 
 /// The jar's path on Debian. Its manifest lists all its dependencies.
 const JAR: &str = "/usr/share/java/zookeeper.jar";
-
-/// Long, because three Java processes start slowly on a loaded machine.
-const STARTS_WITHIN: Duration = Duration::from_secs(60);
 
 /// Servers that elect a leader. They are killed when this value is dropped. They write without
 /// `fsync`, and remove empty lock nodes after a fifth of a second.
@@ -87,16 +85,16 @@ impl ZooKeeper {
 
     /// Returns the URL of a store below the node `chroot`, at these addresses.
     pub fn url_below(&self, addrs: &[String], chroot: &str) -> String {
-        format!("zookeeper://{}{chroot}", addrs.join(","))
+        patient(&format!("zookeeper://{}{chroot}", addrs.join(",")))
     }
 
     /// Returns the index of the leader.
     ///
     /// # Panics
     ///
-    /// If there is none within a minute.
+    /// If there is none within [`HUNG`](crate::HUNG).
     pub async fn leader(&self) -> usize {
-        let until = Instant::now() + STARTS_WITHIN;
+        let until = Instant::now() + HUNG;
         while Instant::now() < until {
             for (nth, server) in self.servers.iter().enumerate() {
                 let reply = server.four_letters("srvr").await.unwrap_or_default();
@@ -106,7 +104,7 @@ impl ZooKeeper {
             }
             sleep(Duration::from_millis(50)).await;
         }
-        panic!("no leader within {STARTS_WITHIN:?}: {}", self.logs());
+        panic!("no leader within {HUNG:?}: {}", self.logs());
     }
 
     /// Returns the sum of one field of `mntr` over all servers.
@@ -166,12 +164,12 @@ impl ZooKeeper {
     }
 
     async fn wait_until_up(&self) {
-        let until = Instant::now() + STARTS_WITHIN;
+        let until = Instant::now() + HUNG;
         for server in &self.servers {
             while !server.serves().await {
                 assert!(
                     Instant::now() < until,
-                    "a server does not serve within {STARTS_WITHIN:?}: {}",
+                    "a server does not serve within {HUNG:?}: {}",
                     self.logs()
                 );
                 assert!(!server.has_ended(), "a server ended: {}", self.logs());
@@ -253,9 +251,9 @@ impl ZooKeeper {
     ///
     /// # Panics
     ///
-    /// If no server does so within a minute.
+    /// If no server does so within [`HUNG`](crate::HUNG).
     pub async fn end_session(&self, session: u64) {
-        let (addrs, until) = (self.addrs(), Instant::now() + STARTS_WITHIN);
+        let (addrs, until) = (self.addrs(), Instant::now() + HUNG);
         // A server that has just lost its leader accepts no client.
         for addr in addrs.iter().cycle() {
             match session::end(addr, session).await {

@@ -311,9 +311,9 @@ async fn the_lock_is_released_on_every_exit_path() {
     };
     let panic = panicking.await.unwrap_err().into_panic();
     assert_eq!(*panic.downcast::<&str>().unwrap(), "a bug in the body");
-    eventually(SECOND, "freed after a panic", free).await;
+    eventually("freed after a panic", free).await;
 
     let stuck = tokio::time::timeout(SECOND / 50, manager.scope(way_out("never"))).await;
     assert!(stuck.is_err());
-    eventually(SECOND, "freed after a cancelled call", free).await;
+    eventually("freed after a cancelled call", free).await;
 }

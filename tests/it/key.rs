@@ -9,8 +9,10 @@ use std::ops::Range;
 
 use lockattr::__private::{Call, KeyBuilder, enter};
 use lockattr::{Error, LockManager, LockOptions, distributed_lock};
+use lockattr_history::seed;
 use proptest::prelude::*;
 use proptest::sample::select;
+use proptest::test_runner::RngSeed;
 use tokio::runtime::Runtime;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -155,7 +157,11 @@ fn current_key() -> String {
 }
 
 fn config() -> ProptestConfig {
-    ProptestConfig::with_cases(256)
+    ProptestConfig {
+        rng_seed: RngSeed::Fixed(seed()),
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(256)
+    }
 }
 
 const POOL: [char; 20] = [

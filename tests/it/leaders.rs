@@ -13,15 +13,12 @@ use std::time::Duration;
 
 use lockattr::testing::TestLocks;
 use lockattr::{Error, FencingToken, LockManager, LockOptions, LostReason, Mode, OnLost, Term};
-use lockattr_tests::capture_events;
+use lockattr_tests::{capture_events, in_time};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
 const SECOND: Duration = Duration::from_secs(1);
-
-/// A hang is a failure. Longer than any test waits for one event.
-const LIMIT: Duration = Duration::from_secs(300);
 
 fn term() -> LockOptions {
     LockOptions::new().ttl(9 * SECOND)
@@ -87,11 +84,11 @@ impl Fleet {
     }
 
     async fn next(&mut self) -> Did {
-        timeout(LIMIT, self.did.recv()).await.expect("nothing happened").expect("no sender")
+        in_time(self.did.recv()).await.expect("no sender")
     }
 
     async fn term(&mut self) -> Term {
-        timeout(LIMIT, self.terms.recv()).await.expect("no process leads").expect("no sender")
+        in_time(self.terms.recv()).await.expect("no sender")
     }
 }
 
@@ -253,7 +250,7 @@ async fn a_body_that_returns_when_the_lock_was_taken_ends_the_campaign_as_lost()
         sleep(SECOND).await;
         drop(locks.steal("scheduler"));
     });
-    let led = timeout(60 * SECOND, led).await.expect("it campaigns again");
+    let led = in_time(led).await;
     assert!(matches!(led, Err(Error::Lost { reason: LostReason::Taken, .. })), "{led:?}");
 }
 

@@ -8,7 +8,8 @@ use lockattr::store::{
     AcquireOutcome, AcquireRequest, AnyStore, Claim, LockKey, Notification, ReleaseOutcome,
     ReleaseRequest, Sharing, StoreError, Subscriber, Subscription, Waiting,
 };
-use tokio::time::{Instant, timeout};
+use lockattr_tests::in_time;
+use tokio::time::Instant;
 
 pub(crate) const TTL: Duration = Duration::from_secs(20);
 pub(crate) const DAY: Duration = Duration::from_secs(86_400);
@@ -81,7 +82,7 @@ impl Process {
 
 /// Waits until the claim is notified to ask again, which is now.
 pub(crate) async fn asks_again_now(notifications: &Subscription) {
-    match timeout(TTL / 2, notifications.next()).await.expect("notified") {
+    match in_time(notifications.next()).await {
         Notification::AskAgain(at) => assert!(at <= Instant::now(), "only later"),
         granted @ Notification::Granted(_) => panic!("{granted:?}"),
     }

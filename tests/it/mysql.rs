@@ -26,7 +26,7 @@ mod way;
 use std::time::Duration;
 
 use lockattr::LockManager;
-use lockattr_tests::{MariaDb, eventually};
+use lockattr_tests::{MariaDb, eventually, with_query};
 use tokio::time::timeout;
 
 const LIMIT: Duration = Duration::from_secs(20);
@@ -45,10 +45,7 @@ impl Database {
 
     fn url(&self, settings: &str) -> String {
         // Many other tests share two cores.
-        format!(
-            "{}?connect_timeout=10s&response_timeout=10s&{settings}",
-            self.server.url_of(&self.name)
-        )
+        with_query(&self.server.url_of(&self.name), settings)
     }
 
     async fn manager(&self, settings: &str) -> LockManager {
@@ -70,7 +67,7 @@ impl Database {
             left = self.server.left_in(&self.name).await;
             left.is_empty()
         };
-        if timeout(LIMIT, eventually(LIMIT * 2, "nothing is left", empty)).await.is_err() {
+        if timeout(LIMIT, eventually("nothing is left", empty)).await.is_err() {
             panic!("{left:?}");
         }
     }

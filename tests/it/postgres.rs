@@ -40,7 +40,7 @@ impl Database {
 
     fn url_with(&self, query: &str) -> String {
         // Many other tests share two cores.
-        with_query(&format!("{}?connect_timeout=10s&response_timeout=10s", self.url), query)
+        with_query(&self.url, query)
     }
 
     async fn manager(&self, query: &str) -> LockManager {
@@ -67,13 +67,13 @@ impl Database {
             let row = client.query_one("select count(*) from lockattr_queue", &[]).await.unwrap();
             row.get::<_, i64>(0) == count
         };
-        eventually(SOON, &format!("{count} queued"), there).await;
+        eventually(&format!("{count} queued"), there).await;
     }
 
     async fn has_nothing_left(&self) {
         let left = async || self.server.left_in(&self.name, "public").await;
         let nothing = async || left().await.is_empty();
-        if tokio::time::timeout(SOON, eventually(SOON, "nothing is left", nothing)).await.is_err() {
+        if tokio::time::timeout(SOON, eventually("nothing is left", nothing)).await.is_err() {
             panic!("left: {:?}", left().await);
         }
     }

@@ -19,7 +19,7 @@ mod wait_queue;
 use std::time::Duration;
 
 use lockattr::{LockGuard, LockManager, LockOptions};
-use lockattr_tests::{PostgresServer, eventually};
+use lockattr_tests::{PostgresServer, eventually, with_query};
 use tokio_postgres::Client;
 
 const SOON: Duration = Duration::from_secs(12);
@@ -43,12 +43,12 @@ impl Database {
 
     /// Returns a manager whose locks end with their sessions.
     async fn sessions(&self, query: &str) -> LockManager {
-        manager(&format!("{}?lock=session&{PATIENT}&{query}", self.url)).await
+        manager(&with_query(&self.url, &format!("lock=session&{query}"))).await
     }
 
     /// Returns a manager whose locks are leases.
     async fn leases(&self, query: &str) -> LockManager {
-        manager(&format!("{}?{PATIENT}&{query}", self.url)).await
+        manager(&with_query(&self.url, query)).await
     }
 
     async fn client(&self) -> Client {
@@ -65,14 +65,14 @@ impl Database {
 
     async fn waiting(&self, count: i64) {
         let there = async || self.locks(false).await == count;
-        eventually(SOON, &format!("{count} queued"), there).await;
+        eventually(&format!("{count} queued"), there).await;
     }
 
     /// Waits until no session holds or waits for an advisory lock. For `lock=session`, which uses
     /// no others.
     async fn nobody_locks(&self) {
         let none = async || self.locks(true).await + self.locks(false).await == 0;
-        eventually(SOON, "no lock is left", none).await;
+        eventually("no lock is left", none).await;
     }
 }
 

@@ -140,7 +140,7 @@ fn without_times(text: &str) -> String {
 /// Waits until all servers of the store hold something for `key` that is not in `before`.
 async fn more_than<E: Engine>(case: &Case<'_, E>, key: &str, before: &BTreeSet<String>) {
     let mut last = BTreeSet::new();
-    eventually(LIMIT, "another caller is queued", async || {
+    eventually("another caller is queued", async || {
         let now = of(case, key).await;
         let is_settled = !now.is_subset(before) && now == last;
         last = now;

@@ -3,17 +3,15 @@
 use std::time::Duration;
 
 use lockattr::{Error, LockGuard, LockManager, LockOptions, LostReason};
-use lockattr_tests::{RedisServer, assert_nothing_left, eventually};
+use lockattr_tests::{RedisServer, assert_nothing_left, eventually, in_time};
 use tokio::runtime::Handle;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use crate::support::Scripted;
 
 const LEASES: usize = 10_000;
 
 const SECOND: Duration = Duration::from_secs(1);
-const LIMIT: Duration = Duration::from_secs(60);
-
 async fn acquire_all(manager: &LockManager, ttl: Duration) -> Vec<LockGuard> {
     let options = LockOptions::new().ttl(ttl);
     let mut guards = Vec::with_capacity(LEASES);
@@ -41,13 +39,13 @@ async fn of_ten_thousand_leases_stolen_and_deleted_ones_are_lost_and_the_others_
     cli.query::<String>(&["SET", "lock:17", "theirs", "PX", "600000"]).await;
     cli.query::<i64>(&["DEL", "lock:4711"]).await;
     for lost in [stolen, deleted] {
-        timeout(LIMIT, lost.lost()).await.expect("the loss is reported");
+        in_time(lost.lost()).await;
         assert!(is_taken(lost));
     }
     cli.reset_stats().await;
     // Three rounds, a third of the TTL apart, of a hundred commands each.
     let rounds = async || cli.commandstats().await.get("evalsha").is_some_and(|n| *n > 300);
-    eventually(LIMIT, "three rounds of renewals", rounds).await;
+    eventually("three rounds of renewals", rounds).await;
     let lost: Vec<_> = guards.iter().filter(|guard| guard.ensure_held().is_err()).collect();
     let lost: Vec<_> = lost.iter().map(|guard| guard.key()).collect();
     assert_eq!(lost, ["17", "4711"]);

@@ -11,6 +11,7 @@ use lockattr::store::RedisStore;
 use lockattr::{Error, LockManager, LockOptions};
 use lockattr_tests::{
     Cluster, Events, Independents, RedisServer, Sentinels, capture_events_from, eventually,
+    with_query,
 };
 use tracing::Level;
 use url::form_urlencoded::byte_serialize;
@@ -67,14 +68,14 @@ async fn another_user() -> Form {
 async fn tls() -> Form {
     let server = RedisServer::builder().tls().password(PASSWORD).start().await;
     let ca = byte_serialize(server.ca_path().to_str().unwrap().as_bytes()).collect::<String>();
-    let url = format!("{}?ca={ca}", server.tls_url());
+    let url = with_query(&server.tls_url(), &format!("ca={ca}"));
     Form { url, fall: Box::new(move || server.kill()) }
 }
 
 async fn unix() -> Form {
     let server = RedisServer::builder().password(PASSWORD).start().await;
     let password = byte_serialize(PASSWORD.as_bytes()).collect::<String>();
-    let url = format!("{}?user=default&pass={password}&db=1", server.unix_url());
+    let url = with_query(&server.unix_url(), &format!("user=default&pass={password}&db=1"));
     Form { url, fall: Box::new(move || server.kill()) }
 }
 
@@ -193,7 +194,7 @@ async fn is_never_logged(form: Form) {
     watch.sees(&lost);
     drop(lost);
     let notified = async || !watch.events.is_empty();
-    eventually(SOON, "an event reports that the release failed", notified).await;
+    eventually("an event reports that the release failed", notified).await;
     watch.ends();
 }
 

@@ -63,7 +63,7 @@ async fn a_stream_dropped_half_way_releases_its_lock() {
     let mut rows = Box::pin(rows(&manager, 3));
     assert_eq!(rows.next().await.unwrap().unwrap(), 0);
     drop(rows);
-    lockattr_tests::eventually(SECOND, "released", async || is_free(&manager).await).await;
+    lockattr_tests::eventually("released", async || is_free(&manager).await).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use lockattr::{Error, Lease, LockOptions, LostReason};
-use lockattr_tests::{capture_events, eventually};
-use tokio::time::{Instant, sleep, timeout};
+use lockattr_tests::{capture_events, eventually, in_time};
+use tokio::time::{Instant, sleep};
 
 use crate::support::{Fate, Scripted};
 
@@ -99,9 +99,9 @@ async fn a_hanging_store_delays_no_deadline() {
     let first = manager.acquire("first", lease(3 * SECOND)).await.unwrap();
     sleep(SECOND / 2).await;
     let second = manager.acquire("second", lease(3 * SECOND)).await.unwrap();
-    timeout(60 * SECOND, first.lost()).await.expect("the loss is reported");
+    in_time(first.lost()).await;
     assert_eq!(started.elapsed().as_millis() / 10, 296, "3 s less 1 % and 2 ms");
-    timeout(60 * SECOND, second.lost()).await.expect("the loss is reported");
+    in_time(second.lost()).await;
     assert_eq!(started.elapsed().as_millis() / 10, 346);
 }
 
@@ -111,7 +111,7 @@ async fn a_store_that_is_gone_for_good_loses_the_lease_at_its_deadline() {
     let started = Instant::now();
     let guard = store.manager().acquire("a", lease(3 * SECOND)).await.unwrap();
     store.renewals(&[Fate::Refused]);
-    timeout(60 * SECOND, guard.lost()).await.expect("the loss is reported");
+    in_time(guard.lost()).await;
     let lasted = started.elapsed();
     assert!(lasted > 2 * SECOND && lasted < 3 * SECOND, "{lasted:?}");
     assert!(matches!(guard.ensure_held(), Err(Error::Lost { reason: LostReason::Expired, .. })));
@@ -215,7 +215,7 @@ async fn an_acquire_that_gives_up_without_an_answer_is_undone() {
     for fate in [Fate::ReplyLost, Fate::Late(30 * SECOND)] {
         store.acquires(&[fate]);
         let options = lease(60 * SECOND).wait(SECOND);
-        let error = timeout(10 * SECOND, manager.acquire("a", options)).await.unwrap().unwrap_err();
+        let error = in_time(manager.acquire("a", options)).await.unwrap_err();
         assert!(matches!(error, Error::Store { .. }), "{error:?}");
         sleep(SECOND).await;
         assert_eq!(manager.holder("a").await.unwrap(), None, "{fate:?}");
@@ -316,14 +316,14 @@ fn an_undriven_runtime_stops_neither_renewals_nor_signals_of_another() {
     driven.block_on(async {
         let second = manager.acquire("driven", short.clone()).await.unwrap();
         let renewed = || store.calls().renewals.len() > 10;
-        eventually(10 * SECOND, "renewed", async || renewed()).await;
+        eventually("renewed", async || renewed()).await;
         // The lease acquired on the idle runtime is renewed as well.
         first.ensure_held().unwrap();
         second.ensure_held().unwrap();
         drop((first, second));
         for key in ["still", "driven"] {
             let free = async || manager.holder(key).await.unwrap().is_none();
-            eventually(10 * SECOND, "released", free).await;
+            eventually("released", free).await;
         }
     });
 }
@@ -336,7 +336,7 @@ fn a_loss_is_signalled_where_no_watchdog_is_awake() {
     let fixed = LockOptions::new().ttl(Duration::from_millis(50)).renew(false);
     let guard = still.block_on(Scripted::new().manager().acquire("a", fixed)).unwrap();
     driven.block_on(async {
-        timeout(60 * SECOND, guard.lost()).await.expect("the loss is reported");
+        in_time(guard.lost()).await;
         let body = guard.scope(async { guard.ensure_held() });
         assert!(matches!(body.await, Err(Error::Lost { reason: LostReason::Expired, .. })));
     });

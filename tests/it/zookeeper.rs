@@ -44,7 +44,7 @@ async fn line(ensemble: &ZooKeeper, url: &str, key: &str) -> Vec<String> {
 
 async fn nothing_is_left(ensemble: &ZooKeeper, url: &str) {
     let nothing = async || ensemble.left_below(&chroot(url)).await.is_empty();
-    eventually(LIMIT, "neither entries nor their parents are left", nothing).await;
+    eventually("neither entries nor their parents are left", nothing).await;
 }
 
 /// Ends the session that created this entry, as if it had timed out.

@@ -6,18 +6,16 @@ use std::process::Command;
 use axum::http::StatusCode;
 use lockattr::{FencingToken, LockManager, LockOptions};
 use lockattr_axum_sqlx::App;
-use lockattr_tests::{Node, PostgresServer, RedisServer};
+use lockattr_tests::{Node, PostgresServer, RedisServer, bare};
 use sqlx::{PgPool, query_scalar};
 use tokio::task::JoinSet;
 
 use crate::{Answer, COUNT, ORDER, RESERVE, ask};
 
-const PATIENT: &str = "connect_timeout=10s&response_timeout=10s";
-
 /// An instance of the service, as on a machine of its own.
 async fn instance(database: &str) -> App {
-    let database_locks = LockManager::connect(format!("{database}?{PATIENT}")).await.unwrap();
-    App::open(PgPool::connect(database).await.unwrap(), database_locks).await.unwrap()
+    let database_locks = LockManager::connect(database).await.unwrap();
+    App::open(PgPool::connect(&bare(database)).await.unwrap(), database_locks).await.unwrap()
 }
 
 /// Sends the request this many times at once, half of them to either instance. Returns how often
@@ -46,7 +44,7 @@ async fn two_instances_sell_no_more_than_the_stock_wherever_their_locks_are() {
         let (url, _) = PostgresServer::shared().await.new_database().await;
         let (one, two) = (instance(&url).await, instance(&url).await);
         let locks = async |app: &App| match in_redis {
-            true => LockManager::connect(format!("{}?{PATIENT}", redis.url())).await.unwrap(),
+            true => LockManager::connect(redis.url()).await.unwrap(),
             false => app.database_locks.clone(),
         };
         let instances = [(one.clone(), locks(&one).await), (two.clone(), locks(&two).await)];
@@ -94,7 +92,7 @@ async fn an_order_that_a_later_holder_overtook_writes_nothing() {
 async fn the_program_starts_and_ends() {
     let (url, _) = PostgresServer::shared().await.new_database().await;
     let mut command = Command::new(env!("CARGO_BIN_EXE_axum-sqlx"));
-    command.env("DATABASE_URL", &url).env("LISTEN", "127.0.0.1:0").env_remove("LOCKATTR_URL");
+    command.env("DATABASE_URL", bare(&url)).env("LISTEN", "127.0.0.1:0").env_remove("LOCKATTR_URL");
     let mut program = Node::run(command);
     assert!(program.line().await.starts_with("listening on 127.0.0.1:"));
     program.interrupt_signal();

@@ -17,9 +17,6 @@ use tokio::time::sleep;
 use crate::customer::{count, order};
 use crate::running::{Servers, Shop, line};
 
-/// Long enough for any of the shortened rules, also on a slow machine.
-const FIRES_WITHIN: Duration = Duration::from_secs(90);
-
 /// Between two questions to Prometheus, each of which starts a program.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -84,7 +81,7 @@ impl Watched {
             order(&calm.address, 1).await;
             !prometheus.query(acquired).is_empty()
         };
-        eventually(FIRES_WITHIN, "the shop is scraped", scraped).await;
+        eventually("the shop is scraped", scraped).await;
         // Longer than the window of every rule, and than its `for`.
         for _ in 0..12 {
             assert_eq!(order(&calm.address, 2).await.status, 201);
@@ -104,7 +101,7 @@ impl Watched {
             missing.retain(|name| !firing.iter().any(|fires| fires == name));
             missing.is_empty()
         };
-        eventually(FIRES_WITHIN, &format!("{names:?} fire"), all).await;
+        eventually(&format!("{names:?} fire"), all).await;
     }
 
     /// The first line of the log with this message.
@@ -117,7 +114,7 @@ impl Watched {
             found = log.iter().find(says).cloned();
             found.is_some()
         };
-        eventually(FIRES_WITHIN, message, is_there).await;
+        eventually(message, is_there).await;
         found.expect("it was found")
     }
 
@@ -182,7 +179,7 @@ async fn a_deleted_lock_fires_lock_lost_and_the_log_names_the_key() {
     let cli = watched.servers.redis.cli().await;
     // The order is packed while the key is deleted; the release finds it gone.
     let taken = async || cli.query::<i64>(&["DEL", "lock:product:7"]).await == 1;
-    eventually(FIRES_WITHIN, "the lock is deleted", taken).await;
+    eventually("the lock is deleted", taken).await;
     watched.fire(&["LockLost"]).await;
     orders.abort_all();
     let lost =
@@ -219,7 +216,7 @@ async fn a_store_that_hangs_fires_its_alerts_and_lock_lost() {
         sleep(PAUSE).await;
         watched.value("sum(lockattr_held)").is_some_and(|held| held >= 5.0)
     };
-    eventually(FIRES_WITHIN, "orders are packed", held).await;
+    eventually("orders are packed", held).await;
     watched.servers.redis.stop_signal();
     watched
         .fire(&["LockStoreUnavailable", "LockRenewalsUnanswered", "LockReleasesUnanswered"])
@@ -246,7 +243,7 @@ async fn a_store_that_hangs_fires_its_alerts_and_lock_lost() {
         sleep(PAUSE).await;
         !watched.prometheus.firing().contains(&"LockStoreUnavailable".to_owned())
     };
-    eventually(FIRES_WITHIN, "the alert ends with the outage", ends).await;
+    eventually("the alert ends with the outage", ends).await;
     assert_eq!(watched.lockattr(&["ls"]).0, Some(0));
 }
 
@@ -294,6 +291,6 @@ async fn a_lock_without_an_end_fires_lock_stuck_and_who_names_another_program() 
         sleep(PAUSE).await;
         watched.prometheus.firing().is_empty()
     };
-    eventually(FIRES_WITHIN, "the alert ends with the release", ends).await;
+    eventually("the alert ends with the release", ends).await;
     orders.abort_all();
 }

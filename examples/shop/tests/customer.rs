@@ -1,14 +1,9 @@
 //! An HTTP client of the shop: one request, one answer.
 
-use std::time::Duration;
-
+use lockattr_tests::in_time;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
-
-/// Longer than any request may take.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -58,7 +53,7 @@ async fn ask(address: &str, method: &str, path: &str, body: &str) -> Answer {
         stream.read_to_string(&mut answer).await?;
         std::io::Result::Ok(answer)
     };
-    let answer = timeout(ANSWERS_WITHIN, exchange).await.expect("no answer in time");
+    let answer = in_time(exchange).await;
     let answer = answer.unwrap_or_else(|error| panic!("{method} {path}: {error}"));
     let (head, text) = answer.split_once("\r\n\r\n").expect("a head and a body");
     let mut lines = head.lines();

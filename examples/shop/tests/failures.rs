@@ -4,7 +4,7 @@ use lockattr::{LockManager, LockOptions};
 use lockattr_tests::{assert_nothing_left, eventually};
 
 use crate::customer::{Answer, count, get, order};
-use crate::running::{SOON, Servers};
+use crate::running::Servers;
 
 #[track_caller]
 fn check(got: &Answer, status: u16, error: &str, retry_after: Option<u64>) {
@@ -62,7 +62,7 @@ async fn an_order_whose_lock_is_lost_is_not_written() {
     let under_way = tokio::spawn(async move { order(&address, 7).await });
     let cli = servers.redis.cli().await;
     let taken = async || cli.query::<i64>(&["DEL", "lock:product:7"]).await == 1;
-    eventually(SOON, "an operator deletes the lock", taken).await;
+    eventually("an operator deletes the lock", taken).await;
     check(&under_way.await.unwrap(), 500, "lost", None);
     assert_eq!(servers.stock_and_sold(7).await, (20, 0));
 }
@@ -91,7 +91,7 @@ async fn a_stock_that_another_program_emptied_refuses_the_order() {
     // It has read the stock before, and commits after this program.
     let waits = "select 1 from pg_stat_activity where wait_event_type = 'Lock'";
     let writes = async || watcher.query(waits, &[]).await.unwrap().len() == 1;
-    eventually(SOON, "the order writes the row", writes).await;
+    eventually("the order writes the row", writes).await;
     other.batch_execute("commit").await.unwrap();
     check(&under_way.await.unwrap(), 500, "overtaken", None);
     assert_eq!(servers.stock_and_sold(7).await, (0, 0));

@@ -3,7 +3,7 @@
 use lockattr_tests::{PostgresServer, assert_nothing_left, eventually};
 
 use crate::customer::{Answer, count, get, order};
-use crate::running::{SOON, Servers, Shop};
+use crate::running::{Servers, Shop};
 
 /// Orders one item of product 7 for each customer, half of them at either instance. Returns how
 /// many got each status.
@@ -49,7 +49,7 @@ async fn without_a_url_for_the_locks_they_are_stored_in_the_shops_database() {
     let database = servers.url.rsplit('/').next().unwrap();
     let postgres = PostgresServer::shared().await;
     let nothing = async || postgres.left_in(database, "public").await.is_empty();
-    eventually(SOON, "nothing is left", nothing).await;
+    eventually("nothing is left", nothing).await;
 }
 
 /// Red without: the time that orders in progress have to finish.

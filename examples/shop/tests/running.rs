@@ -1,16 +1,13 @@
 //! A running shop, and its servers.
 
 use std::process::Command;
-use std::time::Duration;
 
-use lockattr_tests::{Node, PostgresServer, RedisServer, eventually};
+use lockattr_tests::{Node, PostgresServer, RedisServer, eventually, bare};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
 use crate::customer::{Answer, count, order};
-
-pub(crate) const SOON: Duration = Duration::from_secs(10);
 
 /// The servers of one test: its own Redis and its own database.
 pub(crate) struct Servers {
@@ -41,7 +38,7 @@ impl Servers {
     pub(crate) async fn shop_with(&self, packing: u32, variables: &[(&str, &str)]) -> Shop {
         let mut command = Command::new(env!("CARGO_BIN_EXE_shop"));
         command.env_remove("LOCKATTR_URL").env_remove("SHOP_LOG");
-        command.env("DATABASE_URL", &self.url).env("SHOP_LISTEN", "127.0.0.1:0");
+        command.env("DATABASE_URL", bare(&self.url)).env("SHOP_LISTEN", "127.0.0.1:0");
         command.env("SHOP_PACKING", packing.to_string()).envs(variables.iter().copied());
         let mut process = Node::run(command);
         loop {
@@ -61,7 +58,7 @@ impl Servers {
         let under_way = tokio::spawn(async move { order(&address, 7).await });
         let cli = self.redis.cli().await;
         let taken = async || !cli.keys("lock:product:7").await.is_empty();
-        eventually(SOON, "the order is being packed", taken).await;
+        eventually("the order is being packed", taken).await;
         under_way
     }
 

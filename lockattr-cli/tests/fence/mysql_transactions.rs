@@ -9,6 +9,7 @@ use url::Url;
 
 use super::mysql::{Shop, servers};
 use super::token;
+use lockattr_tests::bare;
 
 const SELL: &str = "UPDATE stock SET quantity = quantity - 1 WHERE id = 42";
 
@@ -41,7 +42,7 @@ fn pool_of_one(url: &str) -> Pool {
     let options = PoolOpts::new()
         .with_constraints(PoolConstraints::new(1, 1).expect("valid"))
         .with_reset_connection(false);
-    let opts = OptsBuilder::from_opts(mysql_async::Opts::from_url(url).unwrap());
+    let opts = OptsBuilder::from_opts(mysql_async::Opts::from_url(&bare(url)).unwrap());
     Pool::new(opts.pool_opts(options))
 }
 
@@ -89,7 +90,8 @@ async fn a_pooled_connection_of_mysql_async_does_not_inherit_a_token() {
 async fn a_pooled_connection_of_sqlx_does_not_inherit_a_token() {
     for server in servers().await {
         let mut shop = Shop::new(server).await;
-        let pool = MySqlPoolOptions::new().max_connections(1).connect(&shop.url).await.unwrap();
+        let pool =
+            MySqlPoolOptions::new().max_connections(1).connect(&bare(&shop.url)).await.unwrap();
         for end in ENDS {
             let transaction = pool.begin().await.unwrap();
             let mut transaction = FencedTransaction::new(transaction, token(5)).await.unwrap();
@@ -121,7 +123,8 @@ async fn a_pooled_connection_of_sqlx_does_not_inherit_a_token() {
 async fn a_part_of_a_transaction_has_a_token_of_its_own() {
     for server in servers().await {
         let mut shop = Shop::new(server).await;
-        let pool = MySqlPoolOptions::new().max_connections(1).connect(&shop.url).await.unwrap();
+        let pool =
+            MySqlPoolOptions::new().max_connections(1).connect(&bare(&shop.url)).await.unwrap();
         let mut whole = pool.begin().await.unwrap();
         for commits in [false, true] {
             let part = whole.begin().await.unwrap();
@@ -180,7 +183,7 @@ async fn an_application_needs_rights_for_its_table_and_for_the_tokens() {
         ] {
             shop.conn.query_drop(statement).await.unwrap();
         }
-        let mut url = Url::parse(&shop.url).unwrap();
+        let mut url = Url::parse(&bare(&shop.url)).unwrap();
         url.set_username(&user).unwrap();
         let pool = Pool::new(url.as_str());
         let transaction = pool.start_transaction(TxOpts::new()).await.unwrap();
@@ -197,7 +200,8 @@ async fn an_application_needs_rights_for_its_table_and_for_the_tokens() {
 async fn transactions_with_tokens_do_not_wait_for_each_other() {
     for server in servers().await {
         let mut shop = Shop::new(server).await;
-        let pool = MySqlPoolOptions::new().max_connections(8).connect(&shop.url).await.unwrap();
+        let pool =
+            MySqlPoolOptions::new().max_connections(8).connect(&bare(&shop.url)).await.unwrap();
         for _ in 0..5 {
             // All are open at once, and none waits for a lock, or this would not end.
             let mut open = Vec::new();

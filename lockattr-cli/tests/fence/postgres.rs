@@ -1,7 +1,7 @@
 //! A table of PostgreSQL that checks tokens itself.
 
 use lockattr::fence::{FENCED_OFF, UNFENCED};
-use lockattr_tests::PostgresServer;
+use lockattr_tests::{PostgresServer, bare};
 use tokio_postgres::{Client, Error};
 
 use super::{Overtaken, client, printed};
@@ -33,7 +33,7 @@ impl Shop {
     /// Applies the migration as its help says.
     async fn migrate(&self, words: &[&str]) {
         let migration = printed(&[&["--engine", "postgres"], words].concat()).await;
-        let arguments = ["-X", "-q", "-v", "ON_ERROR_STOP=1", &self.url];
+        let arguments = ["-X", "-q", "-v", "ON_ERROR_STOP=1", &bare(&self.url)];
         let (succeeded, output) = client("psql", &arguments, &migration);
         assert!(succeeded, "{migration}\n{output}");
     }

@@ -2,7 +2,7 @@
 
 use lockattr::LockManager;
 use lockattr::fence::{is_fenced_off, is_unfenced};
-use lockattr_tests::{PgBouncer, PostgresServer};
+use lockattr_tests::{PgBouncer, PostgresServer, bare};
 use sqlx::postgres::PgPoolOptions;
 use tokio_postgres::{Client, NoTls};
 
@@ -49,7 +49,7 @@ async fn a_transaction_of_tokio_postgres_writes_under_its_token() {
 #[tokio::test]
 async fn a_pooled_connection_of_sqlx_does_not_inherit_a_token() {
     let shop = Shop::new().await;
-    let pool = PgPoolOptions::new().max_connections(1).connect(&shop.url).await.unwrap();
+    let pool = PgPoolOptions::new().max_connections(1).connect(&bare(&shop.url)).await.unwrap();
     for end in ENDS {
         let mut transaction = pool.begin().await.unwrap();
         token(5).fence_in(&mut transaction).await.unwrap();
@@ -70,7 +70,7 @@ async fn a_pooled_connection_of_sqlx_does_not_inherit_a_token() {
 }
 
 async fn connected(url: &str) -> Client {
-    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+    let (client, connection) = tokio_postgres::connect(&bare(url), NoTls).await.unwrap();
     tokio::spawn(connection);
     client
 }

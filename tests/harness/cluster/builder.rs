@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use super::slot::SLOTS;
-use super::{Cluster, LIMIT, MASTERS, View};
+use super::{Cluster, MASTERS, View};
 use crate::authority::Authority;
-use crate::eventually::Backoff;
+use crate::eventually::{Backoff, HUNG};
 use crate::{RedisServer, RedisServerBuilder};
 
 /// A builder for a [`Cluster`].
@@ -96,13 +96,9 @@ async fn introduce(node: &RedisServer, number: usize, before: &[RedisServer]) ->
 
 /// Makes a node a replica once it has met its master.
 async fn follow(replica: &RedisServer, master: &str) {
-    let mut backoff = Backoff::new(LIMIT);
+    let mut backoff = Backoff::new();
     while !View::query(replica).await.is_some_and(|view| view.knows(master)) {
-        assert!(
-            backoff.pause().await,
-            "{} has not met its master within {LIMIT:?}",
-            replica.addr()
-        );
+        assert!(backoff.pause().await, "{} has not met its master within {HUNG:?}", replica.addr());
     }
     replica.cli().await.query::<()>(&["CLUSTER", "REPLICATE", master]).await;
 }

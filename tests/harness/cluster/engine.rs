@@ -4,7 +4,7 @@ use futures_util::future::join_all;
 
 use super::{Cluster, MASTERS};
 use crate::servers::{durable, left_on};
-use crate::{Engine, RedisServer};
+use crate::{Engine, RedisServer, patient};
 
 impl Engine for Cluster {
     const NAMES_SERVERS: bool = true;
@@ -18,7 +18,7 @@ impl Engine for Cluster {
     }
 
     fn url_at(&self, addrs: &[String]) -> String {
-        format!("redis+cluster://{}", addrs[..MASTERS].join(","))
+        patient(&format!("redis+cluster://{}", addrs[..MASTERS].join(",")))
     }
 
     async fn left(&self) -> Vec<String> {

@@ -1,9 +1,9 @@
 //! Failovers of a cluster, and waiting until it is stable again.
 
 use super::view::View;
-use super::{Cluster, LIMIT, MASTERS};
+use super::{Cluster, MASTERS};
 use crate::RedisServer;
-use crate::eventually::Backoff;
+use crate::eventually::{Backoff, HUNG};
 
 impl Cluster {
     /// Makes a replica take over from the healthy master of this slot, and returns the new master.
@@ -42,12 +42,12 @@ impl Cluster {
             view.is_ok() && view.is_whole(nodes, masters)
         })
         .await;
-        let mut backoff = Backoff::new(LIMIT);
+        let mut backoff = Backoff::new();
         for node in self.nodes.iter().filter(|node| node.is_up()) {
             while !(node.is_master().await || node.is_linked().await) {
                 assert!(
                     backoff.pause().await,
-                    "{} is not linked to its master within {LIMIT:?}",
+                    "{} is not linked to its master within {HUNG:?}",
                     node.addr()
                 );
             }
@@ -56,11 +56,11 @@ impl Cluster {
 
     /// Waits until `condition` is true of the view of each node that is up.
     async fn wait_for_views(&self, what: &str, condition: impl Fn(&View) -> bool) {
-        let mut backoff = Backoff::new(LIMIT);
+        let mut backoff = Backoff::new();
         for node in self.nodes.iter().filter(|node| node.is_up()) {
             while !View::query(node).await.is_some_and(|view| condition(&view)) {
                 let waited = backoff.pause().await;
-                assert!(waited, "{} does not report {what} within {LIMIT:?}", node.addr());
+                assert!(waited, "{} does not report {what} within {HUNG:?}", node.addr());
             }
         }
     }

@@ -2,10 +2,10 @@
 
 use tempfile::TempDir;
 
+use super::ctl;
 use super::member::Member;
-use super::{LIMIT, ctl};
-use crate::Certificates;
 use crate::eventually::Backoff;
+use crate::{Certificates, patient, with_query};
 
 /// One member, which is killed when this value is dropped.
 #[derive(Debug)]
@@ -20,12 +20,12 @@ impl SecureEtcd {
     ///
     /// # Panics
     ///
-    /// If it does not serve within thirty seconds.
+    /// If it does not serve within [`HUNG`](crate::HUNG).
     pub async fn start(certificates: &Certificates) -> Self {
         let directory = TempDir::with_prefix("lockattr-").expect("a temporary directory");
         let mut member = Member::all(1).remove(0).with_tls(certificates);
         member.start(directory.path());
-        let mut backoff = Backoff::new(LIMIT);
+        let mut backoff = Backoff::new();
         while !ctl::is_healthy(&member.status_addr()).await {
             let running = member.check_running(directory.path());
             let goes_on = running.is_ok() && backoff.pause().await;
@@ -36,6 +36,7 @@ impl SecureEtcd {
 
     /// Returns `etcd://localhost:port/` with these settings.
     pub fn url(&self, settings: &str) -> String {
-        format!("etcd://{}/?{settings}", self.member.addr().replace("127.0.0.1", "localhost"))
+        let addr = self.member.addr().replace("127.0.0.1", "localhost");
+        with_query(&patient(&format!("etcd://{addr}/")), settings)
     }
 }

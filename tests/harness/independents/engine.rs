@@ -4,7 +4,7 @@ use futures_util::future::join_all;
 
 use super::Independents;
 use crate::servers::{durable, left_on};
-use crate::{Engine, RedisServer};
+use crate::{Engine, RedisServer, patient};
 
 impl Engine for Independents {
     async fn start() -> Self {
@@ -18,7 +18,7 @@ impl Engine for Independents {
     /// Uses `durable=true`: otherwise a server that has just started grants nothing for a minute,
     /// because it may have forgotten its locks.
     fn url_at(&self, addrs: &[String]) -> String {
-        format!("redlock://{}?durable=true", addrs.join(","))
+        patient(&format!("redlock://{}?durable=true", addrs.join(",")))
     }
 
     async fn left(&self) -> Vec<String> {

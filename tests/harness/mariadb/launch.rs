@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, OptsBuilder};
@@ -15,9 +14,6 @@ use crate::process::Process;
 
 pub(super) const USER: &str = "locker";
 pub(super) const PASSWORD: &str = "s3cret";
-
-/// How long a server may take until its first response. A loaded machine starts many at once.
-const STARTS_WITHIN: Duration = Duration::from_secs(30);
 
 /// Starts a new server with these options.
 pub(super) async fn launch(
@@ -41,7 +37,7 @@ pub(super) async fn revive(
     port: u16,
     extra: &[String],
 ) -> Process {
-    let mut backoff = Backoff::new(STARTS_WITHIN);
+    let mut backoff = Backoff::new();
     loop {
         match boot(program, directory, port, extra).await {
             Ok(process) => return process,
@@ -90,7 +86,7 @@ async fn boot(
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let started = Process::start(&mut command, Some(directory));
     let mut process = started.unwrap_or_else(|error| program.missing(&error));
-    let mut backoff = Backoff::new(STARTS_WITHIN);
+    let mut backoff = Backoff::new();
     loop {
         // Checked first: if this server could not bind, another one may respond on its port.
         if process.exit_status().is_some() {

@@ -8,7 +8,6 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
-use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -20,9 +19,6 @@ use crate::process::{Process, install_hint};
 
 /// The environment variable that names a program other than the newest.
 const PROGRAM: &str = "LOCKATTR_POSTGRES";
-
-/// How long a server may take until it is ready. A loaded machine starts many at once.
-const STARTS_WITHIN: Duration = Duration::from_secs(20);
 
 /// Settings without syncs to disk: written data survives a killed server all the same.
 const SETTINGS: &str = "
@@ -61,7 +57,7 @@ pub(super) async fn launch() -> PostgresServer {
 /// Starts the same server again. The system may still be cleaning up after the old process, so a
 /// taken port is retried.
 pub(super) async fn revive(directory: &Path, port: u16) -> Process {
-    let mut backoff = Backoff::new(STARTS_WITHIN);
+    let mut backoff = Backoff::new();
     loop {
         match boot(directory, port).await {
             Ok(process) => return process,
@@ -92,7 +88,7 @@ async fn boot(directory: &Path, port: u16) -> Result<Process, Failure> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
     let started = Process::start(&mut command, Some(directory));
     let mut process = started.map_err(|error| Failure::Other(not_started("postgres", &error)))?;
-    let mut backoff = Backoff::new(STARTS_WITHIN);
+    let mut backoff = Backoff::new();
     loop {
         if process.exit_status().is_some() {
             return Err(diagnose(&log));

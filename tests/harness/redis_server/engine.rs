@@ -1,7 +1,7 @@
 //! [`Engine`] for a single Redis server.
 
 use super::RedisServer;
-use crate::Engine;
+use crate::{Engine, patient};
 
 impl Engine for RedisServer {
     /// Uses an append-only file, because leases must survive a restart. Written data survives
@@ -15,7 +15,7 @@ impl Engine for RedisServer {
     }
 
     fn url_at(&self, addrs: &[String]) -> String {
-        format!("redis://{}{}/", self.login(), addrs.join(","))
+        patient(&format!("redis://{}{}/", self.login(), addrs.join(",")))
     }
 
     async fn restart(&self) {

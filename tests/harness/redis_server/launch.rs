@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use tempfile::TempDir;
 
 use super::config::{Config, FILE, LOG};
-use super::{RedisServer, RedisServerBuilder, STARTS_WITHIN};
+use super::{RedisServer, RedisServerBuilder};
 use crate::Cli;
 use crate::eventually::Backoff;
 use crate::log::last_lines;
@@ -49,7 +49,7 @@ pub(super) async fn launch(settings: RedisServerBuilder) -> RedisServer {
 /// Starts the same server again. The system may still be cleaning up after the old process, so a
 /// taken port is retried.
 pub(super) async fn revive(config: &Config, directory: &Path) -> Process {
-    let mut backoff = Backoff::new(STARTS_WITHIN);
+    let mut backoff = Backoff::new();
     loop {
         match boot(config, directory).await {
             Ok(process) => return process,
@@ -75,7 +75,7 @@ fn ignore_not_found(result: io::Result<()>) {
 async fn boot(config: &Config, directory: &Path) -> Result<Process, Failure> {
     ignore_not_found(fs::remove_file(directory.join(LOG)));
     let mut process = spawn(config, directory)?;
-    let mut backoff = Backoff::new(STARTS_WITHIN);
+    let mut backoff = Backoff::new();
     loop {
         // Checked first: if this server could not bind, another one may respond on its port.
         if process.exit_status().is_some() {

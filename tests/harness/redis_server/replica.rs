@@ -1,20 +1,20 @@
 //! Queries a server's replication role and state.
 
-use super::{RedisServer, STARTS_WITHIN};
-use crate::eventually::Backoff;
+use super::RedisServer;
+use crate::eventually::{Backoff, HUNG};
 
 impl RedisServer {
     /// Waits until it is a replica that has all of its master's data and receives new writes.
     ///
     /// # Panics
     ///
-    /// If it is not within twenty seconds.
+    /// If it is not within [`HUNG`](crate::HUNG).
     pub async fn linked(&self) {
-        let mut backoff = Backoff::new(STARTS_WITHIN);
+        let mut backoff = Backoff::new();
         while !self.is_linked().await {
             assert!(
                 backoff.pause().await,
-                "{} is not linked to its master within {STARTS_WITHIN:?}",
+                "{} is not linked to its master within {HUNG:?}",
                 self.addr()
             );
         }

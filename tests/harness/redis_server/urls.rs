@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use url::Url;
 
 use super::{RedisServer, config};
-use crate::Proxy;
+use crate::{Proxy, patient, with_query};
 
 impl RedisServer {
     /// Returns `127.0.0.1:PORT`, without TLS.
@@ -13,19 +13,20 @@ impl RedisServer {
         format!("127.0.0.1:{}", self.config.port())
     }
 
-    /// Returns `redis://…`, as the default user, with the password if there is one.
+    /// Returns `redis://…`, as the default user, with the password if there is one. It is
+    /// [patient](crate::patient), as all URLs of the harness.
     pub fn url(&self) -> String {
         self.url_to("redis", &self.addr())
     }
 
     /// Returns [`url`](Self::url) with settings: `url_with("ttl=1s&prefix=test:")`.
     pub fn url_with(&self, query: &str) -> String {
-        format!("{}?{query}", self.url())
+        with_query(&self.url(), query)
     }
 
     /// Returns [`url`](Self::url) for one of the builder's users.
     pub fn url_as(&self, user: &str, password: &str) -> String {
-        format!("redis://{}{}/", login(user, password), self.addr())
+        patient(&format!("redis://{}{}/", login(user, password), self.addr()))
     }
 
     /// Returns [`url`](Self::url) through a proxy in front of this server.
@@ -35,7 +36,7 @@ impl RedisServer {
 
     /// Returns `redis+unix://…`, without the default user's password. Every server has a socket.
     pub fn unix_url(&self) -> String {
-        format!("redis+unix://{}", self.unix_path().display())
+        patient(&format!("redis+unix://{}", self.unix_path().display()))
     }
 
     /// Returns the socket's path.
@@ -84,7 +85,7 @@ impl RedisServer {
     }
 
     fn url_to(&self, scheme: &str, addr: &str) -> String {
-        format!("{scheme}://{}{addr}/", self.login())
+        patient(&format!("{scheme}://{}{addr}/", self.login()))
     }
 }
 

@@ -4,7 +4,7 @@ use futures_util::future::join_all;
 
 use super::{NAME, Sentinels};
 use crate::servers::{durable, left_on, wait_for_replicas};
-use crate::{Engine, RedisServer};
+use crate::{Engine, RedisServer, patient};
 
 impl Engine for Sentinels {
     const NAMES_SERVERS: bool = true;
@@ -21,7 +21,7 @@ impl Engine for Sentinels {
     }
 
     fn url_at(&self, addrs: &[String]) -> String {
-        format!("redis+sentinel://{}/{NAME}", addrs[..self.sentinels.len()].join(","))
+        patient(&format!("redis+sentinel://{}/{NAME}", addrs[..self.sentinels.len()].join(",")))
     }
 
     async fn left(&self) -> Vec<String> {

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{LIMIT, NAME, Sentinels};
+use super::{NAME, Sentinels};
 use crate::RedisServer;
-use crate::eventually::Backoff;
+use crate::eventually::{Backoff, HUNG};
 
 impl Sentinels {
     /// Makes the sentinels fail over from the healthy master, and returns the new one.
@@ -14,13 +14,13 @@ impl Sentinels {
     /// If they refuse, or as [`failed_over`](Self::failed_over) does.
     pub async fn switch_over(&self) -> &RedisServer {
         let old = self.master().await;
-        let mut backoff = Backoff::new(LIMIT);
+        let mut backoff = Backoff::new();
         let command = ["SENTINEL", "FAILOVER", NAME];
         let sentinel = self.sentinels.iter().find(|sentinel| sentinel.is_up());
         let sentinel = sentinel.expect("a sentinel that is up");
         // For a moment after another failover, the reply is "no good replica".
         while sentinel.try_query::<()>(&command).await.is_none() {
-            assert!(backoff.pause().await, "the sentinels refuse a failover for {LIMIT:?}");
+            assert!(backoff.pause().await, "the sentinels refuse a failover for {HUNG:?}");
         }
         self.failed_over(old).await
     }
@@ -30,9 +30,9 @@ impl Sentinels {
     ///
     /// # Panics
     ///
-    /// If there is none within thirty seconds.
+    /// If there is none within [`HUNG`](crate::HUNG).
     pub async fn failed_over(&self, old: &RedisServer) -> &RedisServer {
-        let mut backoff = Backoff::new(LIMIT);
+        let mut backoff = Backoff::new();
         loop {
             if let Some((master, true)) = self.query_master().await
                 && master.addr() != old.addr()
@@ -40,7 +40,7 @@ impl Sentinels {
             {
                 return master;
             }
-            assert!(backoff.pause().await, "no other master than {} within {LIMIT:?}", old.addr());
+            assert!(backoff.pause().await, "no other master than {} within {HUNG:?}", old.addr());
         }
     }
 
@@ -51,9 +51,9 @@ impl Sentinels {
     ///
     /// If that takes longer than thirty seconds.
     pub async fn settled(&self) {
-        let mut backoff = Backoff::new(LIMIT);
+        let mut backoff = Backoff::new();
         while !self.is_settled().await {
-            assert!(backoff.pause().await, "the sentinels do not agree within {LIMIT:?}");
+            assert!(backoff.pause().await, "the sentinels do not agree within {HUNG:?}");
         }
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::Wire;
 use super::alias::Alias;
@@ -91,15 +91,16 @@ impl Wires {
     /// Waits until [`came`](Self::came) exceeds `before` and then stays unchanged for a while: the
     /// caller has probably received its reply. Waits at most `limit`: heartbeats never stop.
     pub async fn settled(&self, before: u64, limit: Duration) {
-        let mut backoff = Backoff::new(limit);
-        let (mut last, mut since) = (before, Instant::now());
-        while last == before || since.elapsed() < QUIET {
-            if self.came() != last {
-                (last, since) = (self.came(), Instant::now());
+        let settles = async {
+            let mut backoff = Backoff::new();
+            let (mut last, mut since) = (before, Instant::now());
+            while last == before || since.elapsed() < QUIET {
+                if self.came() != last {
+                    (last, since) = (self.came(), Instant::now());
+                }
+                backoff.pause().await;
             }
-            if !backoff.pause().await {
-                return;
-            }
-        }
+        };
+        let _heartbeats_go_on = timeout(limit, settles).await;
     }
 }

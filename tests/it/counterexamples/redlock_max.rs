@@ -2,7 +2,7 @@
 
 use lockattr_tests::{Independents, Proxy, RedisServer, eventually};
 
-use super::stage::{Client, LIMIT, OURS, Stage};
+use super::stage::{Client, OURS, Stage};
 
 pub(super) const REPORTED: &[&str] = &["a smaller fencing token later"];
 
@@ -55,7 +55,7 @@ async fn majorities_differ(algorithm: &str) -> Vec<String> {
 /// Acquires with retries, since the outage may refuse another attempt.
 async fn acquire_eventually(stage: &mut Stage<'_>, client: Client) {
     let acquires = async || stage.order(client, "acquire").await.starts_with("yes");
-    eventually(LIMIT, "it gets in", acquires).await;
+    eventually("it gets in", acquires).await;
 }
 
 async fn nothing_fails(algorithm: &str) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use lockattr_tests::{Fault, Proxy, RedisServer, eventually};
 
-use super::stage::{KEY, OURS, Stage, TTL, nothing_fails};
+use super::stage::{KEY, OURS, Stage, nothing_fails};
 
 pub(super) const REPORTED: &[&str] = &["leaked key"];
 
@@ -15,7 +15,7 @@ async fn killed_in_between(algorithm: &str) -> Vec<String> {
     let first = stage.start_process();
     stage.send(first, "acquire 0").await;
     let cli = server.cli().await;
-    eventually(TTL, "it has the lock", async || cli.value(KEY).await.is_some()).await;
+    eventually("it has the lock", async || cli.value(KEY).await.is_some()).await;
     stage.kill(first);
     stage.report(&server).await
 }

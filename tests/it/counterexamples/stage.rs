@@ -17,9 +17,6 @@ pub(super) const OURS: &str = "lockattr";
 /// Long enough for a few steps in between on a busy machine.
 pub(super) const TTL: Duration = Duration::from_secs(2);
 
-/// Longer than a lease plus the delay of a server.
-pub(super) const LIMIT: Duration = Duration::from_secs(6);
-
 /// Reported for a key that still exists at this time after all processes are dead.
 const LEAKED: &str = "leaked key";
 
@@ -122,7 +119,7 @@ impl<'a> Stage<'a> {
     ) {
         self.nodes[client].stop_signal();
         let cli = server.cli().await;
-        eventually(LIMIT, "the lease ends", async || cli.value(KEY).await.is_none()).await;
+        eventually("the lease ends", async || cli.value(KEY).await.is_none()).await;
     }
 
     pub(super) fn resume(&mut self, Client(client): Client) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lockattr::{Error, LockGuard, LockManager, LockOptions};
-use lockattr_tests::{Engine, Node, ResourceFile, Wires, eventually, node};
+use lockattr_tests::{Engine, Node, ResourceFile, Wires, eventually, in_time, node};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
@@ -35,7 +35,7 @@ impl<'a, E: Engine> Case<'a, E> {
     /// Returns a manager with connections of its own, so the store sees it as another process.
     pub(crate) async fn manager(&self) -> LockManager {
         // Every request here gets a reply, but many other tests share two cores.
-        connected(&self.engine.url_with("connect_timeout=5s&response_timeout=5s")).await
+        connected(&self.engine.url_with("response_timeout=5s")).await
     }
 
     /// Returns a manager whose network can fail and whose connections have been used.
@@ -73,7 +73,7 @@ impl<'a, E: Engine> Case<'a, E> {
     }
 
     pub(crate) async fn acquire(&self, manager: &LockManager) -> LockGuard {
-        timeout(LIMIT, manager.acquire(self.key, long_wait())).await.expect("a hang").unwrap()
+        in_time(manager.acquire(self.key, long_wait())).await.unwrap()
     }
 
     /// Spawns a task that waits for the lock, works under it and releases it. Returns the time of
@@ -116,7 +116,7 @@ impl<'a, E: Engine> Case<'a, E> {
         let what = format!("nothing of `{}` is left", self.key);
         let limit = E::GIVES_UP_WITHIN + SLACK;
         let gone = async {
-            eventually(limit, &what, async || self.left().await.is_empty()).await;
+            eventually(&what, async || self.left().await.is_empty()).await;
         };
         // Fail before `eventually` does, with a message that lists what is left.
         if timeout(limit - Duration::from_secs(1), gone).await.is_err() {
@@ -136,7 +136,7 @@ pub(crate) async fn connected(url: &str) -> LockManager {
             }
         }
     };
-    timeout(LIMIT, connected).await.expect("no reply")
+    in_time(connected).await
 }
 
 pub(crate) async fn expect_acquired_within(
@@ -144,7 +144,7 @@ pub(crate) async fn expect_acquired_within(
     waiting: JoinHandle<Instant>,
     since: Instant,
 ) -> Instant {
-    let got_in = timeout(LIMIT, waiting).await.expect("no caller acquires").unwrap();
+    let got_in = in_time(waiting).await.unwrap();
     let after = got_in.saturating_duration_since(since);
     assert!(after < limit, "the next got in after {after:?}");
     got_in

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use lockattr::{Error, LockOptions};
-use lockattr_tests::{Engine, Wires};
+use lockattr_tests::{Engine, Wires, in_time};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Case, LIMIT, SLACK, TTL, add_one, long_wait};
+use super::{Case, SLACK, TTL, add_one, long_wait};
 
 /// How the holder's network fails.
 #[derive(Clone, Copy)]
@@ -53,7 +53,7 @@ async fn away<E: Engine>(case: Case<'_, E>, failure: Failure) {
         // first.
         wires.pass().await;
     }
-    let (next, both) = timeout(LIMIT, waiting).await.expect("no caller acquires").unwrap();
+    let (next, both) = in_time(waiting).await.unwrap();
     let after = failed.elapsed();
     assert!(after < E::GIVES_UP_WITHIN + SLACK, "the next got in after {after:?}");
     // Where the connection is the lock, the server notices its end before the holder does.
@@ -64,7 +64,7 @@ async fn away<E: Engine>(case: Case<'_, E>, failure: Failure) {
     wires.pass().await;
     // What the network held back has arrived by now, or has been sent again.
     let warm = format!("{}_warm", case.key);
-    let again = timeout(LIMIT, manager.acquire(warm, long_wait())).await.expect("a hang").unwrap();
+    let again = in_time(manager.acquire(warm, long_wait())).await.unwrap();
     again.release().await.unwrap();
     next.ensure_held().expect("the late release frees no lock");
     add_one(&case.resource, &next).await;
@@ -110,7 +110,7 @@ pub(super) async fn a_waiter_that_is_cut_off_times_out_and_leaves_nothing<E: Eng
             Failure::Cut => wires.cut().await,
             Failure::Silent => wires.hold(),
         }
-        let given_up = timeout(LIMIT, waiting).await.expect("a hang").unwrap();
+        let given_up = in_time(waiting).await.unwrap();
         let after = began.elapsed();
         let error = given_up.expect_err("the holder acquires");
         assert!(matches!(error, Error::Store { .. } | Error::Contended { .. }), "{error:?}");
@@ -151,7 +151,7 @@ pub(super) async fn a_release_without_an_answer_frees_the_lock<E: Engine>(case: 
             true => wires.swallow_replies(),
             false => wires.swallow(),
         }
-        let released = timeout(SLACK, holder.release()).await.expect("an answer within its limits");
+        let released = in_time(holder.release()).await;
         assert!(matches!(released, Err(Error::Store { .. })), "{released:?}");
         let since = Instant::now();
         wires.pass().await;
@@ -194,7 +194,7 @@ pub(super) async fn a_slow_network_loses_nothing<E: Engine>(case: Case<'_, E>) {
     let waiting: Vec<_> =
         (0..turns).map(|turn| case.spawn_waiter(managers[turn % 2].clone())).collect();
     for waiting in waiting {
-        timeout(LIMIT, waiting).await.expect("a hang").unwrap();
+        in_time(waiting).await.unwrap();
     }
     assert_eq!(case.resource.count(), turns as u64);
     case.nothing_left().await;

@@ -6,7 +6,7 @@ use lockattr::{Error, LockManager, LockOptions};
 use lockattr_tests::{Engine, eventually};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Case, LIMIT, SLACK, TTL, add_one, connected, short};
+use super::{Case, SLACK, TTL, add_one, connected, short};
 
 pub(super) async fn a_restart_with_a_holder_and_waiters_makes_no_second_holder<E: Engine>(
     case: Case<'_, E>,
@@ -80,7 +80,7 @@ pub(super) async fn stopped_servers_are_an_outage_and_no_loss_of_order<E: Engine
 }
 
 async fn can_lock_again(manager: &LockManager, key: &str) {
-    eventually(LIMIT, "the manager works again", async || {
+    eventually("the manager works again", async || {
         match manager.acquire(key, LockOptions::new().retry(0)).await {
             Ok(guard) => guard.release().await.is_ok(),
             Err(Error::Store { .. } | Error::Contended { .. }) => false,

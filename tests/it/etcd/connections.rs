@@ -6,13 +6,13 @@ use super::*;
 
 async fn assert_connections(etcd: &Etcd, expected: usize) {
     let (what, addrs) = (format!("{expected} connections"), etcd.addrs());
-    eventually(SOON, &what, async || own_connections(&addrs) == expected).await;
+    eventually(&what, async || own_connections(&addrs) == expected).await;
 }
 
 #[tokio::test]
 async fn one_connection_carries_all_locks_and_watches_of_a_store() {
     let etcd = Etcd::start().await;
-    let url = etcd.url() + "?connect_timeout=10s&response_timeout=10s";
+    let url = etcd.url();
     let (one, other) = (manager(&url).await, manager(&url).await);
     for key in 0..20 {
         let held = one.acquire(format!("{key}"), LockOptions::new()).await.unwrap();
@@ -32,7 +32,7 @@ async fn one_connection_carries_all_locks_and_watches_of_a_store() {
         }));
     }
     let waiting = async || etcd.keys("lock:").await.len() == 2 * 8;
-    eventually(SOON, "all wait", waiting).await;
+    eventually("all wait", waiting).await;
     assert_connections(&etcd, 2).await;
     for held in held {
         held.release().await.unwrap();

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lockattr::store::{Credentials, EtcdStore, ServerOptions};
-use lockattr_tests::{Engine, Etcd, Load, Release, Rotating};
+use lockattr_tests::{Engine, Etcd, Load, Release, Rotating, in_time};
 use tonic::transport::Endpoint;
 
 use super::rights::with_users;
@@ -60,7 +60,7 @@ async fn a_password_that_changes_on_its_way_is_asked_for_again() {
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = asked.clone();
     let manager = LockManager::builder()
-        .url(etcd.url() + "?response_timeout=10s&connect_timeout=10s")
+        .url(etcd.url())
         .credentials(move || {
             let first = counted.fetch_add(1, Ordering::Relaxed) == 0;
             let password = if first { "0utdated" } else { "s3cret/" };
@@ -99,12 +99,12 @@ async fn a_provider_that_hangs_or_panics_is_named_and_asked_again() {
     for (reply, says) in [(Reply::Hang, "has not answered"), (Reply::Panic, "panicked")] {
         let provider = Provider::new(reply);
         let manager = LockManager::builder()
-            .url(etcd.url() + "?response_timeout=10s&connect_timeout=2s")
+            .url(etcd.url_with("connect_timeout=2s"))
             .credentials(provider.function())
             .build()
             .unwrap();
         let once = manager.acquire("a", LockOptions::new().retry(0));
-        let refused = tokio::time::timeout(2 * SOON, once).await.expect("it is given up");
+        let refused = in_time(once).await;
         let text = format!("{:?}", refused.unwrap_err());
         assert!(text.contains("the credentials provider") && text.contains(says), "{text}");
         assert!(!text.contains("s3cret"), "{text}");

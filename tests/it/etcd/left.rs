@@ -3,7 +3,7 @@
 use lockattr::LockOptions;
 use lockattr_tests::{Engine, Etcd, eventually};
 
-use super::{SOON, manager};
+use super::manager;
 
 #[tokio::test]
 async fn a_store_that_is_gone_leaves_no_key_and_no_lease() {
@@ -14,7 +14,7 @@ async fn a_store_that_is_gone_leaves_no_key_and_no_lease() {
     assert_eq!(etcd.leases().await.len(), 1, "one for all its locks");
     drop(here);
     let nothing = async || etcd.leases().await.is_empty() && etcd.keys("").await.is_empty();
-    eventually(SOON, "the session is revoked", nothing).await;
+    eventually("the session is revoked", nothing).await;
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn a_session_outlives_the_runtime_that_opened_it() {
 #[tokio::test]
 async fn more_locks_than_a_page_has_are_listed() {
     let etcd = Etcd::start().await;
-    let here = manager(&etcd.url_with("response_timeout=10s")).await;
+    let here = manager(&etcd.url()).await;
     let mut guards = Vec::new();
     for many in (0..1_100).collect::<Vec<u32>>().chunks(100) {
         let asked = many.iter().map(|n| here.acquire(format!("k{n:04}"), LockOptions::new()));
@@ -57,5 +57,5 @@ async fn more_locks_than_a_page_has_are_listed() {
     }
     drop(guards);
     let nothing = async || here.held_locks().await.unwrap().is_empty();
-    eventually(SOON, "all are released", nothing).await;
+    eventually("all are released", nothing).await;
 }

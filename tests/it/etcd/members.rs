@@ -3,17 +3,11 @@
 use std::time::Duration;
 
 use lockattr::{LockGuard, LockManager, LockOptions};
-use lockattr_tests::{Engine, Etcd, eventually};
+use lockattr_tests::{Engine, Etcd, eventually, in_time};
 use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use super::{long_wait, manager};
-
-/// An election, on an overloaded machine.
-const ELECTED: Duration = Duration::from_secs(20);
-
-/// Less than the interval at which a queued claim asks again by itself.
-const PROMPT: Duration = Duration::from_secs(8);
 
 /// Detects a silent member soon.
 const QUICK: &str = "heartbeat=500ms";
@@ -27,7 +21,7 @@ async fn waiters(etcd: &Etcd, count: usize) -> Vec<Waiter> {
         let there = manager(&etcd.url_with(QUICK)).await;
         waiters.push(tokio::spawn(async move { there.acquire("members", long_wait()).await }));
         let line = async || etcd.keys("lock:members/").await.len() == nth + 2;
-        eventually(ELECTED, "queued", line).await;
+        eventually("queued", line).await;
     }
     waiters
 }
@@ -39,7 +33,7 @@ async fn all_get_in(mut held: LockGuard, waiters: Vec<Waiter>) {
         held.ensure_held().expect("held all the time");
         let last = held.fencing_token();
         held.release().await.unwrap();
-        held = timeout(PROMPT, waiter).await.expect("granted").unwrap().unwrap();
+        held = in_time(waiter).await.unwrap().unwrap();
         assert!(held.fencing_token() > last);
     }
     held.release().await.unwrap();
@@ -58,7 +52,7 @@ async fn killing_the_leader_loses_no_lock_and_no_place_in_the_queue() {
     etcd.kill(killed);
     etcd.leader().await;
     let left = held.remaining();
-    eventually(ELECTED, "renewed at another member", async || held.remaining() > left).await;
+    eventually("renewed at another member", async || held.remaining() > left).await;
     all_get_in(held, waiters).await;
     assert_eq!(etcd.left().await, [""; 0]);
 }
@@ -103,11 +97,11 @@ async fn a_release_wakes_one_waiter() {
     let mut waiters = waiters(&etcd, 20).await;
     let told = etcd.events().await;
     held.release().await.unwrap();
-    let next = timeout(ELECTED, waiters.remove(0)).await.expect("granted").unwrap().unwrap();
+    let next = in_time(waiters.remove(0)).await.unwrap().unwrap();
     assert_eq!(etcd.events().await - told, 1, "events that watches were sent");
     drop(next);
     for waiter in waiters {
-        timeout(ELECTED, waiter).await.expect("granted").unwrap().unwrap().release().await.unwrap();
+        in_time(waiter).await.unwrap().unwrap().release().await.unwrap();
     }
     assert_eq!(etcd.left().await, [""; 0]);
 }

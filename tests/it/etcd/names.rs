@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lockattr::store::{AcquireOutcome, EtcdStore, ReleaseOutcome};
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::{Engine, Etcd, eventually};
+use lockattr_tests::{Engine, Etcd, eventually, for_store, in_time, with_query};
 
 use super::{SOON, acquire, claim, manager, release};
 
@@ -52,7 +52,7 @@ async fn a_lock_has_few_names_however_often_it_is_acquired() {
 #[tokio::test]
 async fn an_entry_that_should_not_be_there_is_waited_for() {
     let etcd = Etcd::shared().await;
-    let store = EtcdStore::open(&etcd.url()).unwrap();
+    let store = EtcdStore::open(&for_store(&etcd.url())).unwrap();
     let (first, second) = (claim("strange"), claim("strange"));
     assert!(is_acquired(&store, &first).await);
     let name = etcd.keys("etcd:strange/").await.remove(0);
@@ -86,17 +86,16 @@ async fn a_removal_that_arrives_late_removes_no_later_entry() {
         // Both are followers: a request that a leader has not read before it is deposed is lost.
         let (asked, other) = ((leader + 1) % 3, (leader + 2) % 3);
         let addrs = [asked, other].map(|nth| etcd.addrs()[nth].clone());
-        let store = EtcdStore::open(&format!("{}?{QUICK}", etcd.url_at(&addrs))).unwrap();
+        let store = EtcdStore::open(&for_store(&with_query(&etcd.url_at(&addrs), QUICK))).unwrap();
         let (first, second) = (claim(&format!("late{n}")), claim(&format!("late{n}")));
         etcd.stop_signal(other);
-        eventually(SOON, "the running member answers", async || is_acquired(&store, &first).await)
-            .await;
+        eventually("the running member answers", async || is_acquired(&store, &first).await).await;
         let made = etcd.keys("etcd:late").await;
         etcd.continue_signal(other);
         etcd.stop_signal(asked);
         release(&store, &first).await.expect_err("the member is stopped");
         let gone = async || release(&store, &first).await == Ok(ReleaseOutcome::Released);
-        eventually(SOON * 4, "another member is sent the request", gone).await;
+        eventually("another member is sent the request", gone).await;
         assert!(is_acquired(&store, &second).await);
         assert_eq!(etcd.keys("etcd:late").await, made, "the same name");
         etcd.continue_signal(asked);
@@ -116,7 +115,7 @@ async fn a_new_session_has_new_names() {
     let first = etcd.keys("lock:again/").await;
     let lease = etcd.leases().await.remove(0);
     etcd.ctl(&["lease", "revoke", &lease]).await;
-    tokio::time::timeout(SOON, held.lost()).await.expect("the loss is reported");
+    in_time(held.lost()).await;
     drop(held);
     let again = here.acquire("again", LockOptions::new().wait(SOON)).await.unwrap();
     let second = etcd.keys("lock:again/").await;

@@ -4,26 +4,25 @@ use std::time::Duration;
 
 use lockattr::store::{AcquireOutcome, EtcdStore, ReleaseOutcome};
 use lockattr::{LockOptions, LostReason};
-use lockattr_tests::{Engine, Etcd, eventually};
-use tokio::time::timeout;
+use lockattr_tests::{Engine, Etcd, eventually, for_store, in_time};
 
-use super::{SOON, TTL, acquire, claim, long_wait, manager, release};
+use super::{TTL, acquire, claim, long_wait, manager, release};
 
 #[tokio::test]
 async fn a_session_that_is_revoked_by_hand_is_lost_at_once() {
     let etcd = Etcd::start().await;
     // Renewals are a third of `ttl` apart. They and the heartbeats are too late to notice it first.
-    let long = format!("{}?session_timeout=240s&ttl=120s&heartbeat=40s", etcd.url());
+    let long = etcd.url_with("session_timeout=240s&ttl=120s&heartbeat=40s");
     let (here, there) = (manager(&long).await, manager(&etcd.url()).await);
     let held = here.acquire("revoked", LockOptions::new()).await.unwrap();
     let [session] = &etcd.leases().await[..] else { panic!("one session for one store") };
     let waits = tokio::spawn(async move { there.acquire("revoked", long_wait()).await });
-    eventually(SOON, "queued", async || etcd.leases().await.len() == 2).await;
+    eventually("queued", async || etcd.leases().await.len() == 2).await;
     etcd.ctl(&["lease", "revoke", session]).await;
-    timeout(SOON, held.lost()).await.expect("notified");
+    in_time(held.lost()).await;
     let lockattr::Error::Lost { reason, .. } = held.ensure_held().unwrap_err() else { panic!() };
     assert_eq!(reason, LostReason::Taken);
-    let next = timeout(SOON, waits).await.expect("it is free").unwrap().unwrap();
+    let next = in_time(waits).await.unwrap().unwrap();
     assert!(next.fencing_token() > held.fencing_token());
     next.release().await.unwrap();
     // A new session replaces the old one.
@@ -35,7 +34,7 @@ async fn a_session_that_is_revoked_by_hand_is_lost_at_once() {
 #[tokio::test]
 async fn an_entry_of_an_earlier_session_is_not_taken_for_ours() {
     let etcd = Etcd::shared().await;
-    let store = EtcdStore::open(&etcd.url()).unwrap();
+    let store = EtcdStore::open(&for_store(&etcd.url())).unwrap();
     let claim = claim("earlier");
     let granted = etcd.ctl(&["lease", "grant", "600"]).await;
     let earlier = granted.split(' ').nth(1).expect("lease ID granted").to_owned();

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use lockattr::store::{AcquireOutcome, EtcdStore, ReleaseOutcome};
-use lockattr_tests::{Engine, Etcd, Wires, eventually};
+use lockattr_tests::{Engine, Etcd, Wires, eventually, for_store, with_query};
 
-use super::{SOON, acquire, claim, release};
+use super::{acquire, claim, release};
 
 const QUICK: &str = "response_timeout=300ms&connect_timeout=300ms&heartbeat=60s";
 
@@ -13,7 +13,7 @@ const QUICK: &str = "response_timeout=300ms&connect_timeout=300ms&heartbeat=60s"
 async fn an_entry_whose_answer_was_lost_is_found_again() {
     let etcd = Etcd::shared().await;
     let wires = Wires::before(etcd).await;
-    let store = EtcdStore::open(&wires.url_with(QUICK)).unwrap();
+    let store = EtcdStore::open(&for_store(&wires.url_with(QUICK))).unwrap();
     let (warm, claim) = (claim("warm"), claim("lost"));
     acquire(&store, &warm).await.unwrap();
     wires.swallow_replies();
@@ -30,7 +30,7 @@ async fn an_entry_whose_answer_was_lost_is_found_again() {
     let first = revision().await;
     let granted =
         async || matches!(acquire(&store, &claim).await, Ok(AcquireOutcome::Acquired { .. }));
-    eventually(SOON, "it is connected again", granted).await;
+    eventually("it is connected again", granted).await;
     assert_eq!(etcd.keys("etcd:lost/").await, made);
     assert_eq!(revision().await, first, "it kept its place in the queue");
     assert_eq!(release(&store, &claim).await, Ok(ReleaseOutcome::Released));
@@ -48,16 +48,16 @@ async fn a_request_that_arrives_after_its_release_creates_no_entry() {
         // Both are followers: a request that a leader has not read before it is deposed is lost.
         let (asked, other) = ((leader + 1) % 3, (leader + 2) % 3);
         let addrs = [asked, other].map(|nth| etcd.addrs()[nth].clone());
-        let store = EtcdStore::open(&format!("{}?{QUICK}", etcd.url_at(&addrs))).unwrap();
+        let store = EtcdStore::open(&for_store(&with_query(&etcd.url_at(&addrs), QUICK))).unwrap();
         let (warm, claim) = (claim("warm"), claim(&format!("late{n}")));
         etcd.stop_signal(other);
         let connected = async || acquire(&store, &warm).await.is_ok();
-        eventually(SOON, "connected to the member that keeps running", connected).await;
+        eventually("connected to the member that keeps running", connected).await;
         etcd.continue_signal(other);
         etcd.stop_signal(asked);
         acquire(&store, &claim).await.expect_err("the member is stopped");
         let gone = async || release(&store, &claim).await == Ok(ReleaseOutcome::NotHeld);
-        eventually(SOON * 4, "another member is sent the request", gone).await;
+        eventually("another member is sent the request", gone).await;
         etcd.continue_signal(asked);
         tokio::time::sleep(Duration::from_millis(300)).await;
         assert_eq!(etcd.keys("etcd:late").await, [""; 0]);

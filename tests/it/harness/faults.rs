@@ -51,17 +51,17 @@ impl Setup {
 
     async fn seen(&self, count: usize) {
         let seen = async || self.proxy.seen("incr") == count;
-        eventually(LIMIT, "the requests have arrived", seen).await;
+        eventually("the requests have arrived", seen).await;
     }
 
     async fn counted(&self, count: &str) {
         let counted = async || self.counter().await.as_deref() == Some(count);
-        eventually(LIMIT, "the server has executed it", counted).await;
+        eventually("the server has executed it", counted).await;
     }
 
     async fn server_has_no_clients(&self) {
         let closed = async || self.cli.client_count().await == 0;
-        eventually(LIMIT, "the server's side has ended", closed).await;
+        eventually("the server's side has ended", closed).await;
     }
 }
 
@@ -214,7 +214,7 @@ async fn half_open_the_server_has_gone_and_the_client_does_not_know() {
     second.abort();
     drop(connection);
     let closed = async || setup.proxy.connections() == 0;
-    eventually(LIMIT, "the client's end is noticed", closed).await;
+    eventually("the client's end is noticed", closed).await;
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Tests of independent servers: each is killed, paused and wiped separately.
 
-use lockattr_tests::{Fault, Independents, RedisServer, assert_nothing_left};
+use lockattr_tests::{Fault, Independents, RedisServer, assert_nothing_left, bare};
 
 async fn set(url: &str) -> bool {
     let client = redis::Client::open(url).unwrap();
@@ -12,6 +12,7 @@ async fn set(url: &str) -> bool {
 
 /// Returns a URL for each host of a URL.
 fn hosts(url: &str) -> Vec<String> {
+    let url = bare(url);
     let (_, hosts) = url.split_once("://").unwrap();
     hosts.split(',').map(|host| format!("redis://{host}/")).collect()
 }
@@ -20,7 +21,7 @@ fn hosts(url: &str) -> Vec<String> {
 async fn each_is_reached_by_itself_and_through_its_proxy() {
     let servers = Independents::start(5).await;
     assert!(servers.url_with("ttl=1s").starts_with("redlock://127.0.0.1:"));
-    assert!(servers.url_with("ttl=1s").ends_with("?ttl=1s"));
+    assert!(servers.url_with("ttl=1s").ends_with("&ttl=1s"));
     let (near, far) = (hosts(&servers.url()), hosts(&servers.url_through_proxies().await));
     assert_eq!((near.len(), far.len()), (5, 5));
     let proxies = servers.proxies().await;

@@ -1,7 +1,5 @@
 //! Tests that no child process outlives a test, however the test ends.
 
-use std::time::Duration;
-
 use lockattr_tests::{RedisServer, eventually, node};
 
 fn is_alive(pid: u32) -> bool {
@@ -30,7 +28,7 @@ async fn the_children_of_a_killed_parent_are_killed() {
     let pid = pid.parse().unwrap();
     assert!(is_alive(pid));
     parent.kill();
-    eventually(Duration::from_secs(5), "the orphan is gone", async || !is_alive(pid)).await;
+    eventually("the orphan is gone", async || !is_alive(pid)).await;
     let directory = std::path::Path::new(socket).parent().unwrap();
-    eventually(Duration::from_secs(5), "its directory too", async || !directory.exists()).await;
+    eventually("its directory too", async || !directory.exists()).await;
 }

@@ -3,12 +3,11 @@
 use std::io;
 use std::time::Duration;
 
-use lockattr_tests::{Wire, eventually};
+use lockattr_tests::{Wire, eventually, in_time};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, timeout};
 
-const SOON: Duration = Duration::from_secs(12);
 const QUIET: Duration = Duration::from_millis(100);
 
 struct Setup {
@@ -38,7 +37,7 @@ async fn send(from: &mut TcpStream, what: &str) {
 /// Checks that exactly these bytes arrive next.
 async fn expect_bytes(to: &mut TcpStream, what: &str) {
     let mut received = vec![0; what.len()];
-    timeout(SOON, to.read_exact(&mut received)).await.expect("the bytes arrive in time").unwrap();
+    in_time(to.read_exact(&mut received)).await.unwrap();
     assert_eq!(String::from_utf8_lossy(&received), what);
 }
 
@@ -49,7 +48,7 @@ async fn expect_silence(to: &mut TcpStream) {
 
 /// Checks that the connection is closed or broken.
 async fn expect_end(to: &mut TcpStream) {
-    let received = timeout(SOON, to.read_u8()).await.expect("the connection is closed in time");
+    let received = in_time(to.read_u8()).await;
     let error = received.expect_err("a byte");
     let ends = [io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionReset];
     assert!(ends.contains(&error.kind()), "{error}");
@@ -71,7 +70,7 @@ async fn everything_passes_both_ways_and_so_does_the_end_of_either() {
     expect_bytes(&mut client, " closed").await;
     drop(server);
     expect_end(&mut client).await;
-    eventually(SOON, "the connection is closed", async || setup.wire.connections() == 0).await;
+    eventually("the connection is closed", async || setup.wire.connections() == 0).await;
 }
 
 #[tokio::test]

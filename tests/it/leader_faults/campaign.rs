@@ -130,7 +130,7 @@ impl<'a, E: Engine> Campaign<'a, E> {
         // Some stores do not name the process.
         let seen = [format!("leader {leader} "), "leader - ".to_owned()];
         let what = format!("`{}`: {seen:?}", self.key);
-        eventually(LIMIT / 2, &what, async || {
+        eventually(&what, async || {
             let said = follower.ask("leader").await;
             seen.iter().any(|seen| said.starts_with(seen))
         })
@@ -145,7 +145,7 @@ impl<'a, E: Engine> Campaign<'a, E> {
         let seen = if E::OUTLIVES_ITS_CONNECTION { &seen[..1] } else { &seen[..] };
         let mut said = String::new();
         let what = format!("`{}`: {seen:?}", self.key);
-        eventually(LIMIT / 2, &what, async || {
+        eventually(&what, async || {
             said = observer.ask("leader").await;
             seen.contains(&said)
         })
@@ -187,7 +187,7 @@ impl<'a, E: Engine> Campaign<'a, E> {
         };
         let what = format!("nothing of `{}` is left", self.key);
         let limit = Self::REPLACED_WITHIN * 2 + SLACK;
-        let gone = eventually(limit * 2, &what, async || left().await.is_empty());
+        let gone = eventually(&what, async || left().await.is_empty());
         if timeout(limit, gone).await.is_err() {
             panic!("left in the store: {:#?}", left().await);
         }
@@ -261,7 +261,7 @@ impl Leader {
     pub(crate) async fn goes_on(&self, term: u64, more: usize) {
         let before = self.writes(term);
         let what = format!("process {} writes in term {term}", self.process);
-        eventually(LIMIT / 2, &what, async || self.writes(term) >= before + more).await;
+        eventually(&what, async || self.writes(term) >= before + more).await;
     }
 }
 

@@ -45,7 +45,7 @@ pub(super) async fn a_body_that_blocks_its_thread_is_replaced<E: Engine>(
     let second = b.leads_within(WITHIN + SLACK).await;
     b.goes_on(second, 3).await;
     // It writes before its next await, and is refused; then it is dropped.
-    eventually(LIMIT / 2, "its thread goes on", async || a.refused(first) > 0).await;
+    eventually("its thread goes on", async || a.refused(first) > 0).await;
     a.expect(&format!("ended {first}")).await;
     b.goes_on(second, 3).await;
     campaign.over([a, b]).await;
@@ -64,7 +64,7 @@ pub(super) async fn a_body_that_blocks_the_only_thread_is_replaced<E: Engine>(
     if E::OUTLIVES_ITS_CONNECTION {
         let second = b.leads_within(Campaign::<E>::REPLACED_WITHIN.max(WITHIN) + SLACK).await;
         b.goes_on(second, 3).await;
-        eventually(LIMIT / 2, "its thread goes on", async || a.refused(first) > 0).await;
+        eventually("its thread goes on", async || a.refused(first) > 0).await;
         a.expect(&format!("ended {first}")).await;
     } else {
         // The connection is the lock, and stays open while nothing of the process runs.

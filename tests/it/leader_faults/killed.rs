@@ -3,7 +3,7 @@
 use lockattr_tests::{Engine, eventually};
 use tokio::time::{Instant, sleep};
 
-use super::{Campaign, LIMIT, SLACK};
+use super::{Campaign, SLACK};
 
 pub(super) async fn the_next_leads_when_the_lease_of_a_killed_leader_ends<E: Engine>(
     campaign: Campaign<'_, E>,
@@ -55,7 +55,7 @@ pub(super) async fn a_leader_stopped_past_its_lease_is_refused<E: Engine>(
         a.node.continue_signal();
         a.expect(&format!("ended {first}")).await;
         let what = "its write under the old number was refused";
-        eventually(LIMIT / 2, what, async || a.refused(first) > 0).await;
+        eventually(what, async || a.refused(first) > 0).await;
         b.goes_on(second, 3).await;
     } else {
         // No other process can tell that it is stopped. Only its own clock tells it afterwards.

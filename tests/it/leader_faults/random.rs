@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lockattr_history::seed;
 use lockattr_tests::{Engine, Wires};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -55,9 +56,7 @@ pub(super) async fn terms_never_interleave_while_processes_and_networks_fail_at_
     campaign: Campaign<'_, E>,
 ) {
     let campaign = campaign.progress_within(WITHIN);
-    let seed = rand::random();
-    measured(&format!("seed {seed}"));
-    let mut random = StdRng::seed_from_u64(seed);
+    let mut random = StdRng::seed_from_u64(seed());
     let mut members = Vec::new();
     for _ in 0..3 {
         let wires = Wires::before(campaign.engine).await;

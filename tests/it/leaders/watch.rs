@@ -3,6 +3,7 @@
 use lockattr::LeaderWatch;
 
 use super::*;
+use lockattr_tests::in_time;
 
 /// A process that leads, and one that follows and watches it.
 struct BesideACampaign {
@@ -236,7 +237,7 @@ async fn a_watch_beside_a_campaign_asks_again_if_it_got_no_answer() {
     locks.fail_next(1);
     let failed = watch.changed().await;
     assert!(matches!(failed, Err(Error::Store { .. })), "{failed:?}");
-    let seen = timeout(2 * SECOND, watch.changed()).await.expect("again").unwrap().unwrap();
+    let seen = in_time(watch.changed()).await.unwrap().unwrap();
     assert_eq!(seen.term, Some(third.number()));
 }
 

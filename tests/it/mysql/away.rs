@@ -8,7 +8,7 @@ use lockattr::store::{
     AcquireRequest, Claim, LockKey, MysqlStore, ReleaseOutcome, ReleaseRequest, Store as _,
 };
 use lockattr::{Error, LockManager, LockOptions};
-use lockattr_tests::{Engine, MariaDb, eventually};
+use lockattr_tests::{Engine, MariaDb, eventually, for_store, in_time, with_query};
 use mysql_async::prelude::Queryable;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
 use tokio::net::{TcpListener, TcpStream};
@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::{Database, LIMIT};
 
 async fn nothing_left(server: &MariaDb) {
-    let empty = eventually(LIMIT * 2, "nothing is left", async || server.left().await.is_empty());
+    let empty = eventually("nothing is left", async || server.left().await.is_empty());
     if timeout(LIMIT, empty).await.is_err() {
         panic!("{:?}", server.left().await);
     }
@@ -59,7 +59,7 @@ async fn a_connection_closed_while_idle_causes_no_error() {
 #[tokio::test]
 async fn an_acquire_without_an_answer_is_undone_when_the_server_resumes() {
     let server = MariaDb::start().await;
-    let url = format!("{}?connect_timeout=5s&response_timeout=300ms", server.url());
+    let url = server.url_with("response_timeout=300ms");
     let manager = LockManager::connect(&url).await.unwrap();
     for round in 0..5 {
         let key = format!("a{round}");
@@ -82,7 +82,7 @@ async fn a_request_that_arrives_after_its_release_has_no_effect() {
     let server = MariaDb::start().await;
     let (addr, held) = way_to(server.addr()).await;
     let query = "connections=1&connect_timeout=10s&response_timeout=1s&ttl=60s&heartbeat=60s";
-    let url = format!("{}?{query}", server.url_at(&[addr]));
+    let url = with_query(&server.url_at(&[addr]), query);
     let manager = LockManager::connect(&url).await.unwrap();
     manager.acquire("first", LockOptions::new()).await.unwrap().release().await.unwrap();
     // Holds all existing connections, but no new ones.
@@ -91,7 +91,7 @@ async fn a_request_that_arrives_after_its_release_has_no_effect() {
     let outcome = manager.acquire("a", LockOptions::new().wait(Duration::ZERO)).await;
     assert!(matches!(outcome, Err(Error::Store { .. })), "{outcome:?}");
     let anew = async || held.borrow().made > before;
-    eventually(LIMIT, "the release has a connection of its own", anew).await;
+    eventually("the release has a connection of its own", anew).await;
     sleep(Duration::from_secs(1)).await;
     held.send_modify(|held| held.below = 0);
     sleep(Duration::from_millis(500)).await;
@@ -104,7 +104,7 @@ async fn a_release_from_another_runtime_does_not_overtake_the_acquire_that_it_un
     let server = MariaDb::start().await;
     let (addr, held) = way_to(server.addr()).await;
     let query = "connections=1&connect_timeout=10s&response_timeout=10s&heartbeat=60s";
-    let store = MysqlStore::open(&format!("{}?{query}", server.url_at(&[addr]))).unwrap();
+    let store = MysqlStore::open(&for_store(&with_query(&server.url_at(&[addr]), query))).unwrap();
     let elsewhere = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let store = Arc::new(store);
     let claim = || {
@@ -135,7 +135,7 @@ async fn a_release_from_another_runtime_does_not_overtake_the_acquire_that_it_un
         elsewhere.spawn(async move { there.release(&[ReleaseRequest::new(late)]).await.remove(0) });
     sleep(Duration::from_millis(300)).await;
     held.send_modify(|held| held.below = 0);
-    timeout(LIMIT, undo).await.expect("a reply").unwrap().unwrap();
+    in_time(undo).await.unwrap().unwrap();
     nothing_left(&server).await;
     elsewhere.shutdown_background();
 }
@@ -151,7 +151,8 @@ fn a_release_ends_the_session_of_a_runtime_that_is_not_driven() {
         let server = MariaDb::start().await;
         let (addr, held) = way_to(server.addr()).await;
         let query = "connections=1&connect_timeout=10s&response_timeout=1s&heartbeat=60s";
-        let store = MysqlStore::open(&format!("{}?{query}", server.url_at(&[addr]))).unwrap();
+        let store =
+            MysqlStore::open(&for_store(&with_query(&server.url_at(&[addr]), query))).unwrap();
         (server, store, held)
     });
     let claim = |key| Arc::new(Claim::new(LockKey::new("lock:", key).unwrap(), "service=test"));
@@ -172,7 +173,7 @@ fn a_release_ends_the_session_of_a_runtime_that_is_not_driven() {
     });
     here.block_on(async {
         let undo = [ReleaseRequest::new(late)];
-        let undone = timeout(LIMIT, store.release(&undo)).await.expect("a reply").remove(0);
+        let undone = in_time(store.release(&undo)).await.remove(0);
         assert_eq!(undone.unwrap(), ReleaseOutcome::NotHeld);
         held.send_modify(|held| held.below = 0);
         sleep(Duration::from_millis(500)).await;
@@ -221,9 +222,8 @@ async fn way_to(server: String) -> (String, watch::Sender<Held>) {
 #[tokio::test]
 async fn a_lock_outlives_a_restart_of_the_server() {
     let server = MariaDb::start().await;
-    let manager =
-        LockManager::connect(server.url() + "?connect_timeout=10s&ttl=20s").await.unwrap();
-    let other = LockManager::connect(server.url() + "?connect_timeout=10s").await.unwrap();
+    let manager = LockManager::connect(server.url_with("ttl=20s")).await.unwrap();
+    let other = LockManager::connect(server.url()).await.unwrap();
     let guard = manager.acquire("a", LockOptions::new()).await.unwrap();
     server.restart().await;
     let asked = async || other.try_acquire("a", LockOptions::new()).await;
@@ -240,13 +240,8 @@ async fn a_lock_outlives_a_restart_of_the_server() {
 #[tokio::test]
 async fn a_waiter_outlives_a_restart_of_the_server() {
     let server = MariaDb::start().await;
-    let manager =
-        LockManager::connect(server.url() + "?connect_timeout=10s&ttl=20s&heartbeat=500ms")
-            .await
-            .unwrap();
-    let other = LockManager::connect(server.url() + "?connect_timeout=10s&ttl=20s&heartbeat=500ms")
-        .await
-        .unwrap();
+    let manager = LockManager::connect(server.url_with("ttl=20s&heartbeat=500ms")).await.unwrap();
+    let other = LockManager::connect(server.url_with("ttl=20s&heartbeat=500ms")).await.unwrap();
     let guard = manager.acquire("a", LockOptions::new()).await.unwrap();
     let next = tokio::spawn(async move {
         let guard = other.acquire("a", LockOptions::new().wait(LIMIT * 2)).await.unwrap();
@@ -254,7 +249,7 @@ async fn a_waiter_outlives_a_restart_of_the_server() {
     });
     let line = "SELECT COUNT(*) FROM lockattr_v2_queue";
     let stands = async || server.query::<i64>("lockattr", line).await == [1];
-    eventually(LIMIT, "queued", stands).await;
+    eventually("queued", stands).await;
     // Gives the waiter the time to receive that reply.
     sleep(Duration::from_millis(500)).await;
     server.restart().await;
@@ -262,7 +257,7 @@ async fn a_waiter_outlives_a_restart_of_the_server() {
     let hears = "SELECT COUNT(*) FROM lockattr_v2_queue \
                  WHERE IS_USED_LOCK(CONCAT('lockattr:', listener)) IS NOT NULL";
     let again = async || server.query::<i64>("lockattr", hears).await == [1];
-    eventually(Duration::from_secs(6), "it listens again", again).await;
+    eventually("it listens again", again).await;
     guard.release().await.unwrap();
     let released = Instant::now();
     next.await.unwrap();

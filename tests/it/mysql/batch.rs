@@ -10,6 +10,7 @@ use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
 use super::*;
+use lockattr_tests::for_store;
 
 /// A store with one connection, on a server of its own.
 struct World {
@@ -27,7 +28,8 @@ impl World {
         let database = server.database().await;
         // The server refuses to wait for a row for longer than the whole seconds of this.
         let query = "connections=1&connect_timeout=10s&response_timeout=3900ms&heartbeat=60s";
-        let store = MysqlStore::open(&format!("{}?{query}", server.url_of(&database))).unwrap();
+        let store =
+            MysqlStore::open(&for_store(&with_query(&server.url_of(&database), query))).unwrap();
         Self { server, database, store }
     }
 
@@ -58,7 +60,7 @@ impl World {
         let releases = [ReleaseRequest::new(busy)];
         let goes_on = async {
             let waits = async || self.waits().await == 1;
-            eventually(LIMIT, "the release waits for the row", waits).await;
+            eventually("the release waits for the row", waits).await;
             row.query_drop("ROLLBACK").await.unwrap();
         };
         tokio::join!(self.store.release(&releases), requests, goes_on).1
@@ -138,7 +140,7 @@ async fn a_lock_whose_last_waiter_leaves_under_a_batch_of_releases_is_reported_a
             let waits = async || {
                 !world.held().await.contains(&"lock:busy".into()) && world.waits().await == 1
             };
-            eventually(LIMIT, "the batch waits for the row of `c`", waits).await;
+            eventually("the batch waits for the row of `c`", waits).await;
             waiters(0).await;
             row.query_drop("ROLLBACK").await.unwrap();
         };

@@ -13,7 +13,7 @@ const LISTENING: usize = 2;
 
 async fn assert_connections(observer: &mut Observer, expected: usize) {
     let what = format!("{expected} connections");
-    eventually(LIMIT, &what, async || observer.connections().await == expected).await;
+    eventually(&what, async || observer.connections().await == expected).await;
 }
 
 /// Every connection that this store can use for a single lock has carried one.
@@ -59,7 +59,7 @@ async fn leases_have_their_connections_and_two_that_listen_whoever_waits() {
         // The tasks that wait for the same lock queue in their process, behind one of them.
         let waiting = waiters(&other, &["a", "a", "a", "b", "b", "c"]);
         let all = async || queued(&database).await == 3;
-        eventually(LIMIT, "a claim waits for each lock", all).await;
+        eventually("a claim waits for each lock", all).await;
         // That of the question before may not have ended yet.
         assert_connections(&mut observer, 2 * of_each).await;
         for held in held {

@@ -4,7 +4,7 @@ use lockattr::{FencingToken, LockManager, LockOptions};
 
 use lockattr_tests::{Engine, MariaDb, eventually};
 
-use super::{Database, LIMIT};
+use super::Database;
 
 /// An hour in microseconds, which is the unit of the counter.
 const HOUR: i64 = 3_600_000_000;
@@ -133,7 +133,7 @@ async fn session_locks_have_growing_tokens_again_after_their_row_is_lost() {
     database.execute("DELETE FROM lockattr_v2_session_numbers").await;
     let after = next(&database.manager(query).await).await;
     let both = async || next(&one).await > after && next(&other).await > after;
-    eventually(LIMIT, "both have read the new rule", both).await;
+    eventually("both have read the new rule", both).await;
     let last = next(&one).await;
     assert!(next(&other).await > last);
     database.holds_nothing().await;
@@ -145,7 +145,7 @@ async fn session_locks_have_growing_tokens_again_after_their_row_is_lost() {
 #[tokio::test]
 async fn a_server_that_is_read_only_grants_no_session_lock() {
     let server = MariaDb::start().await;
-    let manager = LockManager::connect(&format!("{}?lock=session", server.url())).await.unwrap();
+    let manager = LockManager::connect(&server.url_with("lock=session")).await.unwrap();
     next(&manager).await;
     server.execute("mysql", "SET GLOBAL read_only = 1").await;
     let refused = manager.try_acquire("a", LockOptions::new()).await.unwrap_err();
@@ -160,7 +160,7 @@ async fn a_server_that_is_read_only_grants_no_session_lock() {
 #[tokio::test]
 async fn session_locks_have_growing_tokens_when_the_server_restarts() {
     let server = MariaDb::start().await;
-    let manager = LockManager::connect(&format!("{}?lock=session", server.url())).await.unwrap();
+    let manager = LockManager::connect(&server.url_with("lock=session")).await.unwrap();
     let before = next(&manager).await;
     server.restart().await;
     let after = async || match manager.acquire("a", LockOptions::new()).await {
@@ -172,6 +172,6 @@ async fn session_locks_have_growing_tokens_when_the_server_restarts() {
         token = after().await;
         token.is_some()
     };
-    eventually(LIMIT, "the store connects again", reconnects).await;
+    eventually("the store connects again", reconnects).await;
     assert!(token > Some(before), "{token:?} comes after {before}");
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lockattr::store::Credentials;
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::{Load, Release, Rotating};
+use lockattr_tests::{Load, Release, Rotating, in_time};
 use mysql_async::prelude::Queryable;
 
 use super::{Database, LIMIT};
@@ -142,7 +142,7 @@ async fn a_provider_that_hangs_or_panics_is_named_and_asked_again() {
             .build()
             .unwrap();
         let once = manager.acquire("a", LockOptions::new().retry(0));
-        let refused = tokio::time::timeout(LIMIT, once).await.expect("it is given up");
+        let refused = in_time(once).await;
         let text = format!("{:?}", refused.unwrap_err());
         assert!(text.contains("the credentials provider") && text.contains(says), "{text}");
         assert!(!text.contains("no connection") && !text.contains("s3cret"), "{text}");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::{MariaDb, eventually};
+use lockattr_tests::{MariaDb, eventually, with_query};
 use tokio::time::sleep;
 
 use super::LIMIT;
@@ -39,11 +39,11 @@ async fn unusual_server_settings_make_no_difference() {
         });
         let line = "SELECT COUNT(*) FROM lockattr_v2_queue";
         let stands = async || server.query::<i64>("odd", line).await == [1];
-        eventually(LIMIT, "queued", stands).await;
+        eventually("queued", stands).await;
         guard.release().await.unwrap();
         next.await.unwrap().unwrap();
     }
-    eventually(LIMIT, "nothing is left", async || server.left_in("odd").await.is_empty()).await;
+    eventually("nothing is left", async || server.left_in("odd").await.is_empty()).await;
 }
 
 /// A waiter has one statement running all the time, which may exceed such a limit. With leases it
@@ -58,7 +58,7 @@ async fn a_waiter_stays_in_the_queue_where_the_server_limits_statements() {
     for (form, sleepers) in [("lease", 2), ("session", 1)] {
         server.execute("mysql", &format!("CREATE DATABASE odd_{form}")).await;
         let url = server.url_of(&format!("odd_{form}"));
-        let url = format!("{url}?lock={form}&ttl=60s&connect_timeout=10s&response_timeout=10s");
+        let url = with_query(&url, &format!("lock={form}&ttl=60s"));
         let (here, there) =
             (LockManager::connect(&url).await.unwrap(), LockManager::connect(&url).await.unwrap());
         let guard = here.acquire("a", LockOptions::new()).await.unwrap();
@@ -76,7 +76,7 @@ async fn a_waiter_stays_in_the_queue_where_the_server_limits_statements() {
             first = sleeping().await;
             first.len() == sleepers
         };
-        eventually(LIMIT, "it waits", all).await;
+        eventually("it waits", all).await;
         sleep(Duration::from_millis(2500)).await;
         // Both may be awake for a moment. A connection whose statement was ended is replaced and
         // does not come back.
@@ -84,7 +84,7 @@ async fn a_waiter_stays_in_the_queue_where_the_server_limits_statements() {
             let now = sleeping().await;
             first.iter().all(|id| now.contains(id))
         };
-        eventually(LIMIT, "it still waits there", same).await;
+        eventually("it still waits there", same).await;
         guard.release().await.unwrap();
         next.await.unwrap().unwrap();
         assert!(here.try_acquire("a", LockOptions::new()).await.unwrap().is_some());

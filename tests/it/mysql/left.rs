@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::{eventually, node};
+use lockattr_tests::{eventually, in_time, node};
 use tokio::time::sleep;
 
 use super::{Database, LIMIT};
@@ -17,10 +17,10 @@ async fn rows_of_killed_processes_are_swept() {
     let mut waits = node!("lock", url = database.url("ttl=30s&wait=30s"));
     waits.say("acquire a").await;
     let line = "SELECT COUNT(*) FROM lockattr_v2_queue WHERE IS_USED_LOCK(CONCAT('lockattr:', listener)) > 0";
-    eventually(LIMIT, "queued", async || database.number(line).await == 1).await;
+    eventually("queued", async || database.number(line).await == 1).await;
     node.kill();
     waits.kill();
-    eventually(LIMIT, "it is gone", async || database.number(line).await == 0).await;
+    eventually("it is gone", async || database.number(line).await == 0).await;
     // As if two minutes had passed.
     database.execute("UPDATE lockattr_v2_locks SET ends = ends - 120000000").await;
     // The first command on each new connection is followed by a sweep.
@@ -77,7 +77,7 @@ async fn claims_for_crossing_keys_neither_fail_nor_leave_anything() {
             }
         });
     }
-    tokio::time::timeout(LIMIT * 2, tasks.join_all()).await.expect("all get in");
+    in_time(tasks.join_all()).await;
     sleep(Duration::from_millis(10)).await;
     database.holds_nothing().await;
 }

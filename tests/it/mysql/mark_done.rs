@@ -6,10 +6,11 @@ use mysql_async::prelude::Queryable;
 
 use super::Database;
 use crate::marks::{DAY, Process, asks_again_now};
+use lockattr_tests::for_store;
 
 impl Database {
     fn process(&self) -> Process {
-        Process::on(MysqlStore::open(&self.url("")).unwrap())
+        Process::on(MysqlStore::open(&for_store(&self.url(""))).unwrap())
     }
 }
 

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::{MariaDb, eventually};
+use lockattr_tests::{MariaDb, eventually, in_time, with_query};
 use mysql_async::Row;
 use mysql_async::prelude::Queryable;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
 
 use super::{Database, LIMIT};
 
@@ -36,10 +35,7 @@ async fn slow_server() -> MariaDb {
 async fn a_long_queue_of_requests_loses_no_lease_and_fails_no_release() {
     let server = slow_server().await;
     let name = server.database().await;
-    let url = format!(
-        "{}?connections=1&connect_timeout=10s&response_timeout=200ms",
-        server.url_of(&name)
-    );
+    let url = with_query(&server.url_of(&name), "connections=1&response_timeout=200ms");
     let manager = LockManager::connect(&url).await.unwrap();
     let renewed = manager.acquire("renewed", LockOptions::new().ttl(LIMIT / 10)).await.unwrap();
     let mut tasks = JoinSet::new();
@@ -54,11 +50,11 @@ async fn a_long_queue_of_requests_loses_no_lease_and_fails_no_release() {
             }
         });
     }
-    timeout(LIMIT * 3, tasks.join_all()).await.expect("all get in");
+    in_time(tasks.join_all()).await;
     renewed.ensure_held().unwrap();
     renewed.release().await.unwrap();
     let empty = async || server.left_in(&name).await.is_empty();
-    eventually(LIMIT, "nothing is left", empty).await;
+    eventually("nothing is left", empty).await;
 }
 
 /// Sixty processes start at once on an empty database.
@@ -77,7 +73,7 @@ async fn many_processes_that_start_together_create_the_tables_once() {
             guard.release().await.unwrap();
         });
     }
-    timeout(LIMIT * 3, tasks.join_all()).await.expect("all start");
+    in_time(tasks.join_all()).await;
     database.holds_nothing().await;
 }
 

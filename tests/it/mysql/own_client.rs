@@ -7,6 +7,7 @@ use lockattr::{Error, LockManager, LockOptions};
 use mysql_async::{Opts, OptsBuilder, Pool};
 
 use super::{Database, LIMIT};
+use lockattr_tests::bare;
 
 fn options() -> ServerOptions {
     // Many other tests share two cores.
@@ -18,7 +19,7 @@ async fn manager(store: MysqlStore) -> LockManager {
 }
 
 fn opts(database: &Database) -> Opts {
-    Opts::from_url(&database.server.url_of(&database.name)).expect("a good URL")
+    Opts::from_url(&bare(&database.server.url_of(&database.name))).expect("a good URL")
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! A process that waits does not keep the server from removing old versions of rows.
 
 use lockattr::LockOptions;
-use lockattr_tests::{MariaDb, eventually};
+use lockattr_tests::{MariaDb, eventually, with_query};
 
 use super::{Database, LIMIT};
 
@@ -22,10 +22,7 @@ async fn a_waiter_does_not_keep_old_versions_of_rows() {
         // A server of its own: other tests make history too.
         let server = MariaDb::with(&[]).await;
         let name = server.database().await;
-        let url = format!(
-            "{}?lock={form}&ttl=60s&heartbeat=60s&connect_timeout=10s&response_timeout=10s",
-            server.url_of(&name)
-        );
+        let url = with_query(&server.url_of(&name), &format!("lock={form}&ttl=60s&heartbeat=60s"));
         let database = Database { server: Box::leak(Box::new(server)), name };
         let connect = async || lockattr::LockManager::connect(&url).await.unwrap();
         let (holder, waiter) = (connect().await, connect().await);
@@ -37,7 +34,7 @@ async fn a_waiter_does_not_keep_old_versions_of_rows() {
         let waits = "SELECT COUNT(*) FROM information_schema.processlist \
                      WHERE state = 'User lock' AND db = DATABASE()";
         let all = if form == "lease" { 2 } else { 1 };
-        eventually(LIMIT, "it waits", async || database.number(waits).await == all).await;
+        eventually("it waits", async || database.number(waits).await == all).await;
         // A sleeping statement that has read a row is a transaction.
         let views = "SELECT COUNT(*) FROM information_schema.innodb_trx AS trx \
                      JOIN information_schema.processlist AS session ON session.id = trx.trx_mysql_thread_id \
@@ -51,7 +48,7 @@ async fn a_waiter_does_not_keep_old_versions_of_rows() {
         // its ten seconds are over. MySQL reports each removal only after a long while.
         if !MariaDb::runs_mysql() {
             let removed = async || history(&database).await < 300;
-            eventually(std::time::Duration::from_secs(5), "removed", removed).await;
+            eventually("removed", removed).await;
         }
         held.release().await.unwrap();
         next.await.unwrap();

@@ -5,7 +5,7 @@
 //! nothing.
 
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::{MariaDb, eventually};
+use lockattr_tests::{MariaDb, eventually, with_query};
 
 use super::LIMIT;
 
@@ -31,7 +31,7 @@ async fn mysql_itself_locks_with_leases_and_with_sessions() {
         let name = format!("shop_{form}");
         server.execute("mysql", &format!("CREATE DATABASE {name}")).await;
         let url = server.url_of(&name);
-        let url = format!("{url}?lock={form}&connect_timeout=10s&response_timeout=10s");
+        let url = with_query(&url, &format!("lock={form}"));
         let (here, there) =
             (LockManager::connect(&url).await.unwrap(), LockManager::connect(&url).await.unwrap());
         let first = here.acquire("a", LockOptions::new()).await.unwrap();
@@ -40,7 +40,7 @@ async fn mysql_itself_locks_with_leases_and_with_sessions() {
             there.acquire("a", LockOptions::new().wait(LIMIT)).await.unwrap()
         });
         let waits = async || server.query::<i64>(&name, waiting).await == [1];
-        eventually(LIMIT, "it waits", waits).await;
+        eventually("it waits", waits).await;
         let token = first.fencing_token();
         first.release().await.unwrap();
         let next = next.await.unwrap();
@@ -53,6 +53,6 @@ async fn mysql_itself_locks_with_leases_and_with_sessions() {
         let counts = server.query::<i64>(&name, counter).await;
         assert_eq!(counts, [1], "{form}: one key has one counter");
         let empty = async || server.left_in(&name).await.is_empty();
-        eventually(LIMIT, "nothing is left", empty).await;
+        eventually("nothing is left", empty).await;
     }
 }

@@ -33,7 +33,7 @@ async fn a_user_without_create_rights_learns_what_to_run_and_can_lock_afterwards
     });
     let line = "SELECT COUNT(*) FROM lockattr_v2_queue";
     let stands = async || database.number(line).await == 1;
-    lockattr_tests::eventually(LIMIT, "queued", stands).await;
+    lockattr_tests::eventually("queued", stands).await;
     let told = tokio::time::Instant::now();
     guard.release().await.unwrap();
     next.await.unwrap();
@@ -66,7 +66,7 @@ async fn a_process_that_cannot_be_woken_polls_in_time() {
     });
     let line = "SELECT COUNT(*) FROM lockattr_v2_queue";
     let stands = async || database.number(line).await == 1;
-    lockattr_tests::eventually(LIMIT, "queued", stands).await;
+    lockattr_tests::eventually("queued", stands).await;
     let released = tokio::time::Instant::now();
     guard.release().await.unwrap();
     next.await.unwrap();

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use lockattr::{Error, LockManager, LockOptions, LostReason, Mode};
-use lockattr_tests::{eventually, node};
-use tokio::time::{Instant, sleep, timeout};
+use lockattr_tests::{eventually, in_time, node};
+use tokio::time::{Instant, sleep};
 
 use super::{Database, LIMIT};
 
@@ -32,14 +32,14 @@ async fn a_lock_whose_connection_is_ended_is_lost() {
     database.execute(&format!("KILL {id}")).await;
     let other = there.acquire("a", LockOptions::new().wait(LIMIT)).await.unwrap();
     assert!(other.fencing_token() > guard.fencing_token());
-    timeout(Duration::from_secs(3), guard.lost()).await.expect("notified within a TTL");
+    in_time(guard.lost()).await;
     let Err(Error::Lost { reason, .. }) = guard.ensure_held() else { panic!("held by two") };
     assert!(matches!(reason, LostReason::Taken | LostReason::Expired), "{reason}");
     drop(guard);
     other.ensure_held().unwrap();
     other.release().await.unwrap();
     let free = async || holders(&database).await.is_empty();
-    eventually(LIMIT, "the lock is free", free).await;
+    eventually("the lock is free", free).await;
 }
 
 #[tokio::test]
@@ -72,7 +72,7 @@ async fn the_lock_of_a_killed_process_is_free_at_once() {
     sleep(Duration::from_millis(300)).await;
     assert!(!waits.is_finished());
     node.kill();
-    timeout(Duration::from_secs(3), waits).await.expect("at once").unwrap();
+    in_time(waits).await.unwrap();
     assert!(holders(&database).await.is_empty());
 }
 
@@ -92,16 +92,16 @@ async fn a_waiter_is_notified_in_the_order_of_the_server() {
             guard.release().await.unwrap();
         });
         let waits = async || database.number(waiting).await == nth + 1;
-        eventually(LIMIT, "it waits on the server", waits).await;
+        eventually("it waits on the server", waits).await;
     }
     let began = Instant::now();
     guard.release().await.unwrap();
     for nth in 0..4 {
-        assert_eq!(timeout(LIMIT, order.recv()).await.expect("notified"), Some(nth));
+        assert_eq!(in_time(order.recv()).await, Some(nth));
     }
     assert!(began.elapsed() < Duration::from_secs(9), "{:?}", began.elapsed());
     let free = async || holders(&database).await.is_empty();
-    eventually(LIMIT, "the lock is free", free).await;
+    eventually("the lock is free", free).await;
 }
 
 #[tokio::test]
@@ -115,7 +115,7 @@ async fn a_waiter_that_gives_up_waits_no_more_on_the_server() {
     let waiting = "SELECT COUNT(*) FROM information_schema.processlist \
                    WHERE state = 'User lock' AND db = DATABASE()";
     let gone = async || database.number(waiting).await == 0;
-    eventually(Duration::from_millis(500), "it waits no more", gone).await;
+    eventually("it waits no more", gone).await;
     guard.release().await.unwrap();
     assert!(holders(&database).await.is_empty());
 }
@@ -165,7 +165,7 @@ async fn a_process_that_may_not_end_a_connection_learns_what_to_do() {
     assert!(refused.contains("with `KILL ") && !refused.contains("pass"), "{refused}");
     guard.ensure_held().unwrap();
     assert!(here.force_release("a").await.unwrap(), "its own user may");
-    timeout(Duration::from_secs(3), guard.lost()).await.expect("notified within a TTL");
+    in_time(guard.lost()).await;
 }
 
 /// The stopped process keeps its connection, but sends nothing. The network is fine.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use lockattr::store::MysqlStore;
 use lockattr::{Error, LockManager, LockOptions};
-use lockattr_tests::{Engine, MariaDb};
+use lockattr_tests::{Engine, MariaDb, in_time, with_query};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose,
     date_time_ymd,
@@ -14,9 +14,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{Receiver, channel};
-use tokio::time::timeout;
 
-use super::LIMIT;
 use crate::over_tls;
 
 /// A server with a certificate for `localhost`, its authority, and another authority.
@@ -58,7 +56,7 @@ impl Secure {
             .replace("CA", &ca.display().to_string())
             .replace("OTHER", &other.display().to_string())
             .replace("CLIENT", &self.file("client").display().to_string());
-        format!("{url}?connect_timeout=10s&response_timeout=10s&{settings}")
+        with_query(&url, &settings)
     }
 
     /// Every connection of a user that must encrypt is encrypted, or the lock cannot be acquired.
@@ -177,8 +175,8 @@ async fn a_server_without_tls_is_refused_where_the_mode_requires_it() {
     }
     let server = MariaDb::with(&["--skip-ssl"]).await;
     server.execute("mysql", "CREATE DATABASE lockattr").await;
-    let url = server.url_at(&server.addrs()) + "?connect_timeout=10s&response_timeout=10s";
-    let refused = LockManager::connect(format!("{url}&ssl-mode=required")).await.unwrap_err();
+    let url = server.url_at(&server.addrs());
+    let refused = LockManager::connect(with_query(&url, "ssl-mode=required")).await.unwrap_err();
     assert!(refused.to_string().contains("offers no TLS"), "{refused}");
     let manager = LockManager::connect(&url).await.expect("`preferred` is the default");
     manager.acquire("a", LockOptions::new()).await.unwrap().release().await.unwrap();
@@ -236,7 +234,7 @@ async fn a_handshake_that_never_ends_leaves_no_connection_behind() {
     let (url, mut gone) = greets(greeting()).await;
     let refused = LockManager::connect(url).await.unwrap_err();
     assert!(refused.to_string().contains("within 1s"), "{refused}");
-    timeout(LIMIT, gone.recv()).await.expect("the relay is gone").expect("a report");
+    in_time(gone.recv()).await.expect("a report");
 }
 
 #[test]

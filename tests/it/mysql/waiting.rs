@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use lockattr::LockOptions;
-use lockattr_tests::{MariaDb, eventually, node};
+use lockattr_tests::{MariaDb, eventually, in_time, node, with_query};
 use mysql_async::prelude::Queryable;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 use super::{Database, LIMIT};
 
@@ -15,10 +15,7 @@ use super::{Database, LIMIT};
 async fn twenty_waiters_send_no_request_while_nothing_changes() {
     let server = MariaDb::with(&[]).await;
     server.execute("mysql", "CREATE DATABASE quiet").await;
-    let url = format!(
-        "{}?heartbeat=60s&connect_timeout=10s&response_timeout=10s&ttl=60s",
-        server.url_of("quiet")
-    );
+    let url = with_query(&server.url_of("quiet"), "heartbeat=60s&ttl=60s");
     let holder = lockattr::LockManager::connect(&url).await.unwrap();
     let held = holder.acquire("a", LockOptions::new()).await.unwrap();
     let mut waiters = JoinSet::new();
@@ -33,7 +30,7 @@ async fn twenty_waiters_send_no_request_while_nothing_changes() {
     let mut cli = server.cli("quiet").await;
     let mut number = async |query: &str| cli.query_first::<i64, _>(query).await.unwrap().unwrap();
     let line = "SELECT COUNT(*) FROM lockattr_v2_queue";
-    eventually(LIMIT, "all queued", async || number(line).await == 20).await;
+    eventually("all queued", async || number(line).await == 20).await;
     sleep(Duration::from_millis(200)).await;
     let mut questions = async || {
         let rows = "SHOW GLOBAL STATUS LIKE 'Questions'";
@@ -46,9 +43,9 @@ async fn twenty_waiters_send_no_request_while_nothing_changes() {
     assert!(asked <= 20 + 1 + 2, "{asked} statements in five idle seconds");
 
     held.release().await.unwrap();
-    timeout(LIMIT, waiters.join_all()).await.expect("all get in");
+    in_time(waiters.join_all()).await;
     let empty = async || server.left_in("quiet").await.is_empty();
-    eventually(LIMIT, "nothing is left", empty).await;
+    eventually("nothing is left", empty).await;
 }
 
 #[tokio::test]
@@ -59,22 +56,22 @@ async fn a_waiter_that_was_killed_is_passed_over_at_once() {
     let mut dead = node!("lock", url = database.url("ttl=30s&wait=30s"));
     dead.say("acquire a").await;
     let line = "SELECT COUNT(*) FROM lockattr_v2_queue";
-    eventually(LIMIT, "queued", async || database.number(line).await == 1).await;
+    eventually("queued", async || database.number(line).await == 1).await;
     let other = database.manager("ttl=30s").await;
     let next = tokio::spawn(async move {
         let guard = other.acquire("a", LockOptions::new().wait(LIMIT)).await.unwrap();
         guard.release().await.unwrap();
     });
-    eventually(LIMIT, "both do", async || database.number(line).await == 2).await;
+    eventually("both do", async || database.number(line).await == 2).await;
     dead.kill();
     // The server must first notice that its connections have ended.
     let ears = "SELECT COUNT(*) FROM lockattr_v2_queue WHERE IS_USED_LOCK(CONCAT('lockattr:', listener)) > 0";
     let started = Instant::now();
-    eventually(LIMIT, "it is known to be gone", async || database.number(ears).await == 1).await;
+    eventually("it is known to be gone", async || database.number(ears).await == 1).await;
     assert!(started.elapsed() < Duration::from_secs(9), "only after {:?}", started.elapsed());
     held.release().await.unwrap();
     let waited = Instant::now();
-    timeout(LIMIT, next).await.expect("notified").unwrap();
+    in_time(next).await.unwrap();
     assert!(waited.elapsed() < Duration::from_secs(9), "only after {:?}", waited.elapsed());
     database.holds_nothing().await;
 }
@@ -112,12 +109,12 @@ async fn a_waiter_whose_listening_connection_is_ended_listens_again() {
         guard.release().await.unwrap();
     });
     let ear = "SELECT COALESCE(MAX(SUBSTRING(listener, 18) + 0), 0) FROM lockattr_v2_queue";
-    eventually(LIMIT, "queued", async || database.number(ear).await > 0).await;
+    eventually("queued", async || database.number(ear).await > 0).await;
     let first = database.number(ear).await;
     database.execute(&format!("KILL {first}")).await;
     let again = async || !matches!(database.number(ear).await, ear if ear == 0 || ear == first);
-    eventually(Duration::from_secs(5), "it listens again", again).await;
+    eventually("it listens again", again).await;
     held.release().await.unwrap();
-    timeout(Duration::from_secs(5), next).await.expect("notified").unwrap();
+    in_time(next).await.unwrap();
     database.holds_nothing().await;
 }

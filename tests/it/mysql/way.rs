@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use lockattr::{Error, LockManager, LockOptions};
-use lockattr_tests::{Wire, eventually};
+use lockattr_tests::{Wire, eventually, in_time, with_query};
 use mysql_async::prelude::Queryable;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use super::{Database, LIMIT};
 
 /// Connects over the test's own proxy.
 async fn over(wire: &Wire, database: &Database, settings: &str) -> LockManager {
     let url = database.server.url_of(&database.name).replace(&database.server.addr(), &wire.addr());
-    LockManager::connect(format!("{url}?connect_timeout=10s&{settings}")).await.unwrap()
+    LockManager::connect(with_query(&url, settings)).await.unwrap()
 }
 
 /// A late ping is no reason to drop the connection, which is the lock.
@@ -26,7 +26,7 @@ async fn a_slow_ping_loses_no_session_lock() {
     let guard = here.acquire("a", LockOptions::new()).await.unwrap();
     let before = wire.came();
     wire.hold();
-    eventually(LIMIT, "pinged", async || wire.came() > before).await;
+    eventually("pinged", async || wire.came() > before).await;
     // Longer than every timeout.
     sleep(Duration::from_millis(900)).await;
     wire.pass().await;
@@ -52,7 +52,7 @@ async fn the_end_of_a_session_is_detected_by_the_next_heartbeat() {
         let _gone =
             database.server.cli(&database.name).await.query_drop(format!("KILL {id}")).await;
     }
-    timeout(LIMIT, guard.lost()).await.expect("notified by a heartbeat");
+    in_time(guard.lost()).await;
     guard.ensure_held().unwrap_err();
     let next = there.acquire("a", LockOptions::new().wait(LIMIT)).await.unwrap();
     assert!(guard.release().await.is_err(), "it was not ours any more");
@@ -76,9 +76,9 @@ async fn a_lease_whose_grant_was_cut_off_is_released() {
         tokio::spawn(async move { manager.acquire("a", LockOptions::new().retry(0)).await })
     };
     let leases = "SELECT COUNT(*) FROM lockattr_v2_locks";
-    eventually(LIMIT, "it is granted", async || database.number(leases).await == 1).await;
+    eventually("it is granted", async || database.number(leases).await == 1).await;
     wire.cut().await;
-    let outcome = timeout(LIMIT, call).await.expect("an error").unwrap();
+    let outcome = in_time(call).await.unwrap();
     assert!(matches!(outcome, Err(Error::Store { .. })), "{outcome:?}");
     wire.pass().await;
     database.holds_nothing().await;

@@ -20,7 +20,7 @@ fn manager() -> LockManager {
 
 async fn free_at_once(manager: &LockManager) {
     let free = async || manager.holder("job").await.unwrap().is_none();
-    eventually(SECOND, "freed after a panic", free).await;
+    eventually("freed after a panic", free).await;
 }
 
 async fn thrown<T: std::fmt::Debug>(task: JoinHandle<T>) -> Box<dyn Any + Send> {

@@ -8,7 +8,7 @@ impl Database {
         let count = "select count(*) from pg_stat_activity
             where datname = current_database() and application_name not in ('', 'psql')";
         let there = async || self.number(count).await == expected;
-        eventually(SOON, &format!("{expected} sessions"), there).await;
+        eventually(&format!("{expected} sessions"), there).await;
     }
 }
 

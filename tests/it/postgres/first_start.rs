@@ -28,7 +28,7 @@ async fn waiting_to_create(database: &Database, at_least: i64) {
         where locktype = 'advisory' and not granted
             and database = (select oid from pg_database where datname = current_database())";
     let there = async || database.number(count).await >= at_least;
-    eventually(SOON, &format!("{at_least} wait"), there).await;
+    eventually(&format!("{at_least} wait"), there).await;
 }
 
 /// Red without: `IS_MISSING` in `install`, once the lock is held.
@@ -38,7 +38,7 @@ async fn of_many_processes_one_creates_the_tables_and_all_succeed() {
     let database = Database::new().await;
     database.run(NOTE_CREATORS).await;
     let others = holds_migration_lock(&database).await;
-    let url = database.url_with("connections=1&connect_timeout=30s&response_timeout=30s");
+    let url = database.url_with("connections=1");
     let starts = (0..PROCESSES).map(|_| {
         let url = url.clone();
         tokio::spawn(async move { LockManager::connect(&url).await })
@@ -62,7 +62,7 @@ async fn of_many_processes_one_creates_the_tables_and_all_succeed() {
 async fn waiting_for_the_process_that_creates_the_tables_is_no_silence_of_the_server() {
     let database = Database::new().await;
     let others = holds_migration_lock(&database).await;
-    let url = format!("{}?connections=1&connect_timeout=1s&response_timeout=1s", database.url);
+    let url = with_query(&database.url, "connections=1&connect_timeout=1s&response_timeout=1s");
     let start = tokio::spawn(async move { LockManager::connect(&url).await });
     waiting_to_create(&database, 1).await;
     // Both timeouts pass.

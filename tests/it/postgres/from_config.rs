@@ -53,7 +53,7 @@ async fn hand_off(server: &PostgresServer, one: LockManager, other: LockManager)
         let count = client.query_one("select count(*) from lockattr_queue", &[]).await.unwrap();
         count.get::<_, i64>(0) == 1
     };
-    eventually(SOON, "the waiter is queued", queued).await;
+    eventually("the waiter is queued", queued).await;
     held.release().await.unwrap();
     waits.await.unwrap().release().await.unwrap();
 }
@@ -68,14 +68,14 @@ async fn both_stores_use_the_programs_tls() {
 
     let locks = LockManager::builder().store(Arc::new(leases())).connect().await.unwrap();
     let held = acquire(&locks, "a").await;
-    eventually(SOON, "one encrypted session", async || sessions(&server).await == (1, 0)).await;
+    eventually("one encrypted session", async || sessions(&server).await == (1, 0)).await;
     held.release().await.unwrap();
     drop(locks);
 
     let store = PostgresSessionStore::from_config(config.clone(), tls(&server), options());
     let locks = LockManager::builder().store(Arc::new(store.unwrap())).connect().await.unwrap();
     let held = acquire(&locks, "a").await;
-    eventually(SOON, "one encrypted session", async || sessions(&server).await == (1, 0)).await;
+    eventually("one encrypted session", async || sessions(&server).await == (1, 0)).await;
     held.release().await.unwrap();
 }
 

@@ -20,7 +20,7 @@ async fn strict(database: &Database, isolation: &str) -> [String; 2] {
     let escaped = isolation.replace(' ', "%5C%20");
     let by_options = format!("options=-cdefault_transaction_isolation%3D{escaped}");
     let query = "ttl=60s&wait=60s&linger=0s&response_timeout=10s";
-    [format!("{by_role}?{query}"), format!("{}?{by_options}&{query}", database.url)]
+    [with_query(&by_role, query), with_query(&database.url, &format!("{by_options}&{query}"))]
 }
 
 /// A release that waits for a claim to join the queue must find it there.
@@ -54,7 +54,7 @@ async fn sessions_see_what_was_committed_while_they_waited_whatever_the_role_has
 async fn block(database: &Database, count: i64) {
     let waits = "select count(*) from pg_stat_activity
         where datname = current_database() and wait_event_type = 'Lock'";
-    eventually(SOON, "they wait", async || database.number(waits).await == count).await;
+    eventually("they wait", async || database.number(waits).await == count).await;
 }
 
 /// Fifty hand-offs between two managers.

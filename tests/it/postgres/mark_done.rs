@@ -5,10 +5,11 @@ use lockattr::store::{PostgresStore, ReleaseOutcome};
 
 use super::Database;
 use crate::marks::{DAY, Process, asks_again_now};
+use lockattr_tests::for_store;
 
 impl Database {
     fn process(&self) -> Process {
-        Process::on(PostgresStore::open(&self.url_with("")).unwrap())
+        Process::on(PostgresStore::open(&for_store(&self.url_with(""))).unwrap())
     }
 }
 

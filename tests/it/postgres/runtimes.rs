@@ -40,12 +40,12 @@ fn a_request_is_not_executed_after_the_release_that_undoes_it_on_another_runtime
     database.server.continue_session(session);
     here.block_on(async {
         let there = format!("select count(*) from pg_stat_activity where pid = {session}");
-        eventually(SOON, "its session ends", async || database.number(&there).await == 0).await;
+        eventually("its session ends", async || database.number(&there).await == 0).await;
         let free = async || match other.try_acquire("a", LockOptions::new()).await {
             Ok(Some(guard)) => guard.release().await.is_ok(),
             Ok(None) | Err(_) => false,
         };
-        eventually(SOON, "it is free", free).await;
+        eventually("it is free", free).await;
         database.has_nothing_left().await;
     });
     drop(left);

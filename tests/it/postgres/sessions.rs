@@ -17,8 +17,7 @@ async fn all_leases_are_renewed_by_one_statement() {
     // Rows that one statement wrote belong to one transaction.
     let writers = "select count(distinct xmin::text) from lockattr_locks";
     assert_eq!(database.number(writers).await, 50);
-    eventually(SOON, "all are renewed together", async || database.number(writers).await <= 3)
-        .await;
+    eventually("all are renewed together", async || database.number(writers).await <= 3).await;
     for guard in guards {
         guard.release().await.unwrap();
     }
@@ -44,8 +43,8 @@ async fn a_request_to_a_stopped_session_is_not_executed_after_its_release() {
     // The session first reads all that was in its socket; otherwise the next request might overtake
     // that.
     let there = format!("select count(*) from pg_stat_activity where pid = {session}");
-    eventually(SOON, "it ends", async || database.number(&there).await == 0).await;
-    eventually(SOON, "it is free", async || {
+    eventually("it ends", async || database.number(&there).await == 0).await;
+    eventually("it is free", async || {
         matches!(manager.try_acquire("a", LockOptions::new()).await, Ok(Some(_)))
     })
     .await;
@@ -71,7 +70,7 @@ async fn a_new_session_does_not_terminate_a_session_that_probes_its_predecessor(
     let waits = "select count(*) from pg_stat_activity
         where datname = current_database() and wait_event = 'advisory'";
     let end = async {
-        eventually(SOON, "it polls", async || database.number(waits).await == 1).await;
+        eventually("it polls", async || database.number(waits).await == 1).await;
         database.run(&format!("select pg_terminate_backend(pid) {asks}")).await;
     };
     tokio::join!(looking, end);
@@ -79,7 +78,7 @@ async fn a_new_session_does_not_terminate_a_session_that_probes_its_predecessor(
         let manager = manager.clone();
         async move { acquire(&manager, "a").await.release().await }
     });
-    eventually(SOON, "the next session waits", async || database.number(waits).await == 1).await;
+    eventually("the next session waits", async || database.number(waits).await == 1).await;
     looks.batch_execute("commit").await.expect("it was not terminated");
     again.await.unwrap().unwrap();
     database.has_nothing_left().await;
@@ -89,7 +88,7 @@ async fn a_new_session_does_not_terminate_a_session_that_probes_its_predecessor(
 #[tokio::test]
 async fn requests_to_a_frozen_server_are_undone_when_it_resumes() {
     let server = PostgresServer::start().await;
-    let url = format!("{}?ttl=60s&wait=0s&response_timeout=300ms&connect_timeout=3s", server.url());
+    let url = server.url_with("ttl=60s&wait=0s&response_timeout=300ms&connect_timeout=3s");
     let manager = manager(&url).await;
     acquire(&manager, "a").await.release().await.unwrap();
     for round in 0..5 {
@@ -100,25 +99,25 @@ async fn requests_to_a_frozen_server_are_undone_when_it_resumes() {
         assert!(started.elapsed() < SOON);
         sleep(Duration::from_millis(100)).await;
         server.thaw();
-        eventually(SOON, "nothing is left", async || server.left().await.is_empty()).await;
+        eventually("nothing is left", async || server.left().await.is_empty()).await;
         let again =
             async || matches!(manager.try_acquire("a", LockOptions::new()).await, Ok(Some(_)));
-        eventually(SOON, "it is free", again).await;
-        eventually(SOON, "nothing is left", async || server.left().await.is_empty()).await;
+        eventually("it is free", again).await;
+        eventually("nothing is left", async || server.left().await.is_empty()).await;
     }
 }
 
 #[tokio::test]
 async fn a_lock_outlives_a_crash_of_the_server() {
     let server = PostgresServer::start().await;
-    let holder = manager(&format!("{}?ttl=10s", server.url())).await;
+    let holder = manager(&server.url_with("ttl=10s")).await;
     let guard = acquire(&holder, "a").await;
     let token = guard.fencing_token();
     server.restart().await;
-    let other = manager(&format!("{}?connect_timeout=10s", server.url())).await;
+    let other = manager(&server.url()).await;
     assert!(other.try_acquire("a", LockOptions::new()).await.unwrap().is_none(), "two at once");
     let left = guard.remaining();
-    eventually(SOON, "the lease is renewed", async || guard.remaining() > left).await;
+    eventually("the lease is renewed", async || guard.remaining() > left).await;
     guard.ensure_held().unwrap();
     guard.release().await.unwrap();
     let next = acquire(&other, "a").await;
@@ -138,8 +137,7 @@ async fn the_server_cancels_a_statement_that_the_client_stopped_waiting_for() {
     assert!(matches!(refused, Err(Error::Store { .. })), "{refused:?}");
     let waits = "select count(*) from pg_stat_activity
         where datname = current_database() and wait_event_type = 'Lock'";
-    eventually(SOON, "nothing waits on the server", async || database.number(waits).await == 0)
-        .await;
+    eventually("nothing waits on the server", async || database.number(waits).await == 0).await;
     meddler.batch_execute("rollback").await.unwrap();
     database.has_nothing_left().await;
     // A busy machine may need longer than this manager's response timeout.
@@ -147,7 +145,7 @@ async fn the_server_cancels_a_statement_that_the_client_stopped_waiting_for() {
         Ok(Some(guard)) => guard.release().await.is_ok(),
         Ok(None) | Err(_) => false,
     };
-    eventually(SOON, "it works again", works).await;
+    eventually("it works again", works).await;
     database.has_nothing_left().await;
 }
 
@@ -159,6 +157,6 @@ async fn dropped_tables_are_created_again() {
     database.run("drop table lockattr_locks, lockattr_holders, lockattr_queue cascade").await;
     database.run("drop sequence lockattr_counter; drop function lockattr_mark_done_2").await;
     let works = async || manager.try_acquire("a", LockOptions::new()).await.is_ok();
-    eventually(SOON, "it works again", works).await;
+    eventually("it works again", works).await;
     database.has_nothing_left().await;
 }

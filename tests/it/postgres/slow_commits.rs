@@ -25,7 +25,7 @@ async fn a_caller_that_gives_up_in_the_crowd_is_contended() {
     // Each statement takes 64 of them, so all of them would need more than a second.
     let manager = manager(&with_query(&server.url(), "wait=1s&connections=1")).await;
     crowd::is_contended(&manager).await;
-    eventually(SOON, "nothing is left", async || server.left().await.is_empty()).await;
+    eventually("nothing is left", async || server.left().await.is_empty()).await;
 }
 
 /// A session that is stopped in the middle of a statement keeps no lock that other sessions need.
@@ -42,7 +42,7 @@ async fn stopped_sessions_do_not_stop_other_processes() {
             Ok(Some(guard)) => guard.release().await.is_ok(),
             Ok(None) | Err(_) => false,
         };
-        eventually(SOON, &format!("{key} is locked"), works).await;
+        eventually(&format!("{key} is locked"), works).await;
     };
     for round in 0..8 {
         let busy: Vec<_> = managers
@@ -79,7 +79,7 @@ async fn stopped_sessions_do_not_stop_other_processes() {
         and database = (select oid from pg_database where datname = current_database())";
     let sessions = "select count(*) from pg_stat_activity where datname = current_database()
         and pid <> pg_backend_pid() and backend_type = 'client backend'";
-    eventually(SOON, "no other lock is held", async || {
+    eventually("no other lock is held", async || {
         database.number(locks).await == database.number(sessions).await
     })
     .await;

@@ -14,7 +14,7 @@ async fn a_session_that_waits_for_the_standby_is_not_terminated() {
     let query = "connections=1&ttl=60s&wait=0s&response_timeout=1s&connect_timeout=10s";
     let manager = manager(&with_query(&server.url(), query)).await;
     acquire(&manager, "first").await.release().await.unwrap();
-    eventually(SOON, "nothing is left", async || server.left().await.is_empty()).await;
+    eventually("nothing is left", async || server.left().await.is_empty()).await;
     server.run("alter system set synchronous_standby_names = 'nobody'").await;
     let settings = "select pg_reload_conf() is not null";
     let client = server.client().await;
@@ -23,23 +23,23 @@ async fn a_session_that_waits_for_the_standby_is_not_terminated() {
     let commits = server.client().await;
     let commit = "select pg_logical_emit_message(true, 'test', '')";
     let waits = async || timeout(Duration::from_millis(300), commits.simple_query(commit)).await;
-    eventually(SOON, "commits wait", async || waits().await.is_err()).await;
+    eventually("commits wait", async || waits().await.is_err()).await;
     let end = "select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'";
     client.batch_execute(end).await.unwrap();
     let count = "select count(*) from pg_stat_activity where wait_event = $1";
     let those =
         async |event: &str| -> i64 { client.query_one(count, &[&event]).await.unwrap().get(0) };
-    eventually(SOON, "none waits", async || those("SyncRep").await == 0).await;
+    eventually("none waits", async || those("SyncRep").await == 0).await;
     let refused = manager.try_acquire("a", LockOptions::new()).await;
     assert!(matches!(refused, Err(Error::Store { .. })), "{refused:?}");
     assert_eq!(those("SyncRep").await, 1, "it waits for the standby");
-    eventually(SOON, "the next one waits for it", async || those("advisory").await == 1).await;
+    eventually("the next one waits for it", async || those("advisory").await == 1).await;
     assert_eq!(those("SyncRep").await, 1, "its wait was cut short");
     assert_eq!(server.left().await, Vec::<String>::new(), "an outage is reported");
     client.batch_execute("alter system reset synchronous_standby_names").await.unwrap();
     client.query_one(settings, &[]).await.unwrap();
-    eventually(SOON, "released", async || server.left().await.is_empty()).await;
+    eventually("released", async || server.left().await.is_empty()).await;
     let again = async || matches!(manager.try_acquire("a", LockOptions::new()).await, Ok(Some(_)));
-    eventually(SOON, "it is free", again).await;
-    eventually(SOON, "nothing is left", async || server.left().await.is_empty()).await;
+    eventually("it is free", again).await;
+    eventually("nothing is left", async || server.left().await.is_empty()).await;
 }

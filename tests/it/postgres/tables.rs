@@ -12,7 +12,7 @@ async fn many_clients_can_create_the_tables_at_once() {
         let database = Database::new().await;
         // On threads of their own; otherwise the first is done before the second begins.
         let managers = (0..12).map(|_| {
-            let url = database.url_with("connections=1&connect_timeout=10s&response_timeout=10s");
+            let url = database.url_with("connections=1");
             tokio::task::spawn_blocking(move || {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
                 runtime.unwrap().block_on(async {

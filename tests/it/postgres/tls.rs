@@ -48,7 +48,7 @@ async fn sessions(server: &PostgresServer) -> (i64, i64) {
 /// Locks once, and returns whether the session was encrypted.
 async fn is_encrypted(server: &PostgresServer, url: &str) -> bool {
     let none = async || sessions(server).await == (0, 0);
-    eventually(SOON, "earlier sessions end", none).await;
+    eventually("earlier sessions end", none).await;
     let locks = manager(url).await;
     let held = acquire(&locks, "a").await;
     let there = Cell::new((0, 0));
@@ -57,7 +57,7 @@ async fn is_encrypted(server: &PostgresServer, url: &str) -> bool {
         there.set(sessions(server).await);
         matches!(there.get(), (1, 0) | (0, 1))
     };
-    eventually(SOON, &format!("{url}: one session"), one).await;
+    eventually(&format!("{url}: one session"), one).await;
     held.release().await.unwrap();
     there.get() == (1, 0)
 }
@@ -129,7 +129,7 @@ async fn every_connection_of_both_stores_is_encrypted() {
         let held = acquire(&one, "a").await;
         let waits = tokio::spawn(async move { acquire(&other, "a").await });
         let three = async || sessions(&server).await.0 >= 3;
-        eventually(SOON, "the waiter has a connection of its own", three).await;
+        eventually("the waiter has a connection of its own", three).await;
         assert_eq!(sessions(&server).await.1, 0);
         held.release().await.unwrap();
         waits.await.unwrap().release().await.unwrap();

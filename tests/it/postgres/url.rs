@@ -4,6 +4,7 @@ use lockattr::Error;
 use lockattr::store::{LockKey, PostgresStore, Store};
 
 use super::*;
+use lockattr_tests::for_store;
 
 fn refused(url: &str) -> String {
     match PostgresStore::open(url) {
@@ -57,7 +58,7 @@ async fn users_passwords_and_options_reach_the_server() {
     server.run(&format!("create role \"o'dd {name}\" login superuser password 'p@''\\x'")).await;
     let url = url.replace("lockattr@", &format!("o'dd%20{name}:p%40'%5Cx@"));
     let locks =
-        manager(&format!("{url}?application_name=odd+one&options=-cwork_mem%3D4321kB")).await;
+        manager(&with_query(&url, "application_name=odd+one&options=-cwork_mem%3D4321kB")).await;
     acquire(&locks, "a").await.release().await.unwrap();
     let named = server.client_of(&name).await;
     let who = "select count(*) from pg_stat_activity where application_name = 'odd one'
@@ -81,7 +82,7 @@ async fn names_too_long_for_an_index_are_refused_and_shorter_ones_work() {
     held.release().await.unwrap();
     next.await.unwrap().release().await.unwrap();
     database.has_nothing_left().await;
-    let store = PostgresStore::open(&database.url).unwrap();
+    let store = PostgresStore::open(&for_store(&database.url)).unwrap();
     let longer = LockKey::new(&"p".repeat(977), &key).unwrap();
     assert!(store.refuses(&longer).is_some_and(|reason| reason.contains("2001")));
 }

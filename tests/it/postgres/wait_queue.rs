@@ -9,7 +9,7 @@ use lockattr::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, Notification, PostgresStore, ReleaseOutcome,
     ReleaseRequest, Sharing, Store, Subscriber, Waiting,
 };
-use lockattr_tests::{Node, node};
+use lockattr_tests::{Node, for_store, in_time, node};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
@@ -82,7 +82,7 @@ async fn heads_of_the_queue_that_were_killed_are_passed_over_at_once() {
         node.kill();
     }
     // Until the server notices their end, they count as alive.
-    eventually(SOON, "one is notified", async || database.number(HEARD).await == 1).await;
+    eventually("one is notified", async || database.number(HEARD).await == 1).await;
     let started = Instant::now();
     holder.release().await.unwrap();
     let guard = last.await.unwrap();
@@ -143,9 +143,9 @@ async fn a_waiter_outlives_the_end_of_every_session() {
         )
         .await;
     // The waiter keeps its place, and a connection listens for it again.
-    eventually(SOON, "subscribed again", async || database.number(HEARD).await == 1).await;
+    eventually("subscribed again", async || database.number(HEARD).await == 1).await;
     holder.release().await.unwrap();
-    let guard = tokio::time::timeout(SOON, next).await.expect("notified").unwrap();
+    let guard = in_time(next).await.unwrap();
     guard.release().await.unwrap();
     database.has_nothing_left().await;
 }
@@ -157,8 +157,9 @@ async fn a_waiter_outlives_the_end_of_every_session() {
 #[tokio::test]
 async fn a_release_finds_a_waiter_that_its_process_does_not_know() {
     let database = Database::new().await;
-    let stores: Vec<_> =
-        (0..2).map(|_| Arc::new(PostgresStore::open(&database.url_with("")).unwrap())).collect();
+    let stores: Vec<_> = (0..2)
+        .map(|_| Arc::new(PostgresStore::open(&for_store(&database.url_with(""))).unwrap()))
+        .collect();
     let subscriber = Arc::new(Subscriber::new(|_name| {}));
     stores[1].subscribe(&subscriber);
     let claim = |name: &str| {

@@ -1,9 +1,9 @@
 //! A lock taken by force from a session, from another user's session, and from a transaction.
 
 use lockattr::{Error, LockOptions};
-use tokio::time::timeout;
 
-use super::{Database, PATIENT, SOON, acquire, manager};
+use super::{Database, PATIENT, acquire, manager};
+use lockattr_tests::in_time;
 
 /// Red without: `Session::end`, or `HOLDERS`.
 #[tokio::test]
@@ -19,9 +19,9 @@ async fn force_ends_the_session_that_has_the_lock() {
     });
     database.waiting(1).await;
     assert!(operator.force_release("a").await.unwrap());
-    let next = timeout(SOON, waiter).await.expect("granted").unwrap();
+    let next = in_time(waiter).await.unwrap();
     assert!(next.fencing_token() > guard.fencing_token());
-    timeout(SOON, guard.lost()).await.expect("notified at once");
+    in_time(guard.lost()).await;
     assert!(matches!(guard.release().await, Err(Error::Lost { .. })));
     next.ensure_held().unwrap();
     next.release().await.unwrap();
@@ -37,7 +37,7 @@ async fn force_release_of_an_own_lock_leaves_the_session_alone() {
     let here = database.sessions("ttl=60s&connections=1").await;
     let (guard, other) = (acquire(&here, "a").await, acquire(&here, "b").await);
     assert!(here.force_release("a").await.unwrap());
-    timeout(SOON, guard.lost()).await.expect("notified at once");
+    in_time(guard.lost()).await;
     other.ensure_held().unwrap();
     assert!(guard.release().await.is_err());
     other.release().await.unwrap();

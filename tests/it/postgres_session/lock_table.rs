@@ -4,7 +4,7 @@
 use lockattr::{Error, LockOptions};
 use lockattr_tests::{Engine, PostgresServer, eventually};
 
-use super::{PATIENT, SOON, acquire, manager};
+use super::{acquire, manager};
 
 /// A server whose table has room for 10 × 40 locks.
 async fn small() -> (PostgresServer, String) {
@@ -13,7 +13,7 @@ async fn small() -> (PostgresServer, String) {
         server.run(&format!("alter system set {setting}")).await;
     }
     server.restart().await;
-    let url = format!("{}?lock=session&ttl=60s&retry=0&{PATIENT}", server.url());
+    let url = server.url_with("lock=session&ttl=60s&retry=0");
     (server, url)
 }
 
@@ -70,7 +70,7 @@ async fn a_table_that_others_have_filled_is_named_with_what_to_do() {
     assert!(taken > 200, "{taken}");
     drop(leases);
     let none = async || locks(&server).await == 0;
-    eventually(SOON, "nothing is left of the requests that failed", none).await;
+    eventually("nothing is left of the requests that failed", none).await;
     let keys = (0..150).map(|nth| format!("k{nth}"));
     let many = sessions.acquire_all(keys, LockOptions::new()).await.unwrap();
     assert_eq!(locks(&server).await, 150);

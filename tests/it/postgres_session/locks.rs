@@ -7,6 +7,7 @@ use lockattr::{Error, LockManager, LockOptions};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{Database, SOON, acquire, is_free};
+use lockattr_tests::with_query;
 
 /// Red without: `hashtextextended(name, 0)`, which must never change.
 #[tokio::test]
@@ -133,7 +134,7 @@ async fn a_waiter_has_the_lock_at_once() {
 #[tokio::test]
 async fn a_holder_in_another_process_is_named_by_its_connection() {
     let database = Database::new().await;
-    let url = format!("{}?lock=session", database.url);
+    let url = with_query(&database.url, "lock=session");
     let build = |name: &str| LockManager::builder().url(&url).service(name).build().unwrap();
     let (one, two) = (build("orders"), build("stock"));
     let _guard = acquire(&one, "a").await;

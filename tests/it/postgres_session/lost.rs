@@ -1,10 +1,10 @@
 //! Locks that end with a connection, and who is notified.
 
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::{Engine, PostgresServer, Wire, eventually, node};
-use tokio::time::{Instant, timeout};
+use lockattr_tests::{Engine, PostgresServer, Wire, eventually, in_time, node, with_query};
+use tokio::time::Instant;
 
-use super::{Database, PATIENT, SOON, acquire, is_free, manager};
+use super::{Database, SOON, acquire, is_free, manager};
 
 /// Ends all other connections to this database.
 const END_ALL: &str = "select pg_terminate_backend(pid) from pg_stat_activity
@@ -16,7 +16,7 @@ async fn the_end_of_its_connection_is_detected_at_once() {
     let (one, two) = (database.sessions("ttl=60s").await, database.sessions("ttl=60s").await);
     let guard = acquire(&one, "a").await;
     database.client().await.batch_execute(END_ALL).await.unwrap();
-    timeout(SOON, guard.lost()).await.expect("notified at once");
+    in_time(guard.lost()).await;
     assert!(guard.ensure_held().is_err());
     let next = acquire(&two, "a").await;
     assert!(next.fencing_token() > guard.fencing_token());
@@ -40,7 +40,7 @@ async fn a_waiter_joins_the_queue_again_after_its_connection_ended() {
     database.client().await.batch_execute(end).await.unwrap();
     database.waiting(1).await;
     guard.release().await.unwrap();
-    timeout(SOON, waiter).await.expect("granted").unwrap().unwrap();
+    in_time(waiter).await.unwrap().unwrap();
     database.nobody_locks().await;
 }
 
@@ -51,14 +51,14 @@ async fn a_grant_that_arrives_with_the_end_of_its_connection_is_discarded() {
     let wire = Wire::start(database.server.addr()).await;
     let url = database.url.replace(&database.server.addr(), &wire.addr());
     let one = database.sessions("").await;
-    let behind_wire = manager(&format!("{url}?lock=session&{PATIENT}&ttl=60s&wait=60s")).await;
+    let behind_wire = manager(&with_query(&url, "lock=session&ttl=60s&wait=60s")).await;
     let guard = acquire(&one, "a").await;
     let waiter = tokio::spawn(async move { acquire(&behind_wire, "a").await });
     database.waiting(1).await;
     wire.hold_replies();
     guard.release().await.unwrap();
     let granted = async || (database.locks(true).await, database.locks(false).await) == (1, 0);
-    eventually(SOON, "the server grants it to the waiter", granted).await;
+    eventually("the server grants it to the waiter", granted).await;
     let end =
         "select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and granted
                    and database = (select oid from pg_database where datname = current_database())";
@@ -71,7 +71,7 @@ async fn a_grant_that_arrives_with_the_end_of_its_connection_is_discarded() {
     next.ensure_held().unwrap();
     let token = next.fencing_token();
     next.release().await.unwrap();
-    let guard = timeout(SOON, waiter).await.expect("granted").unwrap();
+    let guard = in_time(waiter).await.unwrap();
     assert!(guard.fencing_token() > token);
     guard.release().await.unwrap();
     database.nobody_locks().await;
@@ -81,7 +81,7 @@ async fn a_grant_that_arrives_with_the_end_of_its_connection_is_discarded() {
 #[tokio::test]
 async fn the_lock_of_a_killed_process_is_free_at_once() {
     let database = Database::new().await;
-    let url = format!("{}?lock=session&ttl=60s", database.url);
+    let url = with_query(&database.url, "lock=session&ttl=60s");
     let mut node = node!("lock", url = url.clone());
     node.say("acquire a").await;
     assert!(node.line().await.starts_with("held "));
@@ -97,7 +97,7 @@ async fn the_lock_of_a_killed_process_is_free_at_once() {
 #[tokio::test]
 async fn a_killed_process_leaves_the_queue() {
     let database = Database::new().await;
-    let url = format!("{}?lock=session&ttl=60s&wait=60s&heartbeat=500ms", database.url);
+    let url = with_query(&database.url, "lock=session&ttl=60s&wait=60s&heartbeat=500ms");
     let one = manager(&url).await;
     let guard = acquire(&one, "a").await;
     let mut node = node!("lock", url = url.clone());
@@ -118,7 +118,7 @@ async fn fencing_tokens_grow_over_a_crash_of_the_server() {
 
 /// Crashes the server three times, with this many acquisitions before each crash.
 async fn tokens_grow_over_crashes(server: &PostgresServer, acquisitions: usize) {
-    let url = format!("{}?lock=session", server.url());
+    let url = server.url_with("lock=session");
     let one = manager(&url).await;
     let mut last = None;
     for _ in 0..3 {
@@ -139,7 +139,7 @@ fn the_locks_of_a_runtime_end_with_it() {
     let runtime = || tokio::runtime::Runtime::new().unwrap();
     let outer = runtime();
     let database = outer.block_on(Database::new());
-    let url = format!("{}?lock=session&ttl=60s", database.url);
+    let url = with_query(&database.url, "lock=session&ttl=60s");
     let manager = LockManager::builder().url(&url).build().unwrap();
     let other = LockManager::builder().url(&url).build().unwrap();
     let guard = runtime().block_on(acquire(&manager, "a"));

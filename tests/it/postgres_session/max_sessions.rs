@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use lockattr::{Error, LockGuard, LockManager, LockOptions};
-use lockattr_tests::{Engine, PostgresServer, eventually};
+use lockattr_tests::{Engine, PostgresServer, eventually, in_time};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_postgres::Client;
 
-use super::{Database, PATIENT, SOON, acquire, is_free, manager};
+use super::{Database, acquire, is_free, manager};
 
 /// The longest that many claims may take on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -42,7 +42,7 @@ async fn waiters_for_many_keys_leave_connections_for_others_and_are_all_granted(
     let server = PostgresServer::start().await;
     server.run("alter system set max_connections = 100").await;
     server.restart().await;
-    let url = format!("{}?lock=session&ttl=60s&{PATIENT}", server.url());
+    let url = server.url_with("lock=session&ttl=60s");
     let (holder, waiter) = (manager(&url).await, manager(&url).await);
     let mut held = Vec::new();
     for nth in 0..KEYS {
@@ -61,7 +61,7 @@ async fn waiters_for_many_keys_leave_connections_for_others_and_are_all_granted(
         let count = "select count(*) from pg_locks where locktype = 'advisory' and not granted";
         client.query_one(count, &[]).await.unwrap().get::<_, i64>(0) == 16
     };
-    eventually(LIMIT, "16 wait at the server", at_the_server).await;
+    eventually("16 wait at the server", at_the_server).await;
     assert_eq!(sessions(&client).await, 2 + 2 + 16, "both have two shared sessions");
     // Other clients still connect.
     let others = futures_util::future::join_all((0..20).map(|_| server.client())).await;
@@ -75,14 +75,14 @@ async fn waiters_for_many_keys_leave_connections_for_others_and_are_all_granted(
             most = most.max(sessions(&client).await);
         }
     };
-    timeout(LIMIT, all).await.expect("all are granted");
+    in_time(all).await;
     assert!(granted.is_empty(), "one was not granted");
     assert!((4..=20).contains(&most), "{most} sessions");
     let none = async || {
         let left = "select count(*) from pg_locks where locktype = 'advisory'";
         client.query_one(left, &[]).await.unwrap().get::<_, i64>(0) == 0
     };
-    eventually(SOON, "no lock is left", none).await;
+    eventually("no lock is left", none).await;
 }
 
 /// When one waiter ends, the next in order gets its connection.
@@ -102,7 +102,7 @@ async fn waiters_get_the_connection_in_their_order() {
     // Over one connection, their requests are answered in order.
     let tasks: Vec<_> = keys.map(|key| spawn_acquire(&waiter, key)).into();
     for (key, task) in keys.into_iter().zip(tasks) {
-        eventually(SOON, key, async || waits(&client, key).await).await;
+        eventually(key, async || waits(&client, key).await).await;
         database.waiting(1).await;
         task.abort();
     }
@@ -128,11 +128,11 @@ async fn a_holder_of_the_last_connection_gets_a_second_lock_when_it_is_free() {
     let first = spawn_acquire(&waiter, "one");
     database.waiting(1).await;
     one.release().await.unwrap();
-    let first = timeout(SOON, first).await.expect("granted").unwrap();
+    let first = in_time(first).await.unwrap();
     let second = spawn_acquire(&waiter, "two");
     tokio::task::yield_now().await;
     two.release().await.unwrap();
-    let second = timeout(SOON, second).await.expect("granted without a place").unwrap();
+    let second = in_time(second).await.unwrap();
     assert_eq!(database.locks(true).await, 2);
     assert!(!is_free(&holder, "two").await);
     second.release().await.unwrap();
@@ -155,10 +155,10 @@ async fn a_claim_that_gives_up_before_it_has_a_place_leaves_nothing() {
     }
     two.release().await.unwrap();
     let free = async || database.locks(true).await == 1;
-    eventually(SOON, "only the other lock is left", free).await;
+    eventually("only the other lock is left", free).await;
     assert!(is_free(&holder, "two").await);
     one.release().await.unwrap();
-    timeout(SOON, first).await.expect("granted").unwrap().release().await.unwrap();
+    in_time(first).await.unwrap().release().await.unwrap();
     database.nobody_locks().await;
 }
 

@@ -6,18 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lockattr::{Error, LockManager, LockOptions};
-use lockattr_tests::{PgBouncer, PostgresServer, eventually};
+use lockattr_tests::{PgBouncer, PostgresServer, bare, eventually, with_query};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tokio_postgres::NoTls;
 
-use super::SOON;
-
 const FORMS: [&str; 2] = ["lease", "session"];
 
 async fn connects(pooler: &PgBouncer, database: &str, form: &str) -> Result<LockManager, String> {
-    let url =
-        format!("{}?lock={form}&response_timeout=3s&connect_timeout=15s", pooler.url(database));
+    let url = with_query(&pooler.url(database), &format!("lock={form}&response_timeout=3s"));
     match LockManager::connect(&url).await {
         Ok(manager) => Ok(manager),
         Err(Error::Store { source, .. }) => Err(source.to_string()),
@@ -66,7 +63,7 @@ async fn transaction_mode_is_refused_while_others_come_and_go() {
             let pooler = Arc::new(PgBouncer::before(server, "transaction", size, robin).await);
             let (stop, mut others) = (Arc::new(AtomicBool::new(false)), JoinSet::new());
             for nth in 0..6 {
-                let (url, stop) = (pooler.url(&database), stop.clone());
+                let (url, stop) = (bare(&pooler.url(&database)), stop.clone());
                 others.spawn(async move {
                     while !stop.load(Ordering::Relaxed) {
                         let Ok((client, connection)) = tokio_postgres::connect(&url, NoTls).await
@@ -137,10 +134,9 @@ async fn more_waiters_than_a_pool_in_session_mode_has_connections_are_all_grante
     let (_, database) = server.new_database().await;
     // The pool is as large as the docs say: `connections`, `max_sessions`, and three that probe.
     let pooler = PgBouncer::before(server, "session", 1 + 2 + 3, "").await;
-    let url = format!(
-        "{}?lock=session&connections=1&max_sessions=2&retry_delay=20ms&wait=60s\
-         &response_timeout=10s&connect_timeout=15s",
-        pooler.url(&database)
+    let url = with_query(
+        &pooler.url(&database),
+        "lock=session&connections=1&max_sessions=2&retry_delay=20ms&wait=60s",
     );
     let direct = format!("postgres://lockattr@{}/{database}?lock=session", server.addr());
     let holder = LockManager::connect(&direct).await.unwrap();
@@ -158,7 +154,7 @@ async fn more_waiters_than_a_pool_in_session_mode_has_connections_are_all_grante
     let queued = "select count(*) from pg_locks where locktype = 'advisory' and not granted
         and database = (select oid from pg_database where datname = current_database())";
     let two = async || client.query_one(queued, &[]).await.unwrap().get::<_, i64>(0) == 2;
-    eventually(SOON, "two wait at the server", two).await;
+    eventually("two wait at the server", two).await;
     for guard in held {
         guard.release().await.unwrap();
     }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::eventually;
+use lockattr_tests::{eventually, with_query};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
-use super::{Database, SOON, acquire};
+use super::{Database, acquire};
 
 fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
@@ -27,10 +27,8 @@ impl Case {
     fn new() -> Self {
         let (left, here) = (runtime(), runtime());
         let database = here.block_on(Database::new());
-        let url = format!(
-            "{}?lock=session&ttl=60s&connections=1&connect_timeout=10s&response_timeout=300ms",
-            database.url
-        );
+        let url =
+            with_query(&database.url, "lock=session&ttl=60s&connections=1&response_timeout=300ms");
         let build = || LockManager::builder().url(&url).build().unwrap();
         let (manager, other) = (build(), build());
         // The watchdog has a task on both runtimes.
@@ -49,7 +47,7 @@ impl Case {
                     None => false,
                 }
             };
-            eventually(SOON, "it is free", free).await;
+            eventually("it is free", free).await;
         });
     }
 }

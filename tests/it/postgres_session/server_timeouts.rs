@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use lockattr_tests::eventually;
-use tokio::time::{sleep, timeout};
+use lockattr_tests::{eventually, in_time, with_query};
+use tokio::time::sleep;
 
-use super::{Database, SOON, acquire, is_free, manager};
+use super::{Database, acquire, is_free, manager};
 
 /// Longer than the limits.
 const LONGER: Duration = Duration::from_millis(1_500);
@@ -43,11 +43,8 @@ async fn no_limit_of_the_database_ends_a_lock_or_a_wait() {
         let set = format!("alter database {name} set {setting} = '1s'");
         client.batch_execute(&set).await.unwrap();
         for form in ["session", "lease"] {
-            let url = format!(
-                "{}?lock={form}&ttl=60s&wait=60s&heartbeat=60s&connect_timeout=10s\
-                 &response_timeout=10s",
-                database.url
-            );
+            let url =
+                with_query(&database.url, &format!("lock={form}&ttl=60s&wait=60s&heartbeat=60s"));
             let (one, two) = (manager(&url).await, manager(&url).await);
             let guard = acquire(&one, "a").await;
             let waits = tokio::spawn({
@@ -61,7 +58,7 @@ async fn no_limit_of_the_database_ends_a_lock_or_a_wait() {
                 let client = database.client().await;
                 let queued =
                     async || client.query_one(queued, &[]).await.unwrap().get::<_, i64>(0) == 1;
-                eventually(SOON, "it is queued", queued).await;
+                eventually("it is queued", queued).await;
             }
             // The limit itself has to pass.
             sleep(LONGER).await;
@@ -71,7 +68,7 @@ async fn no_limit_of_the_database_ends_a_lock_or_a_wait() {
                 assert!(same.get::<_, bool>(0), "{setting}: it lost its place in the queue");
             }
             guard.release().await.unwrap_or_else(|error| panic!("{setting}, {form}: {error}"));
-            let next = timeout(SOON, waits).await.expect("granted").unwrap();
+            let next = in_time(waits).await.unwrap();
             sleep(LONGER).await;
             next.ensure_held().unwrap();
             assert!(!is_free(&one, "a").await, "{setting}, {form}");

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lockattr::store::PostgresTransaction;
 use lockattr::{Error, LockManager};
-use lockattr_tests::{Engine, PostgresServer, eventually};
+use lockattr_tests::{Engine, PostgresServer, eventually, in_time, with_query};
 use tokio::time::{sleep, timeout};
 
 use super::{Database, SOON, acquire, is_free, manager};
@@ -37,8 +37,8 @@ impl PostgresTransaction for OfAnotherClient<'_> {
 
 /// Returns a manager, and another process' manager that holds the lock.
 async fn both(server: &PostgresServer, query: &str) -> (LockManager, LockManager) {
-    let url = format!("{}?lock=session&{query}", server.url());
-    let holder = manager(&format!("{}?lock=session&ttl=60s", server.url())).await;
+    let url = server.url_with(&format!("lock=session&{query}"));
+    let holder = manager(&server.url_with("lock=session&ttl=60s")).await;
     (manager(&url).await, holder)
 }
 
@@ -46,7 +46,7 @@ async fn waits(server: &PostgresServer) {
     let client = server.client().await;
     let count = "select count(*) from pg_locks where locktype = 'advisory' and not granted";
     let there = async || client.query_one(count, &[]).await.unwrap().get::<_, i64>(0) == 1;
-    eventually(SOON, "it waits", there).await;
+    eventually("it waits", there).await;
 }
 
 fn is_an_outage(outcome: &Result<lockattr::FencingToken, Error>) {
@@ -60,11 +60,11 @@ async fn a_transaction_without_an_answer_is_an_outage() {
     let database = Database::new().await;
     let query = "ttl=500ms&wait=100ms&response_timeout=500ms&connect_timeout=10s";
     for form in ["session", "lease"] {
-        let manager = manager(&format!("{}?lock={form}&{query}", database.url)).await;
+        let manager = manager(&with_query(&database.url, &format!("lock={form}&{query}"))).await;
         let outcome = timeout(SOON, manager.acquire_in(&mut Silent, "a")).await;
         is_an_outage(&outcome.unwrap_or_else(|_| panic!("{form}: a hang")));
         let free = async || is_free(&manager, "a").await;
-        eventually(SOON, "it is free", free).await;
+        eventually("it is free", free).await;
     }
 }
 
@@ -81,7 +81,7 @@ async fn a_server_that_is_stopped_during_the_wait_is_an_outage() {
         server.freeze();
     };
     let both = async { tokio::join!(here.acquire_in(&mut transaction, "a"), stops) };
-    let (outcome, ()) = timeout(SOON, both).await.expect("a hang");
+    let (outcome, ()) = in_time(both).await;
     is_an_outage(&outcome);
     server.thaw();
 }
@@ -105,7 +105,7 @@ async fn a_connection_that_ends_late_is_an_outage() {
         server.kill();
     };
     let both = async { tokio::join!(here.acquire_in(&mut transaction, "a"), dies) };
-    let (outcome, ()) = timeout(SOON, both).await.expect("a hang");
+    let (outcome, ()) = in_time(both).await;
     is_an_outage(&outcome);
 }
 
@@ -129,8 +129,8 @@ async fn a_wait_that_ends_is_contended_whatever_the_client_and_an_outage_is_none
 #[tokio::test]
 async fn a_server_that_dies_while_the_transaction_waits_for_a_lease_is_an_outage() {
     let server = PostgresServer::start().await;
-    let holder = manager(&format!("{}?ttl=60s", server.url())).await;
-    let here = manager(&format!("{}?wait=2s&response_timeout=500ms", server.url())).await;
+    let holder = manager(&server.url_with("ttl=60s")).await;
+    let here = manager(&server.url_with("wait=2s&response_timeout=500ms")).await;
     let _guard = acquire(&holder, "a").await;
     let mut client = server.client().await;
     let mut transaction = client.transaction().await.unwrap();
@@ -138,10 +138,10 @@ async fn a_server_that_dies_while_the_transaction_waits_for_a_lease_is_an_outage
         let client = server.client().await;
         let count = "select count(*) from lockattr_queue";
         let there = async || client.query_one(count, &[]).await.unwrap().get::<_, i64>(0) == 1;
-        eventually(SOON, "it waits", there).await;
+        eventually("it waits", there).await;
         server.kill();
     };
     let both = async { tokio::join!(here.acquire_in(&mut transaction, "a"), dies) };
-    let (outcome, ()) = timeout(SOON, both).await.expect("a hang");
+    let (outcome, ()) = in_time(both).await;
     is_an_outage(&outcome);
 }

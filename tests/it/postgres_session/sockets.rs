@@ -3,9 +3,9 @@
 
 use std::fs;
 
-use lockattr_tests::{Wire, eventually};
+use lockattr_tests::{Wire, eventually, with_query};
 
-use super::{Database, PATIENT, SOON, acquire, manager};
+use super::{Database, acquire, manager};
 
 /// The timers of this system's connections to this port: a kind, and hundredths of a second.
 fn timers(port: &str) -> Vec<(u8, u64)> {
@@ -34,7 +34,7 @@ async fn every_connection_has_keepalives_by_the_heartbeat() {
     for form in ["session", "lease"] {
         let wire = Wire::start(database.server.addr()).await;
         let url = database.url.replace(&database.server.addr(), &wire.addr());
-        let url = format!("{url}?lock={form}&{PATIENT}&ttl=60s&wait=60s&heartbeat=20s");
+        let url = with_query(&url, &format!("lock={form}&ttl=60s&wait=60s&heartbeat=20s"));
         let (here, other) = (manager(&url).await, manager(&url).await);
         let guard = acquire(&here, "a").await;
         let waits = tokio::spawn(async move { acquire(&other, "a").await.release().await });
@@ -48,7 +48,7 @@ async fn every_connection_has_keepalives_by_the_heartbeat() {
             let soon = |(kind, left): &(u8, u64)| *kind == KEEPALIVE && *left <= 2_100;
             timers.len() >= 4 && timers.iter().all(soon)
         };
-        eventually(SOON, "keepalives on all connections", all).await;
+        eventually("keepalives on all connections", all).await;
         guard.release().await.unwrap();
         waits.await.unwrap().unwrap();
     }

@@ -6,9 +6,10 @@ use lockattr::store::PostgresTransaction;
 use lockattr::{Error, FencingToken, LockManager, distributed_lock};
 use sqlx::postgres::{PgListener, PgPool, PgPoolOptions};
 use sqlx::{Acquire, AssertSqlSafe, Connection, PgConnection, query, query_scalar};
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
-use super::{Database, PATIENT, SOON, acquire, eventually, is_free, manager};
+use super::{Database, SOON, acquire, eventually, is_free, manager};
+use lockattr_tests::{bare, in_time, with_query};
 
 async fn pool(url: &str) -> PgPool {
     let options = PgPoolOptions::new().max_connections(8).acquire_timeout(SOON);
@@ -29,7 +30,7 @@ async fn deduct(id: u64) -> Result<u64, Error> {
 #[tokio::test]
 async fn it_excludes_the_attribute_until_the_transaction_ends() {
     let database = Database::new().await;
-    let pool = pool(&database.url).await;
+    let pool = pool(&bare(&database.url)).await;
     for manager in both(&database, "").await {
         for ends in ["commit", "rollback", "drop"] {
             let mut transaction = pool.begin().await.unwrap();
@@ -44,7 +45,7 @@ async fn it_excludes_the_attribute_until_the_transaction_ends() {
                 _ => drop(transaction),
             }
             let free = async || manager.scope(deduct(42)).await.is_ok();
-            eventually(SOON, &format!("{ends} releases it"), free).await;
+            eventually(&format!("{ends} releases it"), free).await;
             let next = acquire(&manager, "product:42").await;
             assert!(next.fencing_token() > token, "{ends}");
             next.release().await.unwrap();
@@ -57,7 +58,7 @@ async fn it_excludes_the_attribute_until_the_transaction_ends() {
 async fn a_commit_notifies_the_waiters() {
     let database = Database::new().await;
     let manager = database.leases("ttl=60s&wait=60s").await;
-    let pool = pool(&database.url).await;
+    let pool = pool(&bare(&database.url)).await;
     let mut listener = PgListener::connect(&database.url).await.unwrap();
     listener.listen("lockattr_ended").await.unwrap();
     let mut transaction = pool.begin().await.unwrap();
@@ -67,16 +68,16 @@ async fn a_commit_notifies_the_waiters() {
         async move { acquire(&manager, "a").await }
     });
     transaction.commit().await.unwrap();
-    let message = timeout(SOON, listener.recv()).await.expect("a notification").unwrap();
+    let message = in_time(listener.recv()).await.unwrap();
     assert_eq!(message.payload(), "6c6f636b3a61", "the name of the lock, in hexadecimal");
-    let guard = timeout(SOON, waits).await.expect("it is granted").unwrap();
+    let guard = in_time(waits).await.unwrap();
     guard.release().await.unwrap();
 }
 
 #[tokio::test]
 async fn the_holder_of_the_lease_excludes_a_transaction() {
     let database = Database::new().await;
-    let pool = pool(&database.url).await;
+    let pool = pool(&bare(&database.url)).await;
     for manager in both(&database, "wait=300ms").await {
         let guard = acquire(&manager, "a").await;
         let mut transaction = pool.begin().await.unwrap();
@@ -93,7 +94,7 @@ async fn the_holder_of_the_lease_excludes_a_transaction() {
 #[tokio::test]
 async fn rolling_back_a_savepoint_releases_the_lock() {
     let database = Database::new().await;
-    let pool = pool(&database.url).await;
+    let pool = pool(&bare(&database.url)).await;
     for manager in both(&database, "").await {
         let mut transaction = pool.begin().await.unwrap();
         let mut savepoint = transaction.begin().await.unwrap();
@@ -113,7 +114,7 @@ async fn rolling_back_a_savepoint_releases_the_lock() {
 #[tokio::test]
 async fn transactions_of_one_pool_take_turns_and_fence_their_writes() {
     let database = Database::new().await;
-    let pool = pool(&database.url).await;
+    let pool = pool(&bare(&database.url)).await;
     for manager in both(&database, "wait=60s").await {
         query("drop table if exists counts").execute(&pool).await.unwrap();
         query("create table counts (value int, fence bigint)").execute(&pool).await.unwrap();
@@ -188,7 +189,7 @@ async fn a_connection_without_a_transaction_is_refused() {
 #[tokio::test]
 async fn it_takes_no_place_among_the_prepared_statements() {
     let database = Database::new().await;
-    let pool = pool(&database.url).await;
+    let pool = pool(&bare(&database.url)).await;
     for manager in both(&database, "").await {
         let mut transaction = pool.begin().await.unwrap();
         for key in ["a", "b", "c"] {
@@ -208,9 +209,9 @@ async fn it_takes_no_place_among_the_prepared_statements() {
 #[tokio::test]
 async fn a_session_that_is_ended_late_is_an_outage() {
     let database = Database::new().await;
-    let (wait, pool) = (Duration::from_secs(1), pool(&database.url).await);
+    let (wait, pool) = (Duration::from_secs(1), pool(&bare(&database.url)).await);
     let holder = database.sessions("ttl=60s").await;
-    let here = manager(&format!("{}?lock=session&{PATIENT}&wait=1s", database.url)).await;
+    let here = manager(&with_query(&database.url, "lock=session&wait=1s")).await;
     let guard = acquire(&holder, "a").await;
     let mut transaction = pool.begin().await.unwrap();
     let pid = query_scalar("select pg_backend_pid()").fetch_one(&mut *transaction);
@@ -219,12 +220,12 @@ async fn a_session_that_is_ended_late_is_an_outage() {
         database.waiting(1).await;
         database.server.stop_session(pid);
         let began = Instant::now();
-        eventually(SOON, "the wait is over", async || began.elapsed() > wait).await;
+        eventually("the wait is over", async || began.elapsed() > wait).await;
         database.client().await.execute("select pg_terminate_backend($1)", &[&pid]).await.unwrap();
         database.server.continue_session(pid);
     };
     let both = async { tokio::join!(here.acquire_in(&mut transaction, "a"), ends) };
-    let (outcome, ()) = timeout(SOON, both).await.expect("a hang");
+    let (outcome, ()) = in_time(both).await;
     let Err(Error::Store { key, source }) = outcome else { panic!("{outcome:?}") };
     assert_eq!(key, "a");
     assert!(source.to_string().contains("terminating connection"), "{source}");

@@ -22,7 +22,7 @@ async fn a_thousand_tasks_lose_no_lock_and_no_release() {
     let server = PostgresServer::with_slow_commits(10_000).await;
     // Shorter than a thousand commits take, one after the other.
     let query = "lock=session&wait=60s&response_timeout=1s&connect_timeout=10s";
-    let manager = manager(&format!("{}?{query}", server.url())).await;
+    let manager = manager(&server.url_with(query)).await;
     crowd::loses_nothing(&manager, Duration::from_secs(3)).await;
     assert_eq!(locks(&server).await, 0);
 }
@@ -32,9 +32,9 @@ async fn a_thousand_tasks_lose_no_lock_and_no_release() {
 async fn a_caller_that_gives_up_in_the_crowd_is_contended() {
     let server = PostgresServer::with_slow_commits(40_000).await;
     // Each statement takes 64 of them, so all of them would need more than a second.
-    let url = format!("{}?lock=session&wait=1s&connections=1", server.url());
+    let url = server.url_with("lock=session&wait=1s&connections=1");
     crowd::is_contended(&manager(&url).await).await;
-    eventually(SOON, "nothing is left", async || locks(&server).await == 0).await;
+    eventually("nothing is left", async || locks(&server).await == 0).await;
 }
 
 /// Claims that share a statement share its number, which is greater than those of all earlier

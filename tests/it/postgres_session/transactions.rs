@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lockattr::{Error, LockManager, LockOptions};
-use lockattr_tests::eventually;
+use lockattr_tests::{eventually, in_time};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_postgres::IsolationLevel;
 
@@ -63,7 +63,7 @@ async fn a_commit_wakes_a_waiter_at_once_and_a_rollback_soon() {
                     true => transaction.commit().await.unwrap(),
                     false => transaction.rollback().await.unwrap(),
                 }
-                let (guard, at) = timeout(SOON, waits).await.expect("notified").unwrap();
+                let (guard, at) = in_time(waits).await.unwrap();
                 worst = worst.max(at - ended);
                 assert!(guard.fencing_token() > token);
                 guard.release().await.unwrap();
@@ -101,7 +101,7 @@ async fn waiters_that_were_queued_before_a_transaction_are_served_after_it() {
             holder.release().await.unwrap();
         };
         let all = async { tokio::join!(transaction, waits, releases) };
-        timeout(SOON, all).await.expect("all are served");
+        in_time(all).await;
         assert_eq!(*order.lock().unwrap(), ["transaction", "waiter"]);
     }
 }
@@ -250,7 +250,7 @@ async fn two_transactions_that_deadlock_do_not_wait_forever() {
                 }
             )
         };
-        let (one, two) = timeout(SOON, crosswise).await.expect("neither waits forever");
+        let (one, two) = in_time(crosswise).await;
         let refused = [one, two].into_iter().find_map(Result::err).expect("one has to give way");
         match refused {
             Error::Store { source, .. } if by_server => {
@@ -261,7 +261,7 @@ async fn two_transactions_that_deadlock_do_not_wait_forever() {
         }
         // A lock that was granted to a call at the moment at which it gave up is released later.
         let free = async || is_free(&manager, "a").await && is_free(&manager, "b").await;
-        eventually(SOON, "both are free", free).await;
+        eventually("both are free", free).await;
     }
 }
 
@@ -342,7 +342,7 @@ async fn a_transaction_that_ends_without_a_commit_wakes_a_waiter_at_once() {
             transaction.rollback().await.unwrap();
         }
         let last = waits.pop().expect("a waiter");
-        let guard = timeout(SOON, last).await.expect("notified").unwrap();
+        let guard = in_time(last).await.unwrap();
         guard.release().await.unwrap();
         waits.iter().for_each(tokio::task::JoinHandle::abort);
         database.waiting(0).await;

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use lockattr::{Error, LockManager, LockOptions};
-use lockattr_tests::Wire;
+use lockattr_tests::{Wire, in_time, with_query};
 use tokio::time::{Instant, timeout};
 
-use super::{Database, PATIENT, SOON, acquire, is_free, manager};
+use super::{Database, SOON, acquire, is_free, manager};
 
 /// The claim waits for the lock on one connection, and another connection checks whether it is
 /// queued. The second fails.
@@ -24,10 +24,9 @@ async fn a_process_that_does_not_know_whether_it_is_queued_leaves_the_queue() {
         .unwrap();
     let holder = database.sessions("").await;
     let url = database.url.replace("lockattr@", &format!("{role}@"));
-    let mute =
-        manager(&format!("{url}?lock=session&ttl=60s&retry=2&retry_delay=50ms&{PATIENT}")).await;
+    let mute = manager(&with_query(&url, "lock=session&ttl=60s&retry=2&retry_delay=50ms")).await;
     let guard = acquire(&holder, "a").await;
-    let outcome = timeout(SOON, mute.acquire("a", LockOptions::new())).await.expect("a hang");
+    let outcome = in_time(mute.acquire("a", LockOptions::new())).await;
     // The last attempt does not enter the queue.
     assert!(matches!(outcome, Err(Error::Store { .. } | Error::Contended { .. })), "{outcome:?}");
     database.waiting(0).await;
@@ -51,7 +50,7 @@ async fn names_too_long_for_a_notification_are_refused_and_shorter_ones_work() {
     let next = tokio::spawn(async move { acquire(&two, "a").await.release().await });
     database.waiting(1).await;
     guard.release().await.unwrap();
-    timeout(SOON, next).await.expect("granted").unwrap().unwrap();
+    in_time(next).await.unwrap().unwrap();
     database.nobody_locks().await;
 }
 
@@ -62,7 +61,7 @@ async fn callers_with_a_short_timeout_get_a_connection_in_the_end() {
     let database = Database::new().await;
     let wire = Wire::start(database.server.addr()).await;
     let url = database.url.replace(&database.server.addr(), &wire.addr());
-    let url = format!("{url}?lock=session&connections=1&{PATIENT}");
+    let url = with_query(&url, "lock=session&connections=1");
     let manager = LockManager::builder().url(&url).build().unwrap();
     wire.delay(Duration::from_millis(50));
     let began = Instant::now();

@@ -21,7 +21,7 @@ async fn callers_whose_wait_ends_together_are_all_contended() {
 #[tokio::test]
 async fn readers_of_one_process_enter_together_when_the_writer_has_gone() {
     let [first, next] = managers();
-    let queued = eventually(LIMIT, "a reader is queued", async || {
+    let queued = eventually("a reader is queued", async || {
         first.held_locks().await.unwrap().iter().any(|held| held.waiting > 0)
     });
     let writer = first.acquire("a", LockOptions::new()).await.unwrap();

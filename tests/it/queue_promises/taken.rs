@@ -2,9 +2,10 @@
 //! lock were still held, or as if the waiter blocked itself.
 
 use lockattr::Error;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use super::*;
+use lockattr_tests::in_time;
 
 /// Another program deletes the holder's entry. The waiter asks after a `retry_delay`, and not after
 /// 15 seconds.
@@ -36,7 +37,7 @@ async fn is_the_waiters<T: Topology>(
     let waiter = spawn_waiter(&case, &next, case.key, LockOptions::new()).await;
     take_away(&held, &first).await;
     let since = Instant::now();
-    let guard = timeout(LIMIT, waiter).await.expect("a hang").unwrap().expect("the lock is free");
+    let guard = in_time(waiter).await.unwrap().expect("the lock is free");
     assert!(since.elapsed() < SOON, "after {:?}", since.elapsed());
     let released = holder.release().await;
     assert!(matches!(released, Err(Error::Lost { .. })), "{released:?}");

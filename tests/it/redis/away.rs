@@ -5,9 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lockattr::{Error, Lease, LockManager, LockOptions, LostReason};
-use lockattr_tests::{
-    Proxy, RedisServer, assert_nothing_left, assert_nothing_left_within, eventually,
-};
+use lockattr_tests::{Proxy, RedisServer, assert_nothing_left, eventually, in_time, with_query};
 use tokio::time::{Instant, timeout};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -23,7 +21,7 @@ async fn manager(url: &str) -> LockManager {
 }
 
 async fn wait_until_lockable(manager: &LockManager) {
-    eventually(LIMIT, "the manager works again", async || {
+    eventually("the manager works again", async || {
         match manager.acquire("again", LockOptions::new().retry(0)).await {
             Ok(guard) => guard.release().await.is_ok(),
             Err(Error::Store { .. }) => false,
@@ -37,7 +35,7 @@ async fn refused_by_store(manager: &LockManager, options: LockOptions) -> Durati
     let ran = AtomicBool::new(false);
     let started = Instant::now();
     let body = async |_: &Lease| ran.store(true, Ordering::SeqCst);
-    let error = timeout(LIMIT, manager.with_lock("a", options, body)).await.expect("a hang");
+    let error = in_time(manager.with_lock("a", options, body)).await;
     let Err(Error::Store { key, .. }) = error else { panic!("{error:?}") };
     assert_eq!(key, "a");
     assert!(!ran.load(Ordering::SeqCst), "a body without its lock");
@@ -48,7 +46,7 @@ async fn refused_by_store(manager: &LockManager, options: LockOptions) -> Durati
 async fn not_there_at_start_up() {
     let server = RedisServer::start().await;
     server.kill();
-    let error = timeout(LIMIT, LockManager::connect(&server.url())).await.expect("a hang");
+    let error = in_time(LockManager::connect(&server.url())).await;
     assert!(matches!(error, Err(Error::Store { .. })), "{error:?}");
 
     // `build` lets a program start without a server, and work as soon as the server is there.
@@ -129,7 +127,7 @@ async fn gone_while_holding() {
     };
     started.notified().await;
     server.kill();
-    let error = timeout(LIMIT, job).await.expect("a hang").unwrap().unwrap_err();
+    let error = in_time(job).await.unwrap().unwrap_err();
     assert!(matches!(error, Error::Lost { reason: LostReason::Expired, .. }), "{error:?}");
     server.revive().await;
     wait_until_lockable(&manager).await;
@@ -144,10 +142,10 @@ async fn frozen_while_holding_and_thawed_before_the_deadline() {
     // Longer than a renewal interval and several response timeouts: unknown, but not lost.
     server
         .while_stopped(async {
-            eventually(LIMIT, "a renewal is overdue", async || guard.remaining() < SECOND).await;
+            eventually("a renewal is overdue", async || guard.remaining() < SECOND).await;
         })
         .await;
-    eventually(LIMIT, "it is renewed again", async || guard.remaining() > 2 * SECOND).await;
+    eventually("it is renewed again", async || guard.remaining() > 2 * SECOND).await;
     guard.release().await.unwrap();
     assert_nothing_left(&server).await;
 }
@@ -163,14 +161,14 @@ async fn a_body_ends_well_while_the_store_is_away_and_its_release_is_made_up_for
     };
     assert_eq!(manager.with_lock("a", LockOptions::new(), body).await.unwrap(), 17);
     server.continue_signal();
-    eventually(LIMIT, "released after all", async || cli.value("lock:a").await.is_none()).await;
+    eventually("released after all", async || cli.value("lock:a").await.is_none()).await;
 }
 
 #[tokio::test]
 async fn an_acquire_without_an_answer_is_undone() {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr()).await;
-    let url = format!("{}?{QUICK}", server.url_through(&proxy).trim_end_matches('?'));
+    let url = with_query(server.url_through(&proxy).trim_end_matches('?'), QUICK);
     let manager = manager(&url).await;
     let cli = server.cli().await;
     wait_until_lockable(&manager).await;
@@ -179,7 +177,7 @@ async fn an_acquire_without_an_answer_is_undone() {
     refused_by_store(&manager, LockOptions::new().retry(0).ttl(60 * SECOND)).await;
     assert_ne!(cli.value("lockattr:fence").await, before, "the server did execute it");
     proxy.pass();
-    assert_nothing_left_within(&server, LIMIT).await;
+    assert_nothing_left(&server).await;
     wait_until_lockable(&manager).await;
 }
 
@@ -187,7 +185,7 @@ async fn an_acquire_without_an_answer_is_undone() {
 async fn a_silently_dead_connection_is_replaced() {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr()).await;
-    let url = format!("{}?{QUICK}&connections=1", server.url_through(&proxy));
+    let url = with_query(&server.url_through(&proxy), &format!("{QUICK}&connections=1"));
     let manager = manager(&url).await;
     wait_until_lockable(&manager).await;
     assert_eq!(proxy.connections(), 1);
@@ -196,7 +194,7 @@ async fn a_silently_dead_connection_is_replaced() {
     refused_by_store(&manager, LockOptions::new().retry(0)).await;
     proxy.pass();
     wait_until_lockable(&manager).await;
-    assert_nothing_left_within(&server, LIMIT).await;
+    assert_nothing_left(&server).await;
 }
 
 #[tokio::test]
@@ -230,11 +228,11 @@ fn one_manager_serves_one_runtime_after_the_other() {
             let options = LockOptions::new().ttl(Duration::from_millis(300)).retry(0);
             let guard = manager.acquire("a", options).await.unwrap();
             let before = guard.remaining();
-            eventually(LIMIT, "renewed on this runtime", async || {
+            eventually("renewed on this runtime", async || {
                 guard.remaining() < before && guard.ensure_held().is_ok()
             })
             .await;
-            eventually(LIMIT, "renewed on this runtime", async || {
+            eventually("renewed on this runtime", async || {
                 guard.remaining() > Duration::from_millis(250)
             })
             .await;
@@ -264,8 +262,8 @@ fn a_runtime_that_ends_does_not_stop_the_renewals_of_another() {
     long.block_on(async {
         for _ in 0..3 {
             let fresh = || second.remaining() > Duration::from_millis(250);
-            eventually(LIMIT, "spent", async || !fresh()).await;
-            eventually(LIMIT, "renewed", async || fresh()).await;
+            eventually("spent", async || !fresh()).await;
+            eventually("renewed", async || fresh()).await;
         }
         second.release().await.unwrap();
     });
@@ -277,7 +275,7 @@ async fn a_caller_with_a_short_timeout_does_not_abort_the_connect_of_others() {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr()).await;
     let long_wait = "connections=1&connect_timeout=20s&response_timeout=20s";
-    let url = format!("{}?{long_wait}", server.url_through(&proxy));
+    let url = with_query(&server.url_through(&proxy), long_wait);
     let manager = LockManager::builder().url(&url).build().unwrap();
     proxy.delay(Duration::from_millis(400));
     let options = LockOptions::new().wait(Duration::from_millis(50));
@@ -333,7 +331,7 @@ fn a_connect_on_an_undriven_runtime_delays_no_other() {
 async fn an_outage_causes_no_storm_of_requests() {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr()).await;
-    let manager = manager(&format!("{}?connections=1", server.url_through(&proxy))).await;
+    let manager = manager(&with_query(&server.url_through(&proxy), "connections=1")).await;
     let cli = server.cli().await;
     proxy.refuse().await;
     proxy.cut().await;

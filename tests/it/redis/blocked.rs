@@ -75,12 +75,12 @@ impl Beside {
         self.observer.block_on(async {
             for _ in 0..3 {
                 let (aged, fresh) = (SECOND * 5 / 2, SECOND * 27 / 10);
-                eventually(LIMIT, "it ages", async || {
+                eventually("it ages", async || {
                     lease.ensure_held().unwrap();
                     lease.remaining() < aged
                 })
                 .await;
-                eventually(LIMIT, "it is renewed", async || {
+                eventually("it is renewed", async || {
                     lease.ensure_held().unwrap();
                     lease.remaining() > fresh
                 })

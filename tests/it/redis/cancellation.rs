@@ -7,11 +7,9 @@ use std::task::Poll;
 use std::time::Duration;
 
 use lockattr::{Error, Lease, LockManager, LockOptions, Release, distributed_lock};
-use lockattr_tests::{Fault, Proxy, RedisServer, assert_nothing_left_within, eventually};
+use lockattr_tests::{Fault, Proxy, RedisServer, assert_nothing_left, eventually, with_query};
 use tokio::task::yield_now;
 use tokio::time::sleep;
-
-const LIMIT: Duration = Duration::from_secs(20);
 
 /// Longer than any test: a lock that is free was released, and did not expire.
 const TTL: Duration = Duration::from_secs(60);
@@ -44,7 +42,7 @@ impl World {
     async fn new() -> Self {
         let server = RedisServer::start().await;
         let proxy = Proxy::start(server.addr()).await;
-        let url = format!("{}?connections=1&response_timeout=20s", server.url_through(&proxy));
+        let url = with_query(&server.url_through(&proxy), "connections=1");
         let manager = LockManager::connect(&url).await.unwrap();
         Self { server, proxy, manager }
     }
@@ -62,7 +60,7 @@ impl World {
             drop(future);
             // Requests that were kept on their way arrive now; replies may do so as well.
             self.proxy.pass();
-            assert_nothing_left_within(&self.server, LIMIT).await;
+            assert_nothing_left(&self.server).await;
             let after = self.commands().split_off(before);
             // The request just sent is one round trip; the release is the second. If the request
             // just sent was a release, the second one finds no entry, and a third one reads why.
@@ -215,8 +213,8 @@ async fn a_dropped_extend_leaves_its_hold_alone() {
         world.proxy.pass();
         guard.ensure_held().unwrap();
         let answered = async || world.proxy.answered("renew") > 0;
-        eventually(LIMIT, "the server granted it", answered).await;
+        eventually("the server granted it", answered).await;
         guard.release().await.unwrap();
-        assert_nothing_left_within(&world.server, LIMIT).await;
+        assert_nothing_left(&world.server).await;
     }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use lockattr::{LockGuard, LockManager, LockOptions};
 use lockattr_tests::{
-    Cluster, RedisServer, assert_nobody_listens, assert_nothing_left_within, eventually,
+    Cluster, RedisServer, assert_nobody_listens, assert_nothing_left, eventually, in_time,
 };
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -102,17 +102,17 @@ async fn waiter(
 ) -> JoinHandle<LockGuard> {
     let (manager, named) = (manager.clone(), key.to_owned());
     let waiter = tokio::spawn(async move { acquire(&manager, &named).await });
-    eventually(LIMIT, "queued", async || queued(cluster, key).await == place).await;
+    eventually("queued", async || queued(cluster, key).await == place).await;
     waiter
 }
 
-async fn granted(limit: Duration, waiter: JoinHandle<LockGuard>) -> LockGuard {
-    timeout(limit, waiter).await.expect("granted").unwrap()
+async fn granted(_limit: Duration, waiter: JoinHandle<LockGuard>) -> LockGuard {
+    in_time(waiter).await.unwrap()
 }
 
 /// Asserts that when all managers are gone, no node has a lock, a wait queue or a shard channel
 /// left.
 async fn assert_no_trace(cluster: &Cluster) {
-    assert_nothing_left_within(cluster, LIMIT).await;
+    assert_nothing_left(cluster).await;
     assert_nobody_listens(cluster).await;
 }

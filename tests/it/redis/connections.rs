@@ -7,8 +7,6 @@ use lockattr::store::{RedisStore, ServerOptions, redis};
 use lockattr::{LockManager, LockOptions};
 use lockattr_tests::{Cli, Cluster, Fault, Proxy, RedisServer, Sentinels, eventually};
 
-const SOON: Duration = Duration::from_secs(10);
-
 /// Every connection that this store can use has carried a lock.
 async fn used(manager: &LockManager) {
     for key in 0..50 {
@@ -21,7 +19,7 @@ async fn used(manager: &LockManager) {
 
 async fn assert_connections(cli: &Cli, expected: usize) {
     let what = format!("{expected} connections");
-    eventually(SOON, &what, async || cli.client_count().await == expected).await;
+    eventually(&what, async || cli.client_count().await == expected).await;
 }
 
 async fn connected(url: &str, options: ServerOptions) -> LockManager {
@@ -88,7 +86,7 @@ async fn sentinels_have_one_each_and_their_master_one() {
     assert_connections(&cli, before + 1).await;
     for sentinel in servers.sentinels() {
         let cli = sentinel.cli().await;
-        eventually(SOON, "one subscription", async || {
+        eventually("one subscription", async || {
             let list: String = cli.query(&["CLIENT", "LIST", "TYPE", "PUBSUB"]).await;
             list.lines().count() == 1
         })

@@ -8,7 +8,7 @@ use lockattr::store::{
     Sharing, Store, Subscriber, Waiting,
 };
 use lockattr::{FencingToken, LockManager, LockOptions};
-use lockattr_tests::{Node, RedisServer, assert_nothing_left, eventually, node};
+use lockattr_tests::{Node, RedisServer, assert_nothing_left, eventually, for_store, node};
 
 /// The tokens of `count` acquisitions by each node, in the order of the grants.
 async fn tokens(nodes: &mut [Node], count: usize) -> Vec<u64> {
@@ -72,7 +72,7 @@ async fn a_token_is_the_servers_clock_or_one_more_than_the_last() {
 async fn a_token_in_the_upper_half_of_the_range_of_a_double_is_issued_once() {
     let server = RedisServer::start().await;
     let cli = server.cli().await;
-    let store = RedisStore::open(&server.url()).unwrap();
+    let store = RedisStore::open(&for_store(&server.url())).unwrap();
     let subscriber = Arc::new(Subscriber::new(|_| {}));
     store.subscribe(&subscriber);
     let claim = || {
@@ -89,8 +89,7 @@ async fn a_token_in_the_upper_half_of_the_range_of_a_double_is_issued_once() {
     let counter: u64 = 1 << 52;
     cli.query::<String>(&["SET", "lockattr:fence", &counter.to_string()]).await;
     // The first lease ends by timeout, and the head asks again while another process waits.
-    eventually(Duration::from_secs(10), "over", async || cli.held_value("lock:a").await.is_none())
-        .await;
+    eventually("over", async || cli.held_value("lock:a").await.is_none()).await;
     let request = AcquireRequest::new(next.clone(), 600 * ttl).waiting(Waiting::Queued);
     let fencing = FencingToken::from_counter(counter + 1);
     let acquired = store.acquire(&request).await.unwrap();

@@ -12,11 +12,10 @@ use lockattr::store::{
     RenewOutcome, RenewRequest, Sharing, Store, Subscriber, Waiting,
 };
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::{Cli, RedisServer, assert_nothing_left, eventually};
+use lockattr_tests::{
+    Cli, RedisServer, assert_nothing_left, eventually, for_store, in_time, with_query,
+};
 use tokio::task::JoinHandle;
-
-/// Long before a lease of these tests ends, or a waiter asks again without a notification.
-const SOON: Duration = Duration::from_secs(10);
 
 /// Longer than any test here waits.
 const LONG: Duration = Duration::from_secs(60);
@@ -42,7 +41,7 @@ async fn waiter(cli: &Cli, manager: &LockManager) -> JoinHandle<lockattr::LockGu
     let manager = manager.clone();
     let waits =
         tokio::spawn(async move { manager.acquire("a", LockOptions::new()).await.unwrap() });
-    eventually(SOON, "it is queued", async || queued(cli).await == 1).await;
+    eventually("it is queued", async || queued(cli).await == 1).await;
     waits
 }
 
@@ -58,7 +57,7 @@ struct Claims {
 
 impl Claims {
     fn new(server: &RedisServer) -> Self {
-        let store = RedisStore::open(&server.url()).unwrap();
+        let store = RedisStore::open(&for_store(&server.url())).unwrap();
         let subscriber = Arc::new(Subscriber::new(|_| {}));
         store.subscribe(&subscriber);
         Self { store, subscriber }
@@ -124,7 +123,7 @@ async fn a_lock_with_a_waiter_is_never_absent() {
     let (holder, waits, newcomer) = (claims.exclusive(), claims.exclusive(), claims.exclusive());
     assert!(claims.asks(&holder, Duration::from_millis(200)).await);
     assert!(!claims.waits(&waits, LONG).await);
-    eventually(SOON, "over", async || cli.held_value("lock:a").await.is_none()).await;
+    eventually("over", async || cli.held_value("lock:a").await.is_none()).await;
     assert!(cli.pttl("lock:a").await >= cli.pttl("lockattr:line-of:{lock:a}").await - 100);
     assert!(!Claims::new(&server).asks(&newcomer, LONG).await, "it overtook a waiter");
     assert!(claims.waits(&waits, LONG).await, "granted");
@@ -241,7 +240,7 @@ async fn the_value_of_another_program_is_never_marked() {
         set.extend(if ends { &["PX", "60000"][..] } else { &[] });
         cli.query::<()>(&set).await;
         let waits = waiter(&cli, &manager).await;
-        eventually(SOON, "it polls again", async || calls(&cli, "evalsha").await > 4).await;
+        eventually("it polls again", async || calls(&cli, "evalsha").await > 4).await;
         assert_eq!(cli.value("lock:a").await.as_deref(), Some(value));
         assert_eq!(cli.pttl("lock:a").await > 0, ends);
         assert_eq!(cli.query::<u32>(&["DEL", "lock:a"]).await, 1);
@@ -256,16 +255,16 @@ async fn the_value_of_another_program_is_never_marked() {
 async fn a_plain_release_of_a_marked_lock_hands_it_off() {
     let server = RedisServer::start().await;
     let proxy = lockattr_tests::Proxy::start(server.addr()).await;
-    let url = format!("{}?ttl=60s&wait=60s&connections=1", server.url_through(&proxy));
+    let url = with_query(&server.url_through(&proxy), "ttl=60s&wait=60s&connections=1");
     let (cli, one) = (server.cli().await, LockManager::connect(url).await.unwrap());
     let other = manager(&server, "").await;
     let held = one.acquire("a", LockOptions::new()).await.unwrap();
     proxy.swallow_messages(1);
     let waits = waiter(&cli, &other).await;
-    eventually(SOON, "notified", async || proxy.seen("message") == 1).await;
+    eventually("notified", async || proxy.seen("message") == 1).await;
     held.release().await.unwrap();
     assert_eq!(proxy.seen("release"), 2, "a plain command, and then the script");
-    let granted = tokio::time::timeout(SOON, waits).await.expect("granted at once").unwrap();
+    let granted = in_time(waits).await.unwrap();
     granted.release().await.unwrap();
     drop((one, other));
     assert_nothing_left(&server).await;

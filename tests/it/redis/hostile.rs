@@ -1,7 +1,7 @@
 //! A server that answers anything. Only the exact replies that mean a grant, a renewal or a release
 //! count as one, nothing panics, and once the server is honest again everything works.
 //!
-//! `LOCKATTR_HOSTILE_SEED` repeats a run's answers; `LOCKATTR_HOSTILE_ROUNDS` makes it longer. The
+//! `LOCKATTR_SEED` repeats a run's answers; `LOCKATTR_HOSTILE_ROUNDS` makes it longer. The
 //! answers about one key depend only on the seed and the key, not on what else is under way.
 
 mod answers;
@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lockattr::{Error, LockGuard, LockManager, LockOptions};
+use lockattr_history::seed;
 use tokio::runtime::Builder;
 use tokio::time::Instant;
 
@@ -30,10 +31,8 @@ fn number(name: &str) -> Option<u64> {
 
 /// The client relies on `FencingToken::read` and `request::held`, which have tests of their own.
 #[test]
-#[allow(clippy::print_stdout, reason = "the seed reproduces a failure")]
 fn a_lock_counts_as_held_only_by_a_well_formed_reply() {
-    let seed = number("LOCKATTR_HOSTILE_SEED").unwrap_or_else(rand::random);
-    println!("LOCKATTR_HOSTILE_SEED={seed}");
+    let seed = seed();
     // On named threads, so that a panic in any task can be told from those of other tests.
     let panics = panics_on(THREADS);
     let mut runtime = Builder::new_multi_thread();

@@ -7,8 +7,6 @@ use tokio::time::{Instant, sleep};
 
 use crate::leader_faults::{Campaign, Leader};
 
-const LIMIT: Duration = Duration::from_secs(30);
-
 /// Shorter than a lease of six seconds that is nearly new, and longer than two timeouts of a reply.
 const BEFORE_THE_LEASE_ENDS: Duration = Duration::from_secs(5);
 
@@ -46,7 +44,7 @@ impl<'a> Fleet<'a> {
         let before = self.proxy.seen("renew");
         self.proxy.next("renew", fault);
         let seen = async || self.proxy.seen("renew") > before;
-        eventually(LIMIT, "a renewal is under way", seen).await;
+        eventually("a renewal is under way", seen).await;
     }
 
     async fn resigns(&mut self) -> Instant {
@@ -107,7 +105,7 @@ async fn a_release_that_is_lost_is_sent_again() {
         // A lease that is nearly new.
         let renewed = fleet.proxy.answered("renew");
         let again = async || fleet.proxy.answered("renew") > renewed;
-        eventually(LIMIT, "it is renewed", again).await;
+        eventually("it is renewed", again).await;
         fleet.proxy.next("release", fault.clone());
         fleet.resigns().await;
         // After the timeout of its reply, and before the lease ends.
@@ -125,7 +123,7 @@ async fn a_renewal_that_finds_another_holder_ends_the_term() {
     let mut fleet = Fleet::on(&server).await;
     let renewed = fleet.proxy.answered("renew");
     let again = async || fleet.proxy.answered("renew") > renewed;
-    eventually(LIMIT, "it is renewed", again).await;
+    eventually("it is renewed", again).await;
     let taken = Instant::now();
     cli.query::<String>(&["SET", "lock:scheduler", "another", "PX", "8000"]).await;
     fleet.leader.expect(&format!("ended {}", fleet.term)).await;
@@ -152,7 +150,7 @@ async fn a_follower_asks_at_most_ten_times_a_minute() {
     campaign.begins(&mut [&mut leader, &mut follower]).await;
     // Its connections are set up.
     let asked = proxy.seen("acquire");
-    eventually(LIMIT, "it asks again", async || proxy.seen("acquire") > asked).await;
+    eventually("it asks again", async || proxy.seen("acquire") > asked).await;
     proxy.clear_log();
     sleep(Duration::from_secs(60)).await;
     let log = proxy.log();

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use lockattr::store::{RedisStore, ReleaseOutcome};
-use lockattr_tests::{Cli, Fault, Proxy, RedisServer, assert_nothing_left, eventually};
+use lockattr_tests::{Cli, Fault, Proxy, RedisServer, assert_nothing_left, eventually, for_store};
 
-use crate::marks::{DAY, Process, TTL, asks_again_now};
+use crate::marks::{DAY, Process, asks_again_now};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn process(url: &str) -> Process {
-    Process::on(RedisStore::open(url).unwrap())
+    Process::on(RedisStore::open(&for_store(url)).unwrap())
 }
 
 /// Whether the key ends a day from now.
@@ -163,6 +163,6 @@ async fn commands_of_a_process_that_knows_no_marks_leave_a_done_key_alone() {
     assert!(process.holder("nightly").await.unwrap().done);
     assert!(process.store.force_release(claim.key()).await.unwrap());
     let is_free = async || process.holder("nightly").await.is_none();
-    eventually(TTL, "it is free", is_free).await;
+    eventually("it is free", is_free).await;
     assert_nothing_left(&server).await;
 }

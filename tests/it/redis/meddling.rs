@@ -5,8 +5,8 @@ mod requests;
 use std::time::Duration;
 
 use lockattr::{Error, LockGuard, LockManager, LockOptions, LostReason};
-use lockattr_tests::{RedisServer, assert_nothing_left, eventually};
-use tokio::time::{Instant, timeout};
+use lockattr_tests::{RedisServer, assert_nothing_left, eventually, in_time};
+use tokio::time::Instant;
 
 const TTL: Duration = Duration::from_secs(3);
 
@@ -28,7 +28,7 @@ async fn wait_until_lockable(manager: &LockManager) {
 /// Waits for the loss to be reported, and checks its reason: a renewal found out (`Taken`), or the
 /// deadline passed (`Expired`).
 async fn is_lost(guard: &LockGuard, expected: LostReason) {
-    timeout(LIMIT, guard.lost()).await.expect("the loss is reported");
+    in_time(guard.lost()).await;
     let Err(Error::Lost { key, reason }) = guard.ensure_held() else { panic!("{guard:?}") };
     assert_eq!((key.as_str(), reason), (guard.key(), expected));
 }
@@ -38,7 +38,7 @@ pub(super) async fn is_renewed(guard: &LockGuard, ttl: Duration, times: usize) {
     let ends = || Instant::now() + guard.remaining();
     for _ in 0..times {
         let before = ends();
-        eventually(LIMIT, "it is renewed", async || ends() > before + ttl / 10).await;
+        eventually("it is renewed", async || ends() > before + ttl / 10).await;
         guard.ensure_held().unwrap();
     }
 }
@@ -119,7 +119,7 @@ async fn a_key_made_persistent_gets_its_ttl_back_at_the_next_renewal_or_is_relea
     let guard = manager.acquire("a", lease(TTL)).await.unwrap();
     cli.query::<()>(&["PERSIST", "lock:a"]).await;
     assert_eq!(cli.pttl("lock:a").await, -1);
-    eventually(LIMIT, "it has an end again", async || cli.pttl("lock:a").await > 0).await;
+    eventually("it has an end again", async || cli.pttl("lock:a").await > 0).await;
     guard.release().await.unwrap();
 
     // Without renewals it stays endless: the deadline ends it for its holder, and the key exists
@@ -141,7 +141,7 @@ async fn a_key_whose_ttl_was_shortened_is_renewed_or_lost() {
     let (cli, manager) = (server.cli().await, manager(&server).await);
     let guard = manager.acquire("a", lease(TTL)).await.unwrap();
     cli.query::<()>(&["PEXPIRE", "lock:a", "2000"]).await;
-    eventually(LIMIT, "it is renewed", async || cli.pttl("lock:a").await > 2_000).await;
+    eventually("it is renewed", async || cli.pttl("lock:a").await > 2_000).await;
     guard.ensure_held().unwrap();
 
     // Before any renewal: the next caller gets in, and the previous holder does not disturb it.

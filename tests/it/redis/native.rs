@@ -10,15 +10,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lockattr::{Error, LockGuard, LockManager, LockOptions, LostReason};
-use lockattr_tests::{Cli, Fault, Proxy, RedisServer, assert_nothing_left, eventually};
+use lockattr_tests::{
+    Cli, Fault, Proxy, RedisServer, assert_nothing_left, eventually, in_time, with_query,
+};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
 
 use super::RIGHTS;
-
-/// Long before a lease of these tests ends, or a waiter asks again without a notification.
-const SOON: Duration = Duration::from_secs(4);
 
 /// A server program, and its command.
 struct Newer {
@@ -46,7 +44,7 @@ impl Newer {
 }
 
 async fn connect(url: &str) -> LockManager {
-    LockManager::connect(format!("{url}?connections=1&wait=60s")).await.unwrap()
+    LockManager::connect(with_query(url, "connections=1&wait=60s")).await.unwrap()
 }
 
 async fn acquire(manager: &LockManager) -> LockGuard {
@@ -123,7 +121,7 @@ async fn the_next_in_the_queue_gets_it_at_once_whether_or_not_its_holder_knows_t
         world.held.release().await.unwrap();
         // By the server's command, if at all, and by the script.
         assert_eq!(world.proxy.seen("release"), 1 + usize::from(unknown), "unknown: {unknown}");
-        let granted = timeout(SOON, world.waiter).await.expect("granted at once");
+        let granted = in_time(world.waiter).await;
         granted.unwrap().release().await.unwrap();
         assert_nothing_left(&world.server).await;
     }
@@ -152,7 +150,7 @@ impl World {
         }
         let waiting = other.clone();
         let waiter = tokio::spawn(async move { acquire(&waiting).await });
-        eventually(SOON, "notified", async || proxy.seen("message") == 1).await;
+        eventually("notified", async || proxy.seen("message") == 1).await;
         // This reply comes after it, on the same connection.
         one.holder("another").await.expect("the store");
         Self { server, proxy, held, waiter, _managers: [one, other] }
@@ -169,7 +167,7 @@ async fn the_next_in_the_queue_gets_it_though_the_holder_is_cut_off_while_it_han
         world.proxy.next("release", Fault::Delay(Duration::ZERO));
         world.proxy.next("release", Fault::CutBefore);
         assert!(matches!(world.held.release().await, Err(Error::Store { .. })));
-        let granted = timeout(SOON, world.waiter).await.expect("granted by the next try");
+        let granted = in_time(world.waiter).await;
         granted.unwrap().release().await.unwrap();
         assert_nothing_left(&world.server).await;
     }

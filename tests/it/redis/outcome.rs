@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use lockattr::{Error, LockManager, LostReason, distributed_lock};
-use lockattr_tests::{Cli, RedisServer, assert_nothing_left, capture_events};
-use tokio::time::{sleep, timeout};
+use lockattr_tests::{Cli, RedisServer, assert_nothing_left, capture_events, in_time};
+use tokio::time::sleep;
 
-const LIMIT: Duration = Duration::from_secs(20);
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Deletes the held lock, as an operator might.
@@ -50,16 +49,16 @@ async fn a_lock_stolen_during_a_body_is_treated_as_on_lost_says_and_left_to_the_
         let Err(Error::Lost { key, reason }) = outcome else { return false };
         key == "job" && *reason == LostReason::Taken
     };
-    let outcome = timeout(LIMIT, cancelled(&manager, &cli)).await.expect("a hang");
+    let outcome = in_time(cancelled(&manager, &cli)).await;
     assert!(is_lost(&outcome), "{outcome:?}");
     others().await;
 
-    let outcome = timeout(LIMIT, refused(&manager, &cli)).await.expect("a hang");
+    let outcome = in_time(refused(&manager, &cli)).await;
     assert!(is_lost(&outcome), "{outcome:?}");
     others().await;
 
     let events = capture_events();
-    let outcome = timeout(LIMIT, believed(&manager, &cli)).await.expect("a hang");
+    let outcome = in_time(believed(&manager, &cli)).await;
     assert!(matches!(outcome, Ok(17)), "{outcome:?}");
     assert_eq!(events.count("lock lost: the store no longer has this process as its holder"), 1);
     others().await;

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use lockattr::store::{RedisStore, ServerOptions, redis};
 use lockattr::{Error, LockManager, LockOptions};
-use lockattr_tests::{Cluster, RedisServer, Sentinels, assert_nobody_listens, assert_nothing_left};
+use lockattr_tests::{
+    Cluster, RedisServer, Sentinels, assert_nobody_listens, assert_nothing_left, bare,
+};
 use redis::IntoConnectionInfo;
 
 use super::RIGHTS;
@@ -32,10 +34,10 @@ async fn excludes(manager: &LockManager, url: &str) {
 #[tokio::test]
 async fn a_client_keeps_its_login_its_database_and_its_socket() {
     let server = RedisServer::builder().user("locker", "s3cret", RIGHTS).start().await;
-    let (url, cli) = (server.url_as("locker", "s3cret"), server.cli().await);
-    let client = redis::Client::open(format!("{url}3")).unwrap();
+    let (url, cli) = (server.url_as("locker", "s3cret").replace("?", "3?"), server.cli().await);
+    let client = redis::Client::open(bare(&url)).unwrap();
     let manager = manager(RedisStore::from_client(client, ServerOptions::new()));
-    excludes(&manager, &format!("{url}3")).await;
+    excludes(&manager, &url).await;
     let held = manager.acquire("b", LockOptions::new()).await.unwrap();
     let list: String = cli.query(&["CLIENT", "LIST"]).await;
     let ours: Vec<_> = list.lines().filter(|line| line.contains("user=locker")).collect();

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::{Node, Proxy, RedisServer, assert_nothing_left, eventually, node};
+use lockattr_tests::{Node, Proxy, RedisServer, assert_nothing_left, eventually, node, with_query};
 use tokio::time::Instant;
 
 const LIMIT: Duration = Duration::from_secs(20);
@@ -68,13 +68,13 @@ async fn a_forgotten_guard_is_renewed_until_its_process_is_killed() {
     assert_eq!(node.line().await, "holding");
     let value = cli.value("lock:0").await.expect("it holds");
     for _ in 0..3 {
-        eventually(LIMIT, "it ages", async || cli.pttl("lock:0").await < 1_500).await;
-        eventually(LIMIT, "it is renewed", async || cli.pttl("lock:0").await > 1_700).await;
+        eventually("it ages", async || cli.pttl("lock:0").await < 1_500).await;
+        eventually("it is renewed", async || cli.pttl("lock:0").await > 1_700).await;
     }
     assert_eq!(cli.value("lock:0").await, Some(value), "by the same claim all the time");
     node.kill();
     assert!(cli.pttl("lock:0").await > 0, "a killed process cannot release");
-    eventually(LIMIT, "free by itself", async || cli.value("lock:0").await.is_none()).await;
+    eventually("free by itself", async || cli.value("lock:0").await.is_none()).await;
     assert_nothing_left(&server).await;
 }
 
@@ -86,7 +86,7 @@ async fn a_process_killed_while_it_waits_leaves_nothing() {
     let mut node = node!("lock", url = server.url_with("ttl=60s"));
     node.say("acquire a").await;
     let asked = async || cli.commandstats().await.get("evalsha").is_some_and(|calls| *calls > 2);
-    eventually(LIMIT, "it retries", asked).await;
+    eventually("it retries", asked).await;
     node.kill();
     cli.query::<i64>(&["DEL", "lock:a"]).await;
     let manager = LockManager::connect(&server.url()).await.unwrap();
@@ -101,13 +101,13 @@ async fn a_process_killed_before_it_learns_of_its_grant_holds_for_a_ttl() {
     let server = RedisServer::start().await;
     let cli = server.cli().await;
     let proxy = Proxy::start(server.addr()).await;
-    let mut node = node!("lock", url = format!("{}?ttl=2s", server.url_through(&proxy)));
+    let mut node = node!("lock", url = with_query(&server.url_through(&proxy), "ttl=2s"));
     // The node is connected, and able to work.
     node.say("fence b 1").await;
     node.line().await;
     proxy.swallow_replies();
     node.say("acquire a").await;
-    eventually(LIMIT, "granted", async || cli.value("lock:a").await.is_some()).await;
+    eventually("granted", async || cli.value("lock:a").await.is_some()).await;
     node.kill();
     free_after_its_ttl_and_not_before(&server).await;
 }
@@ -117,7 +117,7 @@ async fn a_process_killed_before_it_learns_of_its_grant_holds_for_a_ttl() {
 async fn a_process_killed_while_its_release_is_cut_off_holds_for_a_ttl() {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr()).await;
-    let url = format!("{}?ttl=3s&response_timeout=200ms", server.url_through(&proxy));
+    let url = with_query(&server.url_through(&proxy), "ttl=3s&response_timeout=200ms");
     let mut node = holder(url).await;
     proxy.swallow_requests();
     node.say("release").await;
@@ -134,10 +134,10 @@ async fn a_process_killed_after_its_release_was_executed_holds_nothing() {
     let server = RedisServer::start().await;
     let cli = server.cli().await;
     let proxy = Proxy::start(server.addr()).await;
-    let mut node = holder(format!("{}?ttl=60s", server.url_through(&proxy))).await;
+    let mut node = holder(with_query(&server.url_through(&proxy), "ttl=60s")).await;
     proxy.swallow_replies();
     node.say("release").await;
-    eventually(LIMIT, "released", async || cli.value("lock:a").await.is_none()).await;
+    eventually("released", async || cli.value("lock:a").await.is_none()).await;
     node.kill();
     assert_nothing_left(&server).await;
 }
@@ -151,7 +151,7 @@ async fn the_graceful_example_ends_well_when_it_is_interrupted() {
     command.env("LOCKATTR_URL", server.url_with("ttl=60s"));
     let mut service = Node::run(command);
     assert!(service.line().await.starts_with("worker "));
-    eventually(LIMIT, "it holds", async || !cli.keys("lock:*").await.is_empty()).await;
+    eventually("it holds", async || !cli.keys("lock:*").await.is_empty()).await;
 
     service.interrupt_signal();
     let mut said = vec![service.line().await];

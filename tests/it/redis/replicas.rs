@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use lockattr::{Error, Lease, LockGuard, LockManager, LockOptions, LostReason};
-use lockattr_tests::{Cli, RedisServer, assert_nothing_left, eventually};
-use tokio::time::{Instant, timeout};
+use lockattr_tests::{Cli, RedisServer, assert_nothing_left, eventually, in_time};
+use tokio::time::Instant;
 
 const LIMIT: Duration = Duration::from_secs(20);
 const LONG: Duration = Duration::from_secs(600);
@@ -106,7 +106,7 @@ async fn without_the_replica_a_lease_is_held_until_its_deadline_and_no_longer() 
     let started = Instant::now();
     let held = world.manager.acquire("a", options.clone()).await.unwrap();
     world.replica.stop_signal();
-    timeout(LIMIT, held.lost()).await.expect("its deadline passes");
+    in_time(held.lost()).await;
     let after = started.elapsed();
     assert!(after >= Duration::from_millis(3_900), "lost before its deadline: {after:?}");
     assert!(after < Duration::from_millis(5_300), "renewed: {after:?}");
@@ -124,9 +124,9 @@ async fn a_lease_outlives_a_replica_that_is_away_for_less_than_its_ttl() {
     let held = world.manager.acquire("a", LockOptions::new().ttl(ttl)).await.unwrap();
     world.replica.stop_signal();
     // Past its first renewals.
-    eventually(LIMIT, "it ages", async || held.remaining() < ttl / 2).await;
+    eventually("it ages", async || held.remaining() < ttl / 2).await;
     world.replica.continue_signal();
-    eventually(LIMIT, "it is renewed", async || held.remaining() > ttl / 2).await;
+    eventually("it is renewed", async || held.remaining() > ttl / 2).await;
     held.ensure_held().unwrap();
     held.release().await.unwrap();
     world.nothing_left().await;
@@ -142,7 +142,7 @@ async fn a_grant_by_the_queue_counts_only_with_the_replica() {
         let manager = world.manager.clone();
         async move { manager.acquire("a", LockOptions::new().ttl(LONG).wait(LONG)).await }
     });
-    eventually(LIMIT, "queued", async || {
+    eventually("queued", async || {
         world.cli.query::<u64>(&["ZCARD", "lockattr:line-of:{lock:a}"]).await == 1
     })
     .await;
@@ -150,15 +150,15 @@ async fn a_grant_by_the_queue_counts_only_with_the_replica() {
     let before = world.cli.value("lock:a").await;
     held.release().await.unwrap();
     let handed = async || world.cli.value("lock:a").await.is_some_and(|it| Some(it) != before);
-    eventually(LIMIT, "the master has granted it", handed).await;
+    eventually("the master has granted it", handed).await;
     // For as long as several attempts take.
-    eventually(LIMIT, "it sends WAIT", async || {
+    eventually("it sends WAIT", async || {
         world.cli.commandstats().await.get("wait").is_some_and(|waits| *waits >= 3)
     })
     .await;
     assert!(!waiter.is_finished(), "it holds what only the master has");
     world.replica.continue_signal();
-    let granted: LockGuard = timeout(LIMIT, waiter).await.expect("granted").unwrap().unwrap();
+    let granted: LockGuard = in_time(waiter).await.unwrap().unwrap();
     assert!(world.on_the_replica("lock:a").await.is_some());
     granted.release().await.unwrap();
     world.nothing_left().await;
@@ -179,8 +179,7 @@ async fn a_pending_renewal_does_not_lengthen_a_lease_that_a_release_has_shortene
     let (lease, others) = (Lease::clone(&held), Lease::clone(&other));
     let (mut first, mut second) = (pin!(others.extend(LONG)), pin!(lease.extend(LONG)));
     assert!(first.as_mut().now_or_never().is_none() && second.as_mut().now_or_never().is_none());
-    eventually(LIMIT, "the first waits", async || world.cli.info("blocked_clients").await == "1")
-        .await;
+    eventually("the first waits", async || world.cli.info("blocked_clients").await == "1").await;
     let mut released = pin!(held.release());
     assert!(released.as_mut().now_or_never().is_none());
     world.replica.continue_signal();
@@ -193,7 +192,7 @@ async fn a_pending_renewal_does_not_lengthen_a_lease_that_a_release_has_shortene
     assert!(left <= 3_000, "it stays locked for {left} ms");
     other.release().await.unwrap();
     let free = async || world.cli.value("lock:a").await.is_none();
-    eventually(LIMIT, "free when its time is over", free).await;
+    eventually("free when its time is over", free).await;
     assert!(began.elapsed() >= stays);
     world.nothing_left().await;
 }

@@ -4,15 +4,11 @@
 
 use std::future::pending;
 use std::sync::Arc;
-use std::time::Duration;
 
 use lockattr::{Error, LockGuard, LockManager, LockOptions, Release, distributed_lock};
-use lockattr_tests::{Proxy, RedisServer, assert_nothing_left_within, eventually, node};
+use lockattr_tests::{Proxy, RedisServer, assert_nothing_left, eventually, node, with_query};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
-
-/// Far below the 60 s that each lease lasts.
-const SOON: Duration = Duration::from_secs(15);
 
 const COUNT: u32 = 20;
 
@@ -46,7 +42,7 @@ impl Outside {
     }
 
     fn all_free_soon(&self) {
-        self.runtime.block_on(assert_nothing_left_within(&self.server, SOON));
+        self.runtime.block_on(assert_nothing_left(&self.server));
     }
 }
 
@@ -154,7 +150,7 @@ fn a_pending_acquire_is_undone_when_its_runtime_ends() {
     for runtime in runtimes() {
         let outside = Outside::new();
         let proxy = outside.runtime.block_on(Proxy::start(outside.server.addr()));
-        let url = format!("{}?ttl=60s&connections=1", outside.server.url_through(&proxy));
+        let url = with_query(&outside.server.url_through(&proxy), "ttl=60s&connections=1");
         let manager = LockManager::builder().url(url).build().unwrap();
         let once = || LockOptions::new().retry(0);
         runtime.block_on(async {
@@ -163,7 +159,7 @@ fn a_pending_acquire_is_undone_when_its_runtime_ends() {
             let cloned = manager.clone();
             drop(tokio::spawn(async move { cloned.acquire("a", once()).await }));
             let cli = outside.server.cli().await;
-            eventually(SOON, "granted", async || cli.value("lock:a").await.is_some()).await;
+            eventually("granted", async || cli.value("lock:a").await.is_some()).await;
             // New connections work again; this one has lost its answer for good.
             proxy.pass();
         });

@@ -38,7 +38,7 @@ async fn waits(
 async fn wait_until_queued(master: &RedisServer, key: &str) {
     let (cli, line) = (master.cli().await, format!("lockattr:line-of:{{lock:{key}}}"));
     let queued = async || cli.query::<u64>(&["ZCARD", line.as_str()]).await == 1;
-    eventually(LIMIT, "a waiter is queued", queued).await;
+    eventually("a waiter is queued", queued).await;
 }
 
 /// Returns once every replica has all writes so far.

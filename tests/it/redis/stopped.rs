@@ -6,7 +6,6 @@ use std::time::Duration;
 use lockattr::{LockManager, LockOptions};
 use lockattr_tests::{RedisServer, assert_nothing_left, eventually, node};
 
-const LIMIT: Duration = Duration::from_secs(20);
 const LONG: Duration = Duration::from_secs(60);
 
 /// The body of an annotated function has written once when its process stops itself. When the
@@ -20,7 +19,7 @@ async fn the_body_writes_no_more(on_lost: &str) {
     node.stands_still().await;
     // The next holder waits for the lease to end.
     let cli = server.cli().await;
-    eventually(LIMIT, "the lease ends", async || cli.value("lock:job").await.is_none()).await;
+    eventually("the lease ends", async || cli.value("lock:job").await.is_none()).await;
     let next = LockManager::connect(&server.url()).await.unwrap();
     let successor = next.acquire("job", LockOptions::new().ttl(LONG)).await.unwrap();
     node.continue_signal();
@@ -53,10 +52,10 @@ async fn a_process_that_slept_for_less_than_its_lease_remains_the_holder() {
     node.say("sleep").await;
     node.stands_still().await;
     // Past its renewal time, and far from its end.
-    eventually(LIMIT, "a renewal is overdue", async || cli.pttl("lock:job").await < 3_500).await;
+    eventually("a renewal is overdue", async || cli.pttl("lock:job").await < 3_500).await;
     node.continue_signal();
     assert_eq!(node.line().await, "wrote");
-    eventually(LIMIT, "it is renewed", async || cli.pttl("lock:job").await > 4_500).await;
+    eventually("it is renewed", async || cli.pttl("lock:job").await > 4_500).await;
     assert!(node.finish().await.success());
     assert_nothing_left(&server).await;
 }

@@ -63,10 +63,8 @@ async fn without_a_prefix_only_keys_that_can_be_locks_are_listed() {
     let (here, there) = (here.unwrap(), there.unwrap());
     let guard = here.acquire("a", lease()).await.unwrap();
     let waiting = tokio::spawn(async move { there.acquire("a", lease()).await });
-    lockattr_tests::eventually(MINUTE, "queued", async || {
-        here.held_locks().await.unwrap()[0].waiting == 1
-    })
-    .await;
+    lockattr_tests::eventually("queued", async || here.held_locks().await.unwrap()[0].waiting == 1)
+        .await;
     for words in [
         &["HSET", "hash", "f", "v"][..],
         &["RPUSH", "list", "v"],
@@ -117,7 +115,7 @@ async fn a_user_who_may_not_list_learns_which_right_is_missing() {
 #[tokio::test]
 async fn locks_on_all_masters_of_a_cluster_are_listed() {
     let cluster = Cluster::shared().await;
-    let url = cluster.url_with("prefix=across:&connect_timeout=10s&response_timeout=10s");
+    let url = cluster.url_with("prefix=across:");
     let [here, there] = [LockManager::connect(&url).await, LockManager::connect(&url).await];
     let (here, there) = (here.unwrap(), there.unwrap());
     let (mut guards, mut masters) = (Vec::new(), HashSet::new());

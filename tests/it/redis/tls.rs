@@ -10,8 +10,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lockattr::{Error, Lease, LockManager, LockOptions, Mode};
-use lockattr_tests::{RedisServer, assert_nothing_left, capture_events_from, eventually, node};
-use tokio::time::{Instant, timeout};
+use lockattr_tests::{
+    RedisServer, assert_nothing_left, capture_events_from, eventually, in_time, node, with_query,
+};
+use tokio::time::Instant;
 use tracing::Level;
 use url::Url;
 
@@ -49,7 +51,7 @@ async fn a_lock_is_acquired_renewed_handed_off_and_released_over_tls() {
     let server = RedisServer::builder().tls_clients().password("s3cret").start().await;
     let cli = server.cli().await;
     let before = cli.client_count().await;
-    let url = format!("{}&connections=1", right_url(&server));
+    let url = with_query(&right_url(&server), "connections=1");
     let (one, other) = (connect(&url).await, connect(&url).await);
 
     let brief = LockOptions::new().ttl(SOON / 10);
@@ -68,10 +70,10 @@ async fn a_lock_is_acquired_renewed_handed_off_and_released_over_tls() {
         async move { other.acquire("a", LockOptions::new()).await }
     });
     let line = "lockattr:line-of:{lock:a}";
-    eventually(SOON, "queued", async || cli.pttl(line).await > 0).await;
+    eventually("queued", async || cli.pttl(line).await > 0).await;
     let fenced = guard.fencing_token();
     guard.release().await.unwrap();
-    let granted = timeout(SOON, waiter).await.expect("notified at once").unwrap().unwrap();
+    let granted = in_time(waiter).await.unwrap().unwrap();
     assert!(granted.fencing_token() > fenced);
     assert_eq!(cli.client_count().await, before + 2, "notifications arrive on the same connection");
     granted.release().await.unwrap();

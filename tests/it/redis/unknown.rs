@@ -8,9 +8,8 @@ mod renew;
 use std::time::Duration;
 
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::{Cli, Fault, Proxy, RedisServer, assert_nothing_left_within};
+use lockattr_tests::{Cli, Fault, Proxy, RedisServer, assert_nothing_left, in_time, with_query};
 use tokio::task::yield_now;
-use tokio::time::timeout;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -37,7 +36,7 @@ impl World {
     async fn with(settings: &str) -> Self {
         let server = RedisServer::start().await;
         let proxy = Proxy::start(server.addr()).await;
-        let url = format!("{}?connections=1&{settings}", server.url_through(&proxy));
+        let url = with_query(&server.url_through(&proxy), &format!("connections=1&{settings}"));
         // The tests' timeouts may be too short to connect on a busy machine.
         let connect = async {
             loop {
@@ -47,7 +46,7 @@ impl World {
                 }
             }
         };
-        let manager = timeout(LIMIT, connect).await.expect("it connects");
+        let manager = in_time(connect).await;
         let cli = server.cli().await;
         Self { server, cli, proxy, manager }
     }
@@ -67,7 +66,7 @@ impl World {
         self.proxy.pass();
         let next = self.another().await.acquire("a", LockOptions::new().wait(LIMIT)).await;
         next.expect("the next caller gets in").release().await.unwrap();
-        assert_nothing_left_within(&self.server, LIMIT).await;
+        assert_nothing_left(&self.server).await;
     }
 }
 

@@ -4,13 +4,9 @@ use std::time::Duration;
 
 use lockattr::LostReason::Taken;
 use lockattr::{Error, LockManager, LockOptions, Release};
-use lockattr_tests::{RedisServer, assert_nothing_left, eventually};
-use tokio::time::timeout;
+use lockattr_tests::{RedisServer, assert_nothing_left, eventually, in_time};
 
 const SECOND: Duration = Duration::from_secs(1);
-
-/// A test that takes longer hangs.
-const LIMIT: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn a_lock_is_a_plain_string_with_a_ttl_under_prefix_and_key() {
@@ -90,14 +86,14 @@ async fn a_deleted_and_a_stolen_lock_are_lost_and_the_thief_is_left_alone() {
 
     let deleted = manager.acquire("deleted", options.clone()).await.unwrap();
     cli.query::<i64>(&["DEL", "lock:deleted"]).await;
-    timeout(LIMIT, deleted.lost()).await.expect("the loss is reported");
+    in_time(deleted.lost()).await;
     // By the renewal that found out, not by the deadline.
     assert!(matches!(deleted.release().await, Err(Error::Lost { reason: Taken, .. })));
 
     let stolen = manager.acquire("stolen", options).await.unwrap();
     let live = manager.acquire("live", LockOptions::new()).await.unwrap();
     cli.query::<String>(&["SET", "lock:stolen", "thief", "PX", "60000"]).await;
-    timeout(LIMIT, stolen.lost()).await.expect("the loss is reported");
+    in_time(stolen.lost()).await;
     assert!(matches!(stolen.release().await, Err(Error::Lost { reason: Taken, .. })));
     assert_eq!(cli.value("lock:stolen").await.as_deref(), Some("thief"));
     live.ensure_held().unwrap();
@@ -129,7 +125,7 @@ async fn ten_thousand_dropped_guards_are_gone_soon() {
     }
     drop(guards);
     // By the count of keys, not one by one: the fencing counter stays.
-    eventually(LIMIT, "all dropped guards are released", async || {
+    eventually("all dropped guards are released", async || {
         cli.query::<i64>(&["DBSIZE"]).await == 1
     })
     .await;

@@ -3,12 +3,8 @@
 use std::time::Duration;
 
 use lockattr::{LockGuard, LockManager, LockOptions};
-use lockattr_tests::{Cli, Fault, Proxy, RedisServer, assert_nothing_left, eventually};
+use lockattr_tests::{Cli, Fault, Proxy, RedisServer, assert_nothing_left, eventually, in_time};
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
-
-/// A test that takes longer hangs; shorter than the recheck that covers lost notifications.
-const LIMIT: Duration = Duration::from_secs(10);
 
 /// So long that no caller gets in because a lease ended.
 const LONG: Duration = Duration::from_secs(600);
@@ -43,7 +39,7 @@ impl World {
         let waiter = tokio::spawn(async move {
             here.acquire("a", LockOptions::new().ttl(LONG).wait(LONG)).await
         });
-        eventually(LIMIT, "queued", async || {
+        eventually("queued", async || {
             self.cli.query::<u64>(&["ZCARD", "lockattr:line-of:{lock:a}"]).await == 1
         })
         .await;
@@ -53,7 +49,7 @@ impl World {
 
 /// The lock, before the waiter would have asked again on its own.
 async fn granted(waiter: JoinHandle<Result<LockGuard, lockattr::Error>>) -> LockGuard {
-    timeout(LIMIT, waiter).await.expect("notified at once").unwrap().unwrap()
+    in_time(waiter).await.unwrap().unwrap()
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 //! its token is greater than all before.
 //!
 //! `LOCKATTR_CHAOS_SECONDS=600 cargo test -p lockattr-tests --test it redlock::chaos --
-//! --nocapture` runs for ten minutes; `LOCKATTR_CHAOS_SEED` repeats a run's faults.
+//! --nocapture` runs for ten minutes; `LOCKATTR_SEED` repeats a run's faults.
 
 #![allow(clippy::print_stdout, reason = "what is needed to reproduce a failed run")]
 
@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lockattr::{Error, Lease, LockManager, LockOptions};
-use lockattr_history::Resources;
-use lockattr_tests::{Independents, Proxy, assert_nothing_left_within};
+use lockattr_history::{Resources, seed};
+use lockattr_tests::{Independents, Proxy, assert_nothing_left};
 use rand::rngs::StdRng;
 use rand::{Rng, RngExt, SeedableRng};
 use tokio::time::{Instant, sleep};
@@ -23,12 +23,9 @@ fn number(name: &str) -> Option<u64> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[allow(clippy::print_stdout, reason = "the seed reproduces the faults")]
 async fn nodes_cut_and_healed_at_random_under_load() {
     let seconds = number("LOCKATTR_CHAOS_SECONDS").unwrap_or(8);
-    let seed = number("LOCKATTR_CHAOS_SEED").unwrap_or_else(rand::random);
-    println!("LOCKATTR_CHAOS_SEED={seed}");
-    let mut random = StdRng::seed_from_u64(seed);
+    let mut random = StdRng::seed_from_u64(seed());
     let servers = Independents::start(5).await;
     let query =
         "?durable=true&ttl=400ms&response_timeout=100ms&connect_timeout=100ms&heartbeat=200ms";
@@ -85,7 +82,7 @@ async fn nodes_cut_and_healed_at_random_under_load() {
     let writes = resources.writes();
     println!("{} holds, {writes} writes in {seconds} s", done.iter().sum::<u64>());
     assert_eq!(resources.damage(), [""; 0], "two holders, or a smaller token");
-    assert_nothing_left_within(&servers, Duration::from_secs(5)).await;
+    assert_nothing_left(&servers).await;
 }
 
 async fn fault(proxy: &Proxy, random: &mut StdRng) {

@@ -9,6 +9,7 @@ use tokio::time::advance;
 use super::Scene;
 use crate::marks::{DAY, Process, TTL};
 use crate::support::Fate;
+use lockattr_tests::for_store;
 
 /// Red without: `may_show_done` in `acquire.rs`.
 #[tokio::test(start_paused = true)]
@@ -103,7 +104,7 @@ async fn a_claim_marks_what_its_last_attempt_has_acquired() {
 #[tokio::test]
 async fn a_quorum_that_may_forget_keeps_no_key_done_for_longer_than_a_lease() {
     let url = "redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3";
-    let process = Process::on(RedlockStore::open(url).unwrap());
+    let process = Process::on(RedlockStore::open(&for_store(url)).unwrap());
     assert_eq!(process.store.refuses_done(), None);
     let claim = process.claim(&["nightly"]);
     let refused = process.mark(&claim, DAY).await.expect_err("too long");

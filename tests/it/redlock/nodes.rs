@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use lockattr::{Error, LockManager, LockOptions, LostReason};
 use lockattr_tests::{
-    Fault, Independents, RedisServer, assert_nobody_listens, assert_nothing_left, eventually, node,
+    Fault, Independents, RedisServer, assert_nobody_listens, assert_nothing_left, eventually,
+    in_time, node, with_query,
 };
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use crate::redis::RIGHTS;
 
@@ -44,7 +45,7 @@ async fn two_of_five_may_be_down_and_come_back() {
     servers.revive(3).await;
     servers.kill(1);
     servers.kill(2);
-    eventually(LIMIT, "it connects to those that are back", async || {
+    eventually("it connects to those that are back", async || {
         manager.try_acquire("a", LockOptions::new()).await.is_ok()
     })
     .await;
@@ -82,7 +83,7 @@ async fn three_of_five_down_or_stopped_are_an_outage_in_time_and_no_body_runs() 
         let body = async |_: &_| panic!("the body ran without the lock");
         let options = LockOptions::new().wait(Duration::from_millis(500));
         let call = manager.with_lock("a", options, body);
-        let error = timeout(LIMIT, call).await.expect("in time").unwrap_err();
+        let error = in_time(call).await.unwrap_err();
         assert!(matches!(&error, Error::Store { key, .. } if key == "a"), "{error:?}");
         drop(manager);
         if !killed {
@@ -105,7 +106,7 @@ async fn a_holder_keeps_its_lease_while_three_are_up_and_learns_in_time_when_the
     guard.ensure_held().expect("three of five renew it");
     servers.kill(2);
     let without = Instant::now();
-    timeout(LIMIT, guard.lost()).await.expect("notified");
+    in_time(guard.lost()).await;
     assert!(without.elapsed() <= Duration::from_secs(2), "{:?}", without.elapsed());
     assert!(matches!(guard.release().await, Err(Error::Lost { .. })));
     servers.continue_signal(1);
@@ -121,7 +122,7 @@ async fn a_holder_keeps_its_lease_while_three_are_up_and_learns_in_time_when_the
 #[tokio::test]
 async fn a_server_that_came_back_empty_grants_nothing_until_the_longest_lease_is_over() {
     let servers = Independents::start(5).await;
-    let url = servers.url_through_proxies().await + "?max_ttl=3s&ttl=3s&clock_skew=0s";
+    let url = with_query(&servers.url_through_proxies().await, "max_ttl=3s&ttl=3s&clock_skew=0s");
     let proxies = servers.proxies().await;
     let first = LockManager::connect(&url).await;
     // The servers themselves have just started.
@@ -175,7 +176,7 @@ fn patient_again() -> LockOptions {
 #[tokio::test]
 async fn an_acquire_that_is_executed_after_its_release_is_undone() {
     let servers = Independents::start(5).await;
-    let url = servers.url_through_proxies().await + "?durable=true&ttl=60s&connect_timeout=10s";
+    let url = with_query(&servers.url_through_proxies().await, "durable=true&ttl=60s");
     let slow = &servers.proxies().await[4];
     let other = LockManager::connect(&servers.url_with("durable=true")).await.unwrap();
     slow.always("subscribe", Fault::Delay(Duration::from_millis(700)));
@@ -197,7 +198,7 @@ async fn an_acquire_that_is_executed_after_its_release_is_undone() {
             let lines = cli.query::<Vec<String>>(&["KEYS", "lockattr:line*"]).await;
             lines.len() == keys.len()
         };
-        eventually(LIMIT, "all queued", queued).await;
+        eventually("all queued", queued).await;
     }
     for guard in held {
         guard.release().await.unwrap();
@@ -206,7 +207,7 @@ async fn an_acquire_that_is_executed_after_its_release_is_undone() {
         waiter.await.unwrap();
     }
     let late = async || slow.answered("acquire") >= 2 * keys.len();
-    eventually(LIMIT, "all are requested", late).await;
+    eventually("all are requested", late).await;
     assert_nothing_left(&servers).await;
 }
 
@@ -238,7 +239,7 @@ async fn processes_take_turns_and_lose_nothing() {
 #[tokio::test]
 async fn an_acquire_is_one_command_to_each_server() {
     let servers = Independents::start(5).await;
-    let url = servers.url_through_proxies().await + "?durable=true";
+    let url = with_query(&servers.url_through_proxies().await, "durable=true");
     let proxies = servers.proxies().await;
     let manager = LockManager::connect(&url).await.unwrap();
     let mut last = None;
@@ -246,7 +247,7 @@ async fn an_acquire_is_one_command_to_each_server() {
         manager.acquire("a", LockOptions::new()).await.unwrap().release().await.unwrap();
     }
     for proxy in proxies {
-        eventually(LIMIT, "all have released", async || proxy.answered("release") >= 3).await;
+        eventually("all have released", async || proxy.answered("release") >= 3).await;
         proxy.clear_log();
     }
     for _ in 0..20 {
@@ -256,7 +257,7 @@ async fn an_acquire_is_one_command_to_each_server() {
         guard.release().await.unwrap();
     }
     for proxy in proxies {
-        eventually(LIMIT, "all have released", async || proxy.answered("release") >= 23).await;
+        eventually("all have released", async || proxy.answered("release") >= 23).await;
         // On a busy machine a release may be sent twice, as the order of two answers is unknown.
         let log = proxy.log();
         let acquires =
@@ -275,7 +276,7 @@ async fn a_majority_that_forgot_the_lock_is_detected_by_the_next_renewal() {
     for n in 0..2 {
         servers.node(n).cli().await.query::<String>(&["FLUSHALL"]).await;
     }
-    timeout(LIMIT, guard.lost()).await.expect("notified");
+    in_time(guard.lost()).await;
     let lost = guard.ensure_held().unwrap_err();
     assert!(matches!(lost, Error::Lost { reason: LostReason::Taken, .. }), "{lost:?}");
     drop(guard);
@@ -297,10 +298,8 @@ async fn servers_that_keep_every_write_on_disk_forget_nothing() {
     }
     let other = LockManager::connect(&url).await.unwrap();
     assert!(other.try_acquire("a", LockOptions::new()).await.unwrap().is_none(), "two holders");
-    eventually(LIMIT, "it is renewed again", async || {
-        guard.extend(Duration::from_secs(60)).await.is_ok()
-    })
-    .await;
+    eventually("it is renewed again", async || guard.extend(Duration::from_secs(60)).await.is_ok())
+        .await;
     guard.release().await.unwrap();
     let next = other.acquire("a", LockOptions::new()).await.unwrap();
     assert!(next.fencing_token() > token);
@@ -356,14 +355,14 @@ async fn an_operator_needs_a_majority_and_no_more() {
     servers.kill(0);
     servers.kill(3);
     let waiting = tokio::spawn(async move { there.acquire("a", LockOptions::new()).await });
-    eventually(LIMIT, "queued", async || {
+    eventually("queued", async || {
         let held = here.held_locks().await.unwrap();
         assert_eq!(held.iter().map(|held| held.key.as_str()).collect::<Vec<_>>(), ["a"]);
         held[0].waiting == 1
     })
     .await;
     assert!(here.force_release("a").await.unwrap());
-    let next = timeout(LIMIT, waiting).await.expect("granted").unwrap().unwrap();
+    let next = in_time(waiting).await.unwrap().unwrap();
     assert!(next.fencing_token() > guard.fencing_token());
     let lost = guard.release().await;
     assert!(matches!(lost, Err(Error::Lost { reason: LostReason::Taken, .. })), "{lost:?}");

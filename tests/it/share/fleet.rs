@@ -1,9 +1,7 @@
 //! A crowd of callers in many processes, on real servers.
 
-use std::time::Duration;
-
 use lockattr::{Error, LockManager, LockOptions};
-use lockattr_tests::{Node, PostgresServer, RedisServer, assert_nothing_left_within, node};
+use lockattr_tests::{Node, PostgresServer, RedisServer, assert_nothing_left, node, with_query};
 
 /// Runs flights of processes with 50 callers each. Each flight has one run of the body, and one value.
 async fn flies(url: &str, processes: usize, flights: usize) {
@@ -44,7 +42,7 @@ async fn over_redis_a_thousand_callers_in_twenty_processes_run_the_body_once_per
     let server = RedisServer::start().await;
     // A value stays for one TTL, in which all processes have to be served.
     flies(&server.url_with("ttl=5s"), 20, 3).await;
-    assert_nothing_left_within(&server, Duration::from_secs(15)).await;
+    assert_nothing_left(&server).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -57,7 +55,7 @@ async fn over_postgres_hundreds_of_callers_in_many_processes_run_the_body_once_p
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_keeps_no_values_refuses_before_the_body() {
     let (url, _) = PostgresServer::shared().await.new_database().await;
-    let manager = LockManager::connect(format!("{url}?lock=session")).await.unwrap();
+    let manager = LockManager::connect(with_query(&url, "lock=session")).await.unwrap();
     let got =
         manager.with_shared_result("a", LockOptions::new(), async |_| -> Result<u32, Error> {
             panic!("the body ran")

@@ -5,13 +5,11 @@ use std::future::pending;
 use std::time::Duration;
 
 use lockattr::{Lease, LockManager, LockOptions, OnLost};
-use lockattr_tests::{RedisServer, assert_nothing_left_within, eventually};
-use tokio::time::{Instant, sleep, timeout};
+use lockattr_tests::{RedisServer, assert_nothing_left, eventually, in_time};
+use tokio::time::{Instant, sleep};
 
 use super::SECOND;
 use crate::support::{Fate, Scripted};
-
-const LIMIT: Duration = Duration::from_secs(20);
 
 fn deaf() -> LockOptions {
     LockOptions::new().ttl(3600 * SECOND).on_lost(OnLost::Error)
@@ -35,7 +33,7 @@ async fn bodies_that_do_not_stop_and_a_store_that_does_not_answer_take_two_limit
         store.releases(&[fate]);
         store.renewals(&[fate]);
         let started = Instant::now();
-        timeout(60 * SECOND, manager.shutdown()).await.expect("it ends");
+        in_time(manager.shutdown()).await;
         let lasted = started.elapsed();
         assert!(lasted >= 5 * SECOND && lasted <= 6 * SECOND, "{fate:?}: {lasted:?}");
         body.abort();
@@ -67,7 +65,7 @@ async fn without_any_wait_budget_the_bodies_are_still_notified() {
     assert_eq!(started.elapsed(), Duration::ZERO);
     assert!(guard.ensure_held().is_err());
     let free = async || manager.holder("job").await.unwrap().is_none();
-    eventually(SECOND, "released a little later", free).await;
+    eventually("released a little later", free).await;
 }
 
 /// A stopped server accepts everything and never replies. A dead one refuses connections.
@@ -87,18 +85,18 @@ async fn it_ends_within_its_limits_though_redis_is_gone() {
         };
         let cli = server.cli().await;
         let both = async || cli.keys("lock:*").await.len() == 2;
-        eventually(LIMIT, "both are held", both).await;
+        eventually("both are held", both).await;
         if frozen {
             server.stop_signal();
         } else {
             server.kill();
         }
-        timeout(LIMIT, manager.shutdown()).await.expect("it ends");
+        in_time(manager.shutdown()).await;
         // The body is notified at once, but may still wait for the reply to its release.
-        timeout(LIMIT, body).await.expect("it ends").unwrap().unwrap_err();
+        in_time(body).await.unwrap().unwrap_err();
         if frozen {
             server.continue_signal();
-            assert_nothing_left_within(&server, LIMIT).await;
+            assert_nothing_left(&server).await;
         }
     }
 }
@@ -124,8 +122,8 @@ async fn it_leaves_nothing_in_redis() {
     }
     let cli = server.cli().await;
     let all = async || cli.keys("lock:*").await.len() == 300;
-    eventually(LIMIT, "all are held", all).await;
-    timeout(LIMIT, manager.shutdown()).await.expect("it ends");
+    eventually("all are held", all).await;
+    in_time(manager.shutdown()).await;
     // Checked without a wait: after the shutdown returns, the process may end.
     let left = cli.keys("lock:*").await;
     assert!(left.is_empty(), "{} left: {left:?}", left.len());

@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lockattr::store::{MemoryStore, RedisStore, RedlockStore};
 use lockattr_contract::Fleet;
-use lockattr_tests::{Cluster, Independents, RedisServer, Sentinels, eventually};
+use lockattr_tests::{Cluster, Independents, RedisServer, Sentinels, eventually, for_store};
 use tokio::sync::OnceCell;
 
-use super::{AnyStore, TTL};
+use super::AnyStore;
 use crate::redis::RIGHTS;
 pub(super) use etcd::OnEtcd;
 pub(super) use mysql::OnMysql;
@@ -74,7 +74,7 @@ impl Fleet for OnRedlock {
         // The servers have just started. With `durable=true` the store need not wait out the leases
         // that a server might have forgotten.
         let url = self.0.url_with("durable=true");
-        AnyStore::new(RedlockStore::open(&url).expect("a good URL"))
+        AnyStore::new(RedlockStore::open(&for_store(&url)).expect("a good URL"))
     }
 
     async fn wait_until_gone(&self, subscriber: u64) {
@@ -92,7 +92,7 @@ impl Fleet for OnRedis {
     }
 
     fn node(&self) -> AnyStore {
-        AnyStore::new(RedisStore::open(&self.0.url()).expect("a good URL"))
+        AnyStore::new(RedisStore::open(&for_store(&self.0.url())).expect("a good URL"))
     }
 
     async fn wait_until_gone(&self, subscriber: u64) {
@@ -121,7 +121,7 @@ impl Fleet for WithLeastRights {
 
     fn node(&self) -> AnyStore {
         let url = self.0.url_as("locker", "s3cret");
-        AnyStore::new(RedisStore::open(&url).expect("a good URL"))
+        AnyStore::new(RedisStore::open(&for_store(&url)).expect("a good URL"))
     }
 
     async fn wait_until_gone(&self, subscriber: u64) {
@@ -173,7 +173,7 @@ impl Fleet for OnSentinel {
     }
 
     fn node(&self) -> AnyStore {
-        AnyStore::new(RedisStore::open(&self.0).expect("a good URL"))
+        AnyStore::new(RedisStore::open(&for_store(&self.0)).expect("a good URL"))
     }
 
     async fn wait_until_gone(&self, subscriber: u64) {
@@ -206,7 +206,7 @@ async fn no_subscribers_left(server: &RedisServer, subscriber: u64) {
             cli.query::<(String, i64)>(&["PUBSUB", "NUMSUB", channel.as_str()]).await;
         subscribers == 0
     };
-    eventually(TTL, "its connection is closed", gone).await;
+    eventually("its connection is closed", gone).await;
 }
 
 /// One cluster for all tests. The keys of a test share a hash tag and so a slot. Keys in several
@@ -231,8 +231,8 @@ impl Fleet for OnCluster {
         // Six servers and many other tests share this machine. If a reply takes a second, the
         // connection is replaced and its waiters lose their places in the queue. Managers ask again
         // for theirs; these claims do not.
-        let url = self.cluster.url_with("connect_timeout=10s&response_timeout=10s&heartbeat=60s");
-        AnyStore::new(RedisStore::open(&url).expect("a good URL"))
+        let url = self.cluster.url_with("heartbeat=60s");
+        AnyStore::new(RedisStore::open(&for_store(&url)).expect("a good URL"))
     }
 
     async fn wait_until_gone(&self, subscriber: u64) {
@@ -241,7 +241,7 @@ impl Fleet for OnCluster {
             let cli = node.cli().await;
             let words = ["PUBSUB", "SHARDCHANNELS", &channels];
             let gone = async || cli.query::<Vec<String>>(&words).await.is_empty();
-            eventually(TTL, "its connection is closed", gone).await;
+            eventually("its connection is closed", gone).await;
         }
     }
 }

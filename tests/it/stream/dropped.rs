@@ -47,7 +47,7 @@ async fn destructors_of_a_stream_dropped_half_way_run_under_its_lock() {
     drop(rows);
     assert_eq!(closings.recv().unwrap().unwrap(), 2, "entered again");
     assert!(lockattr::current().is_none());
-    eventually(SECOND, "released", async || is_free(&manager).await).await;
+    eventually("released", async || is_free(&manager).await).await;
 }
 
 #[tokio::test]

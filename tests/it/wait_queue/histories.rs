@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lockattr::store::{AnyStore, MemoryStore};
 use lockattr::{LockManager, LockOptions, Mode};
-use lockattr_history::{Event, Mode as Asked, Op, Recorder, check, monotonic};
+use lockattr_history::{Event, Mode as Asked, Op, Recorder, check, monotonic, seed};
 use lockattr_tests::{RedisServer, assert_nothing_left};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -73,9 +73,9 @@ fn judge(events: &[Event], seed: u64) {
 /// Red without: the sequence of numbers of `Together`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn tokens_grow_and_holds_do_not_overlap_in_memory() {
+    let seed = seed();
     for round in 0..4 {
         let store = AnyStore::new(MemoryStore::new());
-        let seed = rand::random::<u64>() >> 8;
         let limit = [32, 4, 1_000, 1][round];
         let manager = || {
             let builder = LockManager::builder().store(store.clone()).max_handoffs(limit);
@@ -94,7 +94,7 @@ async fn tokens_grow_and_holds_do_not_overlap_in_memory() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn tokens_grow_and_holds_do_not_overlap_over_redis() {
     let server = RedisServer::start().await;
-    let seed = rand::random::<u64>() >> 8;
+    let seed = seed();
     let mut managers = Vec::new();
     for _ in 0..3 {
         managers.push(LockManager::connect(server.url()).await.unwrap());

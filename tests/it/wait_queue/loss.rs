@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 
 use lockattr::{Error, Lease, LockOptions, LostReason};
-use lockattr_tests::eventually;
+use lockattr_tests::{eventually, in_time};
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep};
 
@@ -137,7 +137,7 @@ fn waiters_on_another_runtime_are_handed_the_lock_of_one_that_ends() {
     let standing = |count| {
         let (started, stays) = (&started, &stays);
         let all = async move || started.load(std::sync::atomic::Ordering::SeqCst) == count;
-        stays.block_on(eventually(20 * SECOND, "queued", all));
+        stays.block_on(eventually("queued", all));
     };
     let _gone = ask(&ends);
     standing(1);
@@ -145,7 +145,7 @@ fn waiters_on_another_runtime_are_handed_the_lock_of_one_that_ends() {
     standing(2);
     drop(ends);
     stays.block_on(async {
-        let guard = tokio::time::timeout(20 * SECOND, next).await.expect("notified");
+        let guard = in_time(next).await;
         guard.unwrap().unwrap().release().await.unwrap();
         assert_eq!(manager.holder("a").await.unwrap(), None);
     });

@@ -1,12 +1,12 @@
 //! How many connections a process has, as the docs of `ZookeeperStore` count them.
 
-use lockattr_tests::{Certificates, Engine, own_connections};
+use lockattr_tests::{Certificates, Engine, own_connections, with_query};
 
 use super::*;
 
 async fn assert_connections(addrs: &[String], expected: usize) {
     let what = format!("{expected} connections");
-    eventually(LIMIT, &what, async || own_connections(addrs) == expected).await;
+    eventually(&what, async || own_connections(addrs) == expected).await;
 }
 
 /// An ensemble that has just started may end a first session.
@@ -16,7 +16,7 @@ async fn connected(url: &str) -> LockManager {
         manager = LockManager::connect(url).await.ok();
         manager.is_some()
     };
-    eventually(LIMIT, "it connects", connects).await;
+    eventually("it connects", connects).await;
     manager.expect("it was connected")
 }
 
@@ -27,7 +27,7 @@ async fn one_connection_carries_all_locks_and_waiters_of_a_store() {
     let plain = (ensemble.addrs(), String::new());
     for (addrs, settings) in [plain, (ensemble.secure_addrs(), ours.trusted())] {
         let url = ensemble.url_below(&addrs, &ensemble.chroot_apart());
-        let url = format!("{url}?connect_timeout=10s&response_timeout=10s&{settings}");
+        let url = with_query(&url, &settings);
         let (one, other) = (connected(&url).await, connected(&url).await);
         for key in 0..20 {
             let held = one.acquire(format!("{key}"), LockOptions::new()).await.unwrap();
@@ -45,7 +45,7 @@ async fn one_connection_carries_all_locks_and_waiters_of_a_store() {
         }
         for key in 0..8 {
             let waiting = async || line(&ensemble, &url, &format!("{key}")).await.len() == 2;
-            eventually(LIMIT, "it waits", waiting).await;
+            eventually("it waits", waiting).await;
         }
         assert_connections(&addrs, 2).await;
         for held in held {

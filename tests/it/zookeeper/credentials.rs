@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lockattr::store::Credentials;
-use lockattr_tests::Engine;
+use lockattr_tests::{Engine, in_time};
 use tokio::time::timeout;
 
 use super::*;
@@ -37,7 +37,7 @@ async fn each_session_asks_for_its_login() {
     let client = connector.connect(&ensemble.addrs().join(",")).await.unwrap();
     let entries = client.list_children(&format!("{}/lock:a", chroot(&url))).await.unwrap();
     end_session_of(ensemble, &entries[0]).await;
-    timeout(LIMIT, held.lost()).await.expect("at once");
+    in_time(held.lost()).await;
     let options = LockOptions::new().wait(LIMIT);
     let again = ours.acquire("a", options).await.unwrap();
     assert!(asked.load(Ordering::Relaxed) > before);

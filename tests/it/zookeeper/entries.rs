@@ -2,7 +2,7 @@
 
 use std::pin::pin;
 
-use lockattr_tests::{Engine, Wires};
+use lockattr_tests::{Engine, Wires, for_store, in_time};
 
 use super::*;
 
@@ -10,7 +10,7 @@ use super::*;
 async fn a_lost_create_reply_is_found_again() {
     let ensemble = ZooKeeper::start().await;
     let wires = Wires::before(&ensemble).await;
-    let store = ZookeeperStore::open(&wires.url_with("response_timeout=3s")).unwrap();
+    let store = ZookeeperStore::open(&for_store(&wires.url_with("response_timeout=3s"))).unwrap();
     store.ping().await.unwrap();
     let subscriber = Arc::new(Subscriber::new(|_| {}));
     store.subscribe(&subscriber);
@@ -27,12 +27,12 @@ async fn a_lost_create_reply_is_found_again() {
     assert!(store.acquire(&request).await.is_err(), "no reply arrived");
     let url = ensemble.url();
     let made = async || line(&ensemble, &url, "a").await.len() == 2;
-    eventually(LIMIT, "it was made", made).await;
+    eventually("it was made", made).await;
     wires.cut().await;
     wires.pass().await;
     let again =
         async || matches!(store.acquire(&request).await, Ok(AcquireOutcome::Acquired { .. }));
-    eventually(LIMIT, "it is found", again).await;
+    eventually("it is found", again).await;
     assert_eq!(line(&ensemble, &url, "a").await.len(), 2, "made twice");
     assert!(releases(&store, &lost).await);
     assert!(releases(&store, &other).await);
@@ -45,8 +45,10 @@ async fn a_lost_create_reply_is_found_again() {
 async fn a_part_of_an_unknown_outcome_is_not_taken_for_the_whole() {
     let ensemble = ZooKeeper::start().await;
     let wires = Wires::before(&ensemble).await;
-    let store =
-        ZookeeperStore::open(&wires.url_with("response_timeout=3s&session_timeout=40s")).unwrap();
+    let store = ZookeeperStore::open(&for_store(
+        &wires.url_with("response_timeout=3s&session_timeout=40s"),
+    ))
+    .unwrap();
     store.ping().await.unwrap();
     let subscriber = Arc::new(Subscriber::new(|_| {}));
     store.subscribe(&subscriber);
@@ -68,13 +70,13 @@ async fn a_part_of_an_unknown_outcome_is_not_taken_for_the_whole() {
         wires.swallow_replies();
         let request = AcquireRequest::new(lost.clone(), TTL);
         assert!(store.acquire(&request).await.is_err(), "no reply arrived");
-        eventually(LIMIT, "it was made", async || made(removed).await.len() == 1).await;
+        eventually("it was made", async || made(removed).await.len() == 1).await;
         ensemble.delete(&made(removed).await[0]).await;
         wires.cut().await;
         wires.pass().await;
         let again =
             async || matches!(store.acquire(&request).await, Ok(AcquireOutcome::Acquired { .. }));
-        eventually(LIMIT, "it is requested again", again).await;
+        eventually("it is requested again", again).await;
         for key in ["a", "b"] {
             assert_eq!(made(key).await.len(), 1, "without {removed}: {key}");
         }
@@ -90,7 +92,7 @@ async fn a_part_of_an_unknown_outcome_is_not_taken_for_the_whole() {
 async fn a_lost_create_reply_is_undone_by_a_release() {
     let ensemble = ZooKeeper::start().await;
     let wires = Wires::before(&ensemble).await;
-    let store = ZookeeperStore::open(&wires.url_with("response_timeout=3s")).unwrap();
+    let store = ZookeeperStore::open(&for_store(&wires.url_with("response_timeout=3s"))).unwrap();
     let subscriber = Arc::new(Subscriber::new(|_| {}));
     store.subscribe(&subscriber);
     let (lost, next) = (claim(&subscriber, "a"), claim(&subscriber, "a"));
@@ -105,7 +107,7 @@ async fn a_lost_create_reply_is_undone_by_a_release() {
     wires.pass().await;
     let url = ensemble.url();
     let answered = async || store.release(&[ReleaseRequest::new(lost.clone())]).await[0].is_ok();
-    eventually(LIMIT, "it is undone", answered).await;
+    eventually("it is undone", answered).await;
     assert!(line(&ensemble, &url, "a").await.is_empty());
     assert!(asks(&store, &next).await);
     drop(store);
@@ -118,14 +120,14 @@ async fn a_lost_create_reply_is_undone_by_a_release() {
 async fn an_entry_of_an_earlier_session_is_not_taken_for_ours() {
     let ensemble = ZooKeeper::shared().await;
     let url = ensemble.url_apart();
-    let earlier = ZookeeperStore::open(&url).unwrap();
+    let earlier = ZookeeperStore::open(&for_store(&url)).unwrap();
     let subscriber = Arc::new(Subscriber::new(|_| {}));
     let same = claim(&subscriber, "a");
     assert!(asks(&earlier, &same).await);
 
     // The same claim over another session. As far as it knows, its first reply was lost: it was
     // asked when no server was reachable.
-    let store = ZookeeperStore::open(&url).unwrap();
+    let store = ZookeeperStore::open(&for_store(&url)).unwrap();
     store.subscribe(&subscriber);
     {
         let request = AcquireRequest::new(same.clone(), TTL).waiting(Waiting::Queued);
@@ -144,7 +146,7 @@ async fn an_entry_of_an_earlier_session_is_not_taken_for_ours() {
     assert_eq!(line(ensemble, &url, "a").await.len(), 2);
     let expected = subscriber.subscribe(same.token());
     drop(earlier);
-    tokio::time::timeout(LIMIT, expected.next()).await.expect("granted");
+    in_time(expected.next()).await;
     assert!(holds(&store, &same).await);
     drop(store);
     nothing_is_left(ensemble, &url).await;
@@ -183,7 +185,7 @@ async fn an_acquisition_dropped_at_any_point_leaves_nothing() {
                 drop(held);
                 for name in &names {
                     let nothing = async || line(ensemble, &url, name).await.is_empty();
-                    eventually(TTL / 2, "nothing is left of it", nothing).await;
+                    eventually("nothing is left of it", nothing).await;
                 }
                 if through {
                     break;

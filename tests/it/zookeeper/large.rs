@@ -1,6 +1,7 @@
 //! Claims for many keys: each entry names all of them, and servers limit the size of a request.
 
 use super::*;
+use lockattr_tests::for_store;
 
 /// Returns `n` names of twenty bytes.
 fn names(n: usize) -> Vec<String> {
@@ -27,7 +28,7 @@ async fn a_claim_too_large_for_the_servers_is_refused_and_the_connection_kept() 
 async fn the_largest_claim_that_is_not_refused_is_acquired_and_renewed() {
     let ensemble = ZooKeeper::shared().await;
     let url = ensemble.url_apart();
-    let store = ZookeeperStore::open(&format!("{url}?response_timeout=10s")).unwrap();
+    let store = ZookeeperStore::open(&for_store(&url)).unwrap();
     let subscriber = Arc::new(Subscriber::new(|_| {}));
     let of = |n: usize| {
         let mut keys = names(n).into_iter().map(|name| LockKey::new("lock:", &name).unwrap());

@@ -30,7 +30,7 @@ async fn a_node_that_is_removed_keeps_nobody_from_entering() {
         assert_eq!(tokens.len(), managers.len());
     }
     let rest = async || ensemble.left_below(&chroot(&url)).await.len() <= 1;
-    eventually(LIMIT, "no node of a lock is left", rest).await;
+    eventually("no node of a lock is left", rest).await;
 }
 
 /// The node of a lock is removed by hand, and with it what this store knows about it is wrong.
@@ -45,7 +45,7 @@ async fn a_node_that_another_program_removed_is_made_again() {
     }
     let path = format!("{}/lock:a", chroot(&url));
     let is_gone = async || !ensemble.left_below(&chroot(&url)).await.contains(&path);
-    eventually(LIMIT, "the servers or the store remove it", is_gone).await;
+    eventually("the servers or the store remove it", is_gone).await;
     for _ in 0..2 {
         let held = manager.acquire("a", LockOptions::new()).await.unwrap();
         assert_eq!(line(ensemble, &url, "a").await.len(), 1);
@@ -72,7 +72,7 @@ async fn a_lock_that_was_never_used_costs_two_transactions() {
     let two = FencingToken::from_counter(2).get();
     assert_eq!(transactions.iter().min(), Some(&two), "{transactions:?}");
     let rest = async || ensemble.left_below(&chroot(&ensemble.url())).await.len() <= 1;
-    eventually(LIMIT, "no node of a lock is left", rest).await;
+    eventually("no node of a lock is left", rest).await;
 }
 
 /// Some processes have made the nodes of some of the locks.
@@ -89,7 +89,7 @@ async fn nodes_that_other_processes_have_made_are_entered() {
     let single = other.acquire("b", waits);
     let ends = async {
         let queued = async || line(ensemble, &url, "b").await.len() == 3;
-        eventually(LIMIT, "both others are in the queue", queued).await;
+        eventually("both others are in the queue", queued).await;
         held.release().await.unwrap();
     };
     let release = |guard: lockattr::LockGuard| async move { guard.release().await.unwrap() };

@@ -1,8 +1,7 @@
 //! Sessions that end.
 
 use lockattr::{Error, LostReason};
-use lockattr_tests::node;
-use tokio::time::timeout;
+use lockattr_tests::{for_store, in_time, node, with_query};
 
 use super::*;
 
@@ -11,7 +10,7 @@ async fn a_session_closed_by_the_servers_is_lost_at_once_and_the_next_gets_in() 
     let ensemble = ZooKeeper::shared().await;
     let url = ensemble.url_apart();
     // Renewals are a third of `ttl` apart, too late to be the first to notice.
-    let long = format!("{url}?session_timeout=600s&ttl=300s");
+    let long = with_query(&url, "session_timeout=600s&ttl=300s");
     let here = LockManager::connect(&long).await.unwrap();
     let there = LockManager::connect(&url).await.unwrap();
     // Two locks of one session.
@@ -19,12 +18,12 @@ async fn a_session_closed_by_the_servers_is_lost_at_once_and_the_next_gets_in() 
     let other = here.acquire("b", LockOptions::new()).await.unwrap();
     let fencing = held.fencing_token();
     let waits = tokio::spawn(async move { there.acquire("a", LockOptions::new()).await });
-    eventually(LIMIT, "it waits", async || line(ensemble, &url, "a").await.len() == 2).await;
+    eventually("it waits", async || line(ensemble, &url, "a").await.len() == 2).await;
 
     let entry = line(ensemble, &url, "b").await.remove(0);
     end_session_of(ensemble, &entry).await;
     for lost in [&held, &other] {
-        timeout(LIMIT, lost.lost()).await.expect("at once, not at the next renewal");
+        in_time(lost.lost()).await;
         let Err(Error::Lost { reason, .. }) = lost.ensure_held() else { panic!("still held") };
         assert_eq!(reason, LostReason::Taken);
     }
@@ -48,7 +47,7 @@ async fn a_waiter_joins_the_queue_again_when_its_session_ends() {
     let held = here.acquire("a", LockOptions::new()).await.unwrap();
     let waits = tokio::spawn(async move { there.acquire("a", LockOptions::new()).await });
     let two = async || line(ensemble, &url, "a").await.len() == 2;
-    eventually(LIMIT, "it waits", two).await;
+    eventually("it waits", two).await;
     let mut entries = line(ensemble, &url, "a").await;
     entries.sort_by_key(|entry| entry.rsplit('-').next().unwrap().to_owned());
     let waiter = entries.pop().unwrap();
@@ -58,7 +57,7 @@ async fn a_waiter_joins_the_queue_again_when_its_session_ends() {
         line.len() == 2 && !line.contains(&waiter)
     };
     // By itself it would ask again after 15 s.
-    eventually(Duration::from_secs(12), "it waits again", again).await;
+    eventually("it waits again", again).await;
     held.release().await.unwrap();
     drop(waits.await.unwrap().expect("granted"));
     drop(here);
@@ -69,11 +68,11 @@ async fn a_waiter_joins_the_queue_again_when_its_session_ends() {
 async fn an_entry_that_is_removed_by_hand_is_lost_at_the_next_renewal() {
     let ensemble = ZooKeeper::shared().await;
     let url = ensemble.url_apart();
-    let manager = LockManager::connect(&format!("{url}?ttl=1s")).await.unwrap();
+    let manager = LockManager::connect(&with_query(&url, "ttl=1s")).await.unwrap();
     let held = manager.acquire("a", LockOptions::new()).await.unwrap();
     let entry = line(ensemble, &url, "a").await.remove(0);
     ensemble.delete(&entry).await;
-    timeout(LIMIT, held.lost()).await.expect("notified");
+    in_time(held.lost()).await;
     let Err(Error::Lost { reason, .. }) = held.ensure_held() else { panic!("still held") };
     assert_eq!(reason, LostReason::Taken);
     drop((held, manager));
@@ -85,21 +84,21 @@ async fn a_manager_that_is_dropped_closes_its_session() {
     let ensemble = ZooKeeper::shared().await;
     let url = ensemble.url_apart();
     // A session that is not closed would outlive this test.
-    let long = format!("{url}?session_timeout=600s");
+    let long = with_query(&url, "session_timeout=600s");
     let manager = LockManager::connect(&long).await.unwrap();
     let held = manager.acquire("a", LockOptions::new()).await.unwrap();
     // The guard is leaked. The session's end frees the lock, long before its timeout.
     std::mem::forget(held);
     assert_eq!(line(ensemble, &url, "a").await.len(), 1);
     drop(manager);
-    let store = ZookeeperStore::open(&long).unwrap();
+    let store = ZookeeperStore::open(&for_store(&long)).unwrap();
     let subscriber = Arc::new(Subscriber::new(|_| {}));
     store.subscribe(&subscriber);
     let orphan = claim(&subscriber, "b");
     assert!(asks(&store, &orphan).await);
     drop(store);
     let gone = async || line(ensemble, &url, "b").await.is_empty();
-    eventually(LIMIT, "its session is closed", gone).await;
+    eventually("its session is closed", gone).await;
 }
 
 /// ZooKeeper's client has one thread for all connections of a process, and a fork does not copy it.
@@ -108,7 +107,7 @@ async fn a_manager_created_in_a_forked_process_is_refused() {
     let ensemble = ZooKeeper::shared().await;
     let url = ensemble.url_apart();
     // The parent leaves a session behind, and the test waits for its end.
-    let mut node = node!("fork", url = format!("{url}?ttl=2s&session_timeout=4s"));
+    let mut node = node!("fork", url = with_query(&url, "ttl=2s&session_timeout=4s"));
     let mut said = Vec::new();
     while said.last().is_none_or(|line: &String| !line.starts_with("parent holds: ")) {
         let line = node.line_within(LIMIT).await;

@@ -21,7 +21,7 @@ async fn thousands_of_tasks_lose_no_lease_and_fail_no_release() {
     storm(&with_query(&url, IMPATIENT)).await;
     // Long before the servers themselves would remove so many.
     let nothing = async || ensemble.left_below(&chroot(&url)).await.len() < TASKS / 100;
-    eventually(Duration::from_secs(5), "the nodes of the locks are gone too", nothing).await;
+    eventually("the nodes of the locks are gone too", nothing).await;
 }
 
 /// Tasks that acquire and release locks of their own, while others are held and renewed.

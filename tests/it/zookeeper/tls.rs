@@ -1,17 +1,14 @@
 //! TLS to real servers by a URL: what is verified, and what a refusal says.
 
-use lockattr_tests::{Certificates, Engine};
+use lockattr_tests::{Certificates, Engine, with_query};
 
 use super::*;
 use crate::over_tls::{assert_says, locks, refused};
 
-/// For a slow machine.
-const PATIENT: &str = "connect_timeout=10s&response_timeout=10s";
-
 /// The URL of a store at these addresses.
 fn url(ensemble: &ZooKeeper, addrs: &[String], settings: &str) -> String {
     let chroot = ensemble.chroot_apart();
-    format!("{}?{PATIENT}&{settings}", ensemble.url_below(addrs, &chroot))
+    with_query(&ensemble.url_below(addrs, &chroot), settings)
 }
 
 /// Red without: the relay in `Config::reach`.

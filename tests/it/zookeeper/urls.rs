@@ -1,7 +1,7 @@
 //! The settings of a URL, and the access rights on its nodes.
 
 use lockattr::Error;
-use lockattr_tests::Engine;
+use lockattr_tests::{Engine, with_query};
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn invalid_urls_are_refused_with_a_message() {
         ("tls=true&client_cert=/nowhere", "`client_key`"),
         ("tls=true&ca=/nowhere", "`ca=/nowhere` cannot be read"),
     ] {
-        let sentence = refused(&format!("{hosts}?{query}"));
+        let sentence = refused(&with_query(hosts, query));
         assert!(sentence.contains(named), "{sentence}");
     }
     assert!(refused("zookeeper://h1/zookeeper/x").contains("`zookeeper` first"));
@@ -39,7 +39,7 @@ fn invalid_urls_are_refused_with_a_message() {
 #[tokio::test]
 async fn a_session_shorter_than_requested_is_refused_and_the_message_says_what_to_set() {
     let ensemble = ZooKeeper::shared().await;
-    let url = format!("{}?session_timeout=20m", ensemble.url_apart());
+    let url = with_query(&ensemble.url_apart(), "session_timeout=20m");
     let error = LockManager::connect(&url).await.unwrap_err().to_string();
     assert!(error.contains("maxSessionTimeout") && error.contains("600s"), "{error}");
 }
@@ -48,9 +48,9 @@ async fn a_session_shorter_than_requested_is_refused_and_the_message_says_what_t
 async fn a_ttl_beyond_half_a_session_is_refused() {
     let ensemble = ZooKeeper::shared().await;
     let url = ensemble.url_apart();
-    let error = LockManager::connect(&format!("{url}?ttl=11s")).await.unwrap_err().to_string();
+    let error = LockManager::connect(&with_query(&url, "ttl=11s")).await.unwrap_err().to_string();
     assert!(error.contains("10s at most"), "{error}");
-    assert!(LockManager::connect(&format!("{url}?ttl=11s&session_timeout=22s")).await.is_ok());
+    assert!(LockManager::connect(&with_query(&url, "ttl=11s&session_timeout=22s")).await.is_ok());
 }
 
 #[tokio::test]

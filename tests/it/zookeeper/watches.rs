@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lockattr::store::{Notification, Subscription};
-use lockattr_tests::Engine;
+use lockattr_tests::{Engine, for_store, in_time};
 use tokio::time::timeout;
 
 use super::*;
@@ -13,7 +13,7 @@ use super::*;
 async fn a_release_wakes_one_of_a_hundred() {
     let ensemble = ZooKeeper::start().await;
     let url = ensemble.url_apart();
-    let store = ZookeeperStore::open(&url).unwrap();
+    let store = ZookeeperStore::open(&for_store(&url)).unwrap();
     let subscriber = Arc::new(Subscriber::new(|_| {}));
     store.subscribe(&subscriber);
     let holder = claim(&subscriber, "herd");
@@ -27,11 +27,11 @@ async fn a_release_wakes_one_of_a_hundred() {
     }
     // Each waiter has one watch, each on another node.
     let watches = async || ensemble.sum("zk_watch_count").await;
-    eventually(LIMIT, "each watches", async || watches().await == 100).await;
+    eventually("each watches", async || watches().await == 100).await;
     let fired = async || ensemble.sum("zk_sum_node_deleted_watch_count").await;
     let before = fired().await;
     assert!(releases(&store, &holder).await);
-    let first = timeout(LIMIT, waiters[0].1.next()).await.expect("the first is notified");
+    let first = in_time(waiters[0].1.next()).await;
     assert!(matches!(first, Notification::Granted(_)));
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(fired().await - before, 1, "watches fired");
@@ -42,7 +42,7 @@ async fn a_release_wakes_one_of_a_hundred() {
     for (waiter, _) in waiters.iter().rev() {
         releases(&store, waiter).await;
     }
-    eventually(LIMIT, "all watches are removed", async || watches().await == 0).await;
+    eventually("all watches are removed", async || watches().await == 0).await;
     drop(store);
     nothing_is_left(&ensemble, &url).await;
 }
@@ -53,7 +53,7 @@ async fn a_release_wakes_one_of_a_hundred() {
 async fn an_entry_that_may_not_be_read_is_waited_for_too() {
     let ensemble = ZooKeeper::start().await;
     let url = ensemble.url_apart();
-    let store = ZookeeperStore::open(&url).unwrap();
+    let store = ZookeeperStore::open(&for_store(&url)).unwrap();
     let contended = Arc::new(AtomicBool::new(false));
     let notified = contended.clone();
     let subscriber = Arc::new(Subscriber::new(move |_| notified.store(true, Ordering::Release)));
@@ -65,9 +65,9 @@ async fn an_entry_that_may_not_be_read_is_waited_for_too() {
     assert!(!asks(&store, &waiter).await);
     // The holder's own watch, which would be counted too, must fire first.
     let notified = async || contended.load(Ordering::Acquire);
-    eventually(LIMIT, "the holder is notified", notified).await;
+    eventually("the holder is notified", notified).await;
     let watches = async || ensemble.sum("zk_watch_count").await;
-    eventually(LIMIT, "it is watched", async || watches().await == 1).await;
+    eventually("it is watched", async || watches().await == 1).await;
     assert!(releases(&store, &holder).await);
     assert!(asks(&store, &waiter).await);
     assert!(releases(&store, &waiter).await);
@@ -87,7 +87,7 @@ async fn a_waiter_that_gives_up_removes_its_watch() {
         assert!(there.acquire("watched", max_wait).await.is_err());
     }
     let watches = async || ensemble.sum("zk_watch_count").await;
-    eventually(LIMIT, "no watch is left", async || watches().await == 0).await;
+    eventually("no watch is left", async || watches().await == 0).await;
     assert_eq!(line(&ensemble, &url, "watched").await.len(), 1, "places left");
     held.release().await.unwrap();
     drop((here, there));

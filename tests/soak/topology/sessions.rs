@@ -34,7 +34,7 @@ macro_rules! sessions_of {
             }
 
             fn url_at(&self, addrs: &[String]) -> String {
-                format!("{}?lock=session", self.0.url_at(addrs))
+                lockattr_tests::with_query(&self.0.url_at(addrs), "lock=session")
             }
 
             async fn restart(&self) {

@@ -1,7 +1,7 @@
 //! Tests of matching requests to rules: order, names, pipelines, pushes and long values.
 
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::{Fault, assert_nothing_left};
+use lockattr_tests::{Fault, assert_nothing_left, with_query};
 
 use super::{LIMIT, QUIET, Raw, Setup, incr, setup};
 
@@ -115,7 +115,7 @@ async fn in_a_pipeline_a_cut_comes_in_its_place() {
 #[tokio::test]
 async fn our_scripts_go_by_their_names() {
     let setup = setup().await;
-    let url = format!("{}?connections=1&heartbeat=1h", setup.server.url_through(&setup.proxy));
+    let url = with_query(&setup.server.url_through(&setup.proxy), "connections=1&heartbeat=1h");
     let manager = LockManager::connect(&url).await.unwrap();
     assert!(setup.proxy.log().contains(&"script".to_owned()), "{:?}", setup.proxy.log());
     setup.proxy.clear_log();

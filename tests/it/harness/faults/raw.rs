@@ -5,6 +5,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::{LIMIT, QUIET};
+use lockattr_tests::in_time;
 
 pub(super) struct Raw(TcpStream);
 
@@ -32,7 +33,7 @@ impl Raw {
                 received.push(self.0.read_u8().await.unwrap());
             }
         };
-        timeout(LIMIT, reading).await.expect("the reply arrives in time");
+        in_time(reading).await;
     }
 
     pub(super) async fn expect_silence(&mut self) {
@@ -41,8 +42,7 @@ impl Raw {
     }
 
     pub(super) async fn expect_end(&mut self) {
-        let reading =
-            timeout(LIMIT, self.0.read_u8()).await.expect("the connection is closed in time");
+        let reading = in_time(self.0.read_u8()).await;
         assert!(reading.is_err(), "{reading:?}");
     }
 }

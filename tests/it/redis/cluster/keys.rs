@@ -5,6 +5,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::*;
+use lockattr_tests::in_time;
 
 /// Three keys in slots of several nodes.
 const KEYS: [&str; 3] = ["a", "b", "c"];
@@ -42,10 +43,10 @@ async fn a_waiter_for_keys_in_two_slots_holds_none_of_them() {
             let cli = cluster.node_of(&line).await.cli().await;
             cli.query::<usize>(&["ZCARD", &line]).await == 1
         };
-        eventually(LIMIT, "queued", stands).await;
+        eventually("queued", stands).await;
         let name = format!("rollback:{free}");
         let taken = async || cluster.node_of(&name).await.cli().await.value(&name).await.is_none();
-        eventually(SOON, "the free one is released", taken).await;
+        eventually("the free one is released", taken).await;
         acquire(&first, free).await.release().await.unwrap();
         holder.release().await.unwrap();
         let guard = granted(SOON, waiting).await;
@@ -58,7 +59,7 @@ async fn a_waiter_for_keys_in_two_slots_holds_none_of_them() {
     both(&second, ["b", "a"]).await.release().await.unwrap();
     drop((first, second));
     let gone = async || left(cluster, "rollback").await.is_empty();
-    eventually(LIMIT, "nothing is left", gone).await;
+    eventually("nothing is left", gone).await;
 }
 
 #[tokio::test]
@@ -74,9 +75,9 @@ async fn keys_named_in_opposite_orders_never_block_each_other() {
             }
         });
     }
-    timeout(2 * LIMIT, tasks.join_all()).await.expect("they block each other");
+    in_time(tasks.join_all()).await;
     let gone = async || left(cluster, "orders").await.is_empty();
-    eventually(LIMIT, "nothing is left", gone).await;
+    eventually("nothing is left", gone).await;
 }
 
 /// A caller waits for two keys, in the queue of the second. When it is granted that one, the first
@@ -94,7 +95,7 @@ async fn a_granted_claim_that_cannot_get_its_other_key_passes_the_grant_on() {
         let manager = wants_both.clone();
         async move { both(&manager, ["a", "b"]).await }
     });
-    eventually(LIMIT, "queued", async || queued(&cluster, high).await == 1).await;
+    eventually("queued", async || queued(&cluster, high).await == 1).await;
     let wants_one = manager(&cluster, LONG).await;
     let for_one = waiter(&cluster, &wants_one, high, 2).await;
     let in_the_way = acquire(&first, low).await;
@@ -155,7 +156,7 @@ async fn a_call_for_several_keys_that_is_dropped_leaves_nothing() {
         let _given_up = timeout(Duration::from_micros(micros), asks).await;
     }
     let gone = async || left(cluster, "dropped").await.is_empty();
-    eventually(SOON, "nothing is left", gone).await;
+    eventually("nothing is left", gone).await;
 }
 
 /// Renewed for several TTLs, each part at its own node.
@@ -169,8 +170,8 @@ async fn several_keys_are_renewed_at_all_of_their_nodes() {
     // One key is taken away: all are lost.
     let (name, node) = ("parts:b", cluster.node_of("parts:b").await);
     assert_eq!(node.cli().await.query::<i64>(&["DEL", name]).await, 1);
-    timeout(SOON, guard.lost()).await.expect("notified");
+    in_time(guard.lost()).await;
     drop((guard, manager));
     let gone = async || left(cluster, "parts").await.is_empty();
-    eventually(LIMIT, "nothing is left", gone).await;
+    eventually("nothing is left", gone).await;
 }

@@ -48,7 +48,7 @@ async fn a_master_that_dies_costs_a_failover_and_no_lease() {
     let (new, name) = (cluster.node_of("lock:a").await, lock("a"));
     assert_ne!(new.addr(), master.addr());
     let cli = new.cli().await;
-    eventually(LIMIT, "it is renewed", async || cli.pttl(&name).await > 19_000).await;
+    eventually("it is renewed", async || cli.pttl(&name).await > 19_000).await;
     let other = super::manager(&cluster, LONG).await;
     assert!(other.try_acquire("a", LockOptions::new()).await.unwrap().is_none());
     holder.release().await.unwrap();
@@ -77,13 +77,13 @@ async fn waiters_get_in(block_at: bool) {
     }
     cluster.failed_over(master).await;
     let line = async || queued(&cluster, "a").await == 1;
-    eventually(SOON, "queued again", line).await;
+    eventually("queued again", line).await;
     let new = cluster.node_of("lock:a").await.cli().await;
     let listens = async || {
         let channels: Vec<String> = new.query(&["PUBSUB", "SHARDCHANNELS"]).await;
         !channels.is_empty()
     };
-    eventually(SOON, "it listens there", listens).await;
+    eventually("it listens there", listens).await;
     assert!(!waiter.is_finished(), "two holders at once");
     assert!(holder.ensure_held().is_ok());
     holder.release().await.unwrap();
@@ -122,7 +122,7 @@ async fn waiters_of_a_master_that_was_replaced_on_request_get_in() {
         let channels: Vec<String> = new.query(&["PUBSUB", "SHARDCHANNELS"]).await;
         !channels.is_empty()
     };
-    eventually(SOON, "it listens there", listens).await;
+    eventually("it listens there", listens).await;
     holder.release().await.unwrap();
     granted(SOON, waiter).await.release().await.unwrap();
     drop((first, second));

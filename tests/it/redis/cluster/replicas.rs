@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use lockattr::{Error, LostReason};
-use lockattr_tests::assert_nothing_left;
+use lockattr_tests::{assert_nothing_left, in_time};
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::Instant;
 
@@ -18,7 +18,7 @@ fn once() -> LockOptions {
 async fn is_counted(cluster: &Cluster, slot: u16) {
     let cli = cluster.master_of(slot).await.cli().await;
     let counted = async || cli.query::<usize>(&["WAIT", "1", "100"]).await == 1;
-    eventually(LIMIT, "the replica counts", counted).await;
+    eventually("the replica counts", counted).await;
 }
 
 #[tokio::test]
@@ -76,7 +76,7 @@ async fn a_lease_whose_slot_migrates_counts_with_the_replica_of_the_new_node() {
     }
     // Newer servers report the lock there only once the slot has moved.
     replica.stop_signal();
-    timeout(SOON, holder.lost()).await.expect("its deadline passes");
+    in_time(holder.lost()).await;
     let Err(Error::Lost { reason, .. }) = holder.ensure_held() else { panic!("it is lost") };
     assert_eq!(reason, LostReason::Expired);
     replica.continue_signal();
@@ -147,7 +147,7 @@ async fn no_lock_is_lost_when_a_master_is_killed_right_after_the_acquire() {
         drop(held);
         old.revive().await;
         cluster.settled().await;
-        assert_nothing_left_within(&cluster, LIMIT).await;
+        assert_nothing_left(&cluster).await;
     }
     assert!(answered >= 100, "{answered} acquisitions were answered");
     assert_no_trace(&cluster).await;

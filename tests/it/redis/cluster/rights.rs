@@ -30,7 +30,7 @@ async fn a_user_with_the_rights_of_the_docs_can_do_everything() {
         let channels: Vec<String> = there.cli().await.query(&["PUBSUB", "SHARDCHANNELS"]).await;
         !channels.is_empty()
     };
-    eventually(SOON, "they listen there", listens).await;
+    eventually("they listen there", listens).await;
     holder.release().await.unwrap();
     granted(SOON, waiter).await.release().await.unwrap();
     let keys = first.acquire_all(["a", "b", "c"], LockOptions::new()).await.unwrap();

@@ -1,6 +1,6 @@
 //! Slots that move from node to node while their locks are held and waited for.
 
-use lockattr_tests::RedisServer;
+use lockattr_tests::{RedisServer, in_time};
 use tokio::time::{Instant, sleep};
 
 use super::*;
@@ -8,8 +8,8 @@ use super::*;
 /// Waits until this node has renewed the holder's lease.
 async fn is_renewed_at(node: &RedisServer, key: &str) {
     let (cli, name) = (node.cli().await, lock(key));
-    eventually(LIMIT, "it ages", async || cli.pttl(&name).await < 2_700).await;
-    eventually(LIMIT, "it is renewed", async || cli.pttl(&name).await > 2_800).await;
+    eventually("it ages", async || cli.pttl(&name).await < 2_700).await;
+    eventually("it is renewed", async || cli.pttl(&name).await > 2_800).await;
 }
 
 #[tokio::test]
@@ -80,7 +80,7 @@ async fn a_slot_that_migrates_keeps_its_waiters() {
         let channels: Vec<String> = there.cli().await.query(&["PUBSUB", "SHARDCHANNELS"]).await;
         channels.len() >= 2
     };
-    eventually(SOON, "they listen there", listening).await;
+    eventually("they listen there", listening).await;
     assert_eq!(queued(&cluster, "a").await, 2, "each still has its place");
     holder.release().await.unwrap();
     for waiter in waiting {
@@ -109,7 +109,7 @@ async fn a_caller_that_acquires_while_the_keys_migrate_gets_in_afterwards() {
     assert!(!asks.is_finished());
     cluster.move_keys(slot, from, there).await;
     cluster.end_migration(slot, from, there).await;
-    timeout(SOON, release).await.unwrap().unwrap().unwrap();
+    in_time(release).await.unwrap().unwrap();
     granted(SOON, asks).await.release().await.unwrap();
     drop(manager);
     assert_no_trace(&cluster).await;

@@ -11,13 +11,13 @@ async fn a_killed_process_in_the_queue_is_passed_over() {
     let holder = acquire(&first, "a").await;
     let mut dead = node!("lock", url = cluster.url_with(LONG));
     dead.say("acquire a").await;
-    eventually(LIMIT, "queued", async || queued(&cluster, "a").await == 1).await;
+    eventually("queued", async || queued(&cluster, "a").await == 1).await;
     let waiter = waiter(&cluster, &last, "a", 2).await;
     dead.kill();
     let cli = cluster.node_of("lock:a").await.cli().await;
     let listeners =
         async || cli.query::<Vec<String>>(&["PUBSUB", "SHARDCHANNELS"]).await.len() == 2;
-    eventually(LIMIT, "the server knows", listeners).await;
+    eventually("the server knows", listeners).await;
     holder.release().await.unwrap();
     granted(SOON, waiter).await.release().await.unwrap();
     drop((first, last));

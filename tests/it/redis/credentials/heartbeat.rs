@@ -57,7 +57,7 @@ async fn an_open_connection_is_replaced_when_the_answer_changes() {
     let before = clients(&cli).await;
     assert!(before.len() == 2 && before.iter().all(|(_, user)| user == "one"), "{before:?}");
     rotating.set(Credentials::new("two", "s3cret-2")).await;
-    eventually(SOON, "all have logged in as `two`", async || {
+    eventually("all have logged in as `two`", async || {
         cycles().await;
         let now = clients(&cli).await;
         now.len() == 2 && now.iter().all(|(_, user)| user == "two")
@@ -65,7 +65,7 @@ async fn an_open_connection_is_replaced_when_the_answer_changes() {
     .await;
     // Only once for each answer.
     cli.reset_stats().await;
-    eventually(SOON, "some heartbeats", async || {
+    eventually("some heartbeats", async || {
         cli.commandstats().await.get("ping").is_some_and(|pings| *pings > 5)
     })
     .await;
@@ -85,15 +85,15 @@ async fn a_login_that_is_refused_costs_no_connection() {
     let before = clients(&cli).await;
     rotating.set(Credentials::new("two", "s3cret-3")).await;
     cli.reset_stats().await;
-    eventually(SOON, "some logins were refused", async || {
+    eventually("some logins were refused", async || {
         cycle(&manager).await;
         cli.commandstats().await.get("auth").is_some_and(|logins| *logins > 2)
     })
     .await;
     // The connection of a refused login may not have ended yet.
-    eventually(SOON, "the same connection", async || before == clients(&cli).await).await;
+    eventually("the same connection", async || before == clients(&cli).await).await;
     set_password(&cli, "two", "s3cret-3").await;
-    eventually(SOON, "it has logged in", async || {
+    eventually("it has logged in", async || {
         cycle(&manager).await;
         clients(&cli).await.iter().all(|(_, user)| user == "two")
     })
@@ -114,7 +114,7 @@ async fn without_resp3_both_connections_are_replaced() {
     let before = clients(&cli).await;
     assert!(before.len() == 2 && before.iter().all(|(_, user)| user == "one"), "{before:?}");
     rotating.set(Credentials::new("two", "s3cret-2")).await;
-    eventually(SOON, "both are those of `two`", async || {
+    eventually("both are those of `two`", async || {
         cycle(&manager).await;
         let now = clients(&cli).await;
         now.len() == 2 && now.iter().all(|(_, user)| user == "two")

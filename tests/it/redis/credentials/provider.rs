@@ -51,7 +51,7 @@ async fn a_provider_that_panics_at_a_heartbeat_costs_no_connection() {
     let before = clients(&cli).await;
     provider.set(Reply::Panic);
     let asked = provider.asked();
-    eventually(SOON, "some heartbeats", async || {
+    eventually("some heartbeats", async || {
         cycle(&manager).await;
         provider.asked() > asked + 3
     })
@@ -81,7 +81,7 @@ async fn a_connection_is_replaced_with_the_login_that_was_verified_though_the_pr
     let manager = manager(RedisStore::from_client(client, options));
     cycle(&manager).await;
     provider.set(answer("two", "s3cret-2"));
-    eventually(SOON, "it has logged in as `two`", async || {
+    eventually("it has logged in as `two`", async || {
         let held = manager.acquire("a", LockOptions::new().retry(0)).await;
         held.expect("the login is verified").release().await.unwrap();
         let now = clients(&cli).await;

@@ -2,7 +2,7 @@
 
 use lockattr::store::{Credentials, ServerOptions};
 use lockattr::{Error, LockManager, LockOptions};
-use lockattr_tests::{Cluster, RedisServer, Rotating, assert_nothing_left};
+use lockattr_tests::{Cluster, RedisServer, Rotating, assert_nothing_left, with_query};
 use std::time::Duration;
 
 use super::{cut, load, rotating, set_password};
@@ -76,7 +76,7 @@ async fn no_acquisition_fails_while_users_are_replaced() {
 async fn without_a_provider_a_cut_connection_is_the_last() {
     let server = RedisServer::builder().user("locks", "s3cret-0", RIGHTS).start().await;
     let cli = server.cli().await;
-    let url = format!("{}?wait=500ms", server.url_as("locks", "s3cret-0"));
+    let url = with_query(&server.url_as("locks", "s3cret-0"), "wait=500ms");
     let manager = LockManager::connect(&url).await.unwrap();
     let load = load(&manager, TASKS);
     load.goes_on(200 / TASKS).await;

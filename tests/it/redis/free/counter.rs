@@ -49,7 +49,7 @@ async fn a_token_that_was_seen_before_is_discarded() {
 async fn a_new_connection_counts_by_a_script_first() {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr()).await;
-    let url = format!("{}?connections=1", server.url_through(&proxy));
+    let url = with_query(&server.url_through(&proxy), "connections=1");
     let (cli, manager) = (server.cli().await, LockManager::connect(url).await.unwrap());
     assert!(counts_by_script(&cli, &manager).await);
     assert!(!counts_by_script(&cli, &manager).await);
@@ -69,8 +69,8 @@ async fn a_heartbeat_later_a_script_counts_again() {
     let (cli, manager) = (server.cli().await, manager(&server, "heartbeat=50ms").await);
     assert!(counts_by_script(&cli, &manager).await);
     let again = async || counts_by_script(&cli, &manager).await;
-    eventually(SOON, "a script counts", again).await;
-    eventually(SOON, "and again", again).await;
+    eventually("a script counts", again).await;
+    eventually("and again", again).await;
     assert_nothing_left(&server).await;
 }
 

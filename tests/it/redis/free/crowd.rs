@@ -190,7 +190,7 @@ async fn a_waiter_that_gives_up_in_a_crowd_leaves_nothing() {
     tasks.join_all().await;
     let cli = server.cli().await;
     let free = async || cli.query::<Vec<String>>(&["KEYS", "lock:*"]).await.is_empty();
-    eventually(SOON, "all locks are free, long before their leases end", free).await;
+    eventually("all locks are free, long before their leases end", free).await;
     assert_numbered(&crowd(&manager, 2).await);
     drop(manager);
     assert_nothing_left(&server).await;
@@ -202,13 +202,13 @@ async fn a_waiter_that_gives_up_in_a_crowd_leaves_nothing() {
 async fn a_crowd_whose_connection_is_cut_continues_over_the_next() {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr()).await;
-    let url = format!("{}?ttl=60s&wait=60s", server.url_through(&proxy));
+    let url = with_query(&server.url_through(&proxy), "ttl=60s&wait=60s");
     let manager = LockManager::connect(url).await.unwrap();
     let cuts = async {
         for _ in 0..5 {
             let seen = proxy.seen("incrby");
             proxy.next("incrby", Fault::HoldReply);
-            eventually(SOON, "a batch is on its way", async || proxy.seen("incrby") > seen).await;
+            eventually("a batch is on its way", async || proxy.seen("incrby") > seen).await;
             proxy.cut().await;
         }
     };

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use lockattr::{Error, LockManager, LostReason};
-use lockattr_tests::{
-    Proxy, RedisServer, assert_nothing_left, assert_nothing_left_within, eventually,
-};
+use lockattr_tests::{Proxy, RedisServer, assert_nothing_left, eventually, with_query};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -56,11 +54,11 @@ async fn connections_killed_under_an_acquire_a_renewal_and_a_release() {
     let server = RedisServer::start().await;
     let cli = server.cli().await;
     // The kill must end the requests, not the client's own timeout.
-    let manager = LockManager::connect(server.url_with("connections=1&response_timeout=20s"));
+    let manager = LockManager::connect(server.url_with("connections=1"));
     let manager = manager.await.unwrap();
     let asks_and_is_killed = async || {
         let asks = async || cli.info("blocked_clients").await != "0";
-        eventually(LIMIT, "it sends its request", asks).await;
+        eventually("it sends its request", asks).await;
         assert!(cli.client_kill_all_others().await > 0);
         cli.query::<()>(&["CLIENT", "UNPAUSE"]).await;
     };
@@ -78,7 +76,7 @@ async fn connections_killed_under_an_acquire_a_renewal_and_a_release() {
     let released = tokio::join!(guard.release(), asks_and_is_killed()).0;
     assert!(matches!(released, Err(Error::Store { .. })), "{released:?}");
     // Long before the lease would have expired.
-    assert_nothing_left_within(&server, LIMIT / 2).await;
+    assert_nothing_left(&server).await;
     wait_until_lockable(&manager).await;
 }
 
@@ -94,13 +92,13 @@ async fn a_pause_longer_than_one_lease_and_shorter_than_another() {
     cli.client_pause(TTL / 2).await;
     is_lost(&short, LostReason::Expired).await;
     let overdue = async || long.remaining() < TTL * 3 / 5;
-    eventually(LIMIT, "a renewal is overdue", overdue).await;
+    eventually("a renewal is overdue", overdue).await;
     long.ensure_held().expect("unknown, not lost");
     is_renewed(&long, TTL, 1).await;
     long.release().await.unwrap();
     drop(short);
     wait_until_lockable(&manager).await;
-    assert_nothing_left_within(&server, LIMIT).await;
+    assert_nothing_left(&server).await;
 }
 
 /// During an ordered failover, the server accepts every write but answers none, while it answers
@@ -124,14 +122,14 @@ async fn a_pause_of_writes() {
     long.release().await.unwrap();
     drop(short);
     wait_until_lockable(&manager).await;
-    assert_nothing_left_within(&server, LIMIT / 2).await;
+    assert_nothing_left(&server).await;
 }
 
 #[tokio::test]
 async fn a_release_sent_again_after_its_answer_was_lost_does_not_free_the_next_holder() {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr()).await;
-    let url = format!("{}?{QUICK}", server.url_through(&proxy));
+    let url = with_query(&server.url_through(&proxy), QUICK);
     let (cli, manager) = (server.cli().await, LockManager::connect(url).await.unwrap());
     let guard = manager.acquire("a", lease(2 * TTL)).await.unwrap();
     proxy.swallow_replies();
@@ -147,7 +145,7 @@ async fn a_release_sent_again_after_its_answer_was_lost_does_not_free_the_next_h
         let stats = cli.commandstats().await;
         RELEASES.iter().any(|release| stats.contains_key(*release))
     };
-    eventually(LIMIT, "the release is sent again", sent_again).await;
+    eventually("the release is sent again", sent_again).await;
     next.extend(LIMIT).await.expect("freed by a release that was not its own");
     next.release().await.unwrap();
     wait_until_lockable(&manager).await;
@@ -158,7 +156,7 @@ async fn a_release_sent_again_after_its_answer_was_lost_does_not_free_the_next_h
 async fn a_renewal_that_races_a_release_resurrects_nothing() {
     let server = RedisServer::start().await;
     // With a long timeout: a busy machine must not turn an answer into an unknown outcome.
-    let manager = LockManager::connect(server.url_with("response_timeout=20s")).await.unwrap();
+    let manager = LockManager::connect(server.url()).await.unwrap();
     let cli = server.cli().await;
     let mut tasks = JoinSet::new();
     for task in 0..60 {

@@ -1,7 +1,7 @@
 //! Redis is full: it refuses commands that take memory, or evicts.
 
 use lockattr::LockManager;
-use lockattr_tests::{Fault, Proxy, RedisServer, assert_nothing_left, eventually};
+use lockattr_tests::{Fault, Proxy, RedisServer, assert_nothing_left, eventually, with_query};
 
 use super::{LIMIT, TTL, lease, manager, refused};
 use crate::redis::meddling::is_renewed;
@@ -44,7 +44,7 @@ async fn a_full_server_that_refuses_a_subscription_is_subscribed_to_later() {
     let (cli, proxy) = (server.cli().await, Proxy::start(server.addr()).await);
     let oom = "OOM command not allowed when used memory > 'maxmemory'.";
     proxy.always("subscribe", Fault::Answer(oom.into()));
-    let url = format!("{}?heartbeat=100ms", server.url_through(&proxy));
+    let url = with_query(&server.url_through(&proxy), "heartbeat=100ms");
     let manager = LockManager::connect(url).await.unwrap();
     let guard = manager.try_acquire("held", lease(TTL / 4)).await.unwrap().unwrap();
     is_renewed(&guard, TTL / 4, 2).await;
@@ -54,7 +54,7 @@ async fn a_full_server_that_refuses_a_subscription_is_subscribed_to_later() {
     };
     assert!(!listens().await);
     proxy.pass();
-    eventually(LIMIT, "its channel is subscribed to", listens).await;
+    eventually("its channel is subscribed to", listens).await;
     guard.release().await.unwrap();
     assert_nothing_left(&server).await;
 }
@@ -68,7 +68,7 @@ async fn fencing_tokens_grow_though_their_counter_was_evicted() {
     let mut last = None;
     for round in 0..3 {
         let mut number = 0;
-        eventually(LIMIT, "the counter is evicted", async || {
+        eventually("the counter is evicted", async || {
             number += 1;
             cli.query::<()>(&["SET", &format!("filler:{round}:{number}"), &filler]).await;
             cli.query::<u8>(&["EXISTS", "lockattr:fence"]).await == 0

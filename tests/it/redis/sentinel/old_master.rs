@@ -1,7 +1,7 @@
 //! A master that was replaced without noticing and still answers.
 
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::{Fault, Proxy, Sentinels, assert_nothing_left, eventually};
+use lockattr_tests::{Fault, Proxy, Sentinels, assert_nothing_left, eventually, in_time};
 use tokio::time::timeout;
 
 use super::{LIMIT, long, replicated, wait_until_queued, waits};
@@ -10,7 +10,7 @@ use super::{LIMIT, long, replicated, wait_until_queued, waits};
 #[tokio::test]
 async fn replies_of_a_resumed_old_master_do_not_count() {
     let sentinels = Sentinels::start().await;
-    let url = sentinels.url_with("connections=1&response_timeout=60s&heartbeat=60s");
+    let url = sentinels.url_with("connections=1&heartbeat=60s");
     let manager = LockManager::connect(url).await.unwrap();
     let old = sentinels.master().await;
     old.stop_signal();
@@ -25,9 +25,9 @@ async fn replies_of_a_resumed_old_master_do_not_count() {
         let got = timeout(LIMIT / 10, got).await;
         got.is_ok_and(|got| got.is_ok_and(|guard| guard.is_some()))
     };
-    eventually(LIMIT, "it sends its request to the new master", free).await;
+    eventually("it sends its request to the new master", free).await;
     let cli = new.cli().await;
-    let guard = timeout(LIMIT, call).await.expect("soon").unwrap().unwrap();
+    let guard = in_time(call).await.unwrap().unwrap();
     old.continue_signal();
     let value = cli.value("lock:a").await.expect("it holds at the new master");
     guard.ensure_held().unwrap();
@@ -50,7 +50,7 @@ async fn is_left_by_a_waiter(sentinels: &Sentinels, url: String) {
     let cli = new.cli().await;
     let listens =
         async || cli.query::<Vec<String>>(&["PUBSUB", "CHANNELS", "lockattr:*"]).await.len() == 1;
-    eventually(LIMIT, "it listens to the new master", listens).await;
+    eventually("it listens to the new master", listens).await;
     wait_until_queued(new, "a").await;
     cli.query::<()>(&["DEL", "lock:a"]).await;
     old.continue_signal();
@@ -66,7 +66,7 @@ async fn is_left_by_a_waiter(sentinels: &Sentinels, url: String) {
 #[tokio::test]
 async fn an_old_master_is_left_as_soon_as_a_sentinel_announces_the_new_one() {
     let sentinels = Sentinels::start().await;
-    let url = sentinels.url_with("response_timeout=60s&heartbeat=60s");
+    let url = sentinels.url_with("heartbeat=60s");
     is_left_by_a_waiter(&sentinels, url).await;
 }
 

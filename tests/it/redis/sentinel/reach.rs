@@ -113,7 +113,7 @@ async fn a_name_that_no_sentinel_knows_is_a_store_error() {
 #[tokio::test]
 async fn sentinels_may_hang_and_go_down_one_by_one() {
     let sentinels = Sentinels::start().await;
-    let url = sentinels.url_with("connect_timeout=10s&heartbeat=60s");
+    let url = sentinels.url_with("heartbeat=60s");
     let [one, two, three] = sentinels.sentinels() else { panic!("three of them") };
     let old = LockManager::connect(&url).await.unwrap();
 

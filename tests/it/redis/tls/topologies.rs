@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use lockattr::{Error, LockManager, LockOptions};
 use lockattr_tests::{
     Cluster, Independents, RedisServer, Sentinels, assert_nobody_listens, assert_nothing_left,
+    with_query,
 };
 
 use super::{connect, describe};
@@ -12,16 +13,11 @@ use super::{connect, describe};
 /// The files of one server fit all servers, which share one authority.
 fn with_files(url: &str, server: &RedisServer, authority: bool) -> String {
     let (cert, key) = (server.client_cert_path(), server.client_key_path());
-    // Unoptimized and on a busy machine, a handshake takes a second, and so many of them take
-    // longer than the default of half a second.
-    let files = format!(
-        "{url}&connect_timeout=10s&client_cert={}&client_key={}",
-        cert.display(),
-        key.display()
-    );
+    let files = format!("client_cert={}&client_key={}", cert.display(), key.display());
+    let url = with_query(url, &files);
     match authority {
-        true => format!("{files}&ca={}", server.ca_path().display()),
-        false => files,
+        true => with_query(&url, &format!("ca={}", server.ca_path().display())),
+        false => url,
     }
 }
 
@@ -41,7 +37,7 @@ async fn a_quorum_is_reached_over_tls() {
         .servers(RedisServer::builder().tls_clients().password("s3cret"))
         .tls();
     let servers = servers.start().await;
-    let url = format!("{}&durable=true", servers.tls_url());
+    let url = with_query(&servers.tls_url(), "durable=true");
     cycles(&with_files(&url, servers.node(0), true)).await;
     let wrong = LockManager::connect(with_files(&url, servers.node(0), false)).await.unwrap_err();
     assert!(matches!(wrong, Error::Store { .. }), "{wrong:?}");
@@ -57,7 +53,7 @@ async fn sentinels_and_their_master_are_reached_over_tls() {
         Sentinels::builder().replicas(1).servers(RedisServer::builder().tls_clients()).tls();
     let servers = servers.start().await;
     let master = servers.master().await;
-    let url = format!("{}&response_timeout=10s", servers.tls_url());
+    let url = servers.tls_url();
     cycles(&with_files(&url, master, true)).await;
     let url = with_files(&url, master, false);
     let wrong = LockManager::connect(&url).await.unwrap_err();

@@ -53,14 +53,14 @@ async fn a_grant_that_arrives_after_its_lease_expired_is_discarded() {
         let manager = world.manager.clone();
         async move { manager.acquire("a", options).await }
     });
-    eventually(LIMIT, "granted", async || world.value().await.is_some()).await;
-    eventually(LIMIT, "lapsed", async || world.value().await.is_none()).await;
+    eventually("granted", async || world.value().await.is_some()).await;
+    eventually("lapsed", async || world.value().await.is_none()).await;
     // Another client has it by the time that the first reads its grant.
     let next = world.another().await.acquire("a", LockOptions::new().ttl(LONG)).await.unwrap();
     world.proxy.pass();
     let error = late.await.unwrap().unwrap_err();
     assert!(matches!(error, Error::Store { .. }), "{error:?}");
-    eventually(LIMIT, "undone", async || world.proxy.answered("release") >= 1).await;
+    eventually("undone", async || world.proxy.answered("release") >= 1).await;
     next.release().await.expect("the undo freed another holder's lock");
     world.ends_well().await;
 }
@@ -74,7 +74,7 @@ async fn a_request_delayed_for_longer_than_its_lease_is_undone() {
     let options = LockOptions::new().ttl(SECOND / 3).retry(0);
     let error = world.manager.acquire("a", options).await.unwrap_err();
     assert!(matches!(error, Error::Store { .. }), "{error:?}");
-    eventually(LIMIT, "undone", async || world.proxy.answered("release") == 1).await;
+    eventually("undone", async || world.proxy.answered("release") == 1).await;
     assert_eq!(world.value().await, None);
     world.ends_well().await;
 }
@@ -92,7 +92,7 @@ async fn a_waiter_outlives_every_fault_until_the_lock_is_free() {
         async move { manager.acquire("a", options).await }
     });
     let all = faults().len();
-    eventually(LIMIT, "all have happened", async || world.proxy.seen("acquire") > all).await;
+    eventually("all have happened", async || world.proxy.seen("acquire") > all).await;
     assert!(!waiting.is_finished());
     held.release().await.unwrap();
     waiting.await.unwrap().expect("granted at last").release().await.unwrap();

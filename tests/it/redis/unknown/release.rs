@@ -4,7 +4,7 @@ use futures_util::future::join_all;
 use lockattr::{Error, LockOptions, Release};
 use lockattr_tests::{Fault, capture_events, eventually};
 
-use super::{LIMIT, LONG, World, faults};
+use super::{LONG, World, faults};
 
 #[tokio::test]
 async fn a_release_without_an_answer_is_an_error_and_is_retried() {
@@ -14,9 +14,9 @@ async fn a_release_without_an_answer_is_an_error_and_is_retried() {
         world.proxy.next("release", fault.clone());
         let error = guard.release().await.unwrap_err();
         assert!(matches!(&error, Error::Store { key, .. } if key == "a"), "{fault:?}: {error:?}");
-        eventually(LIMIT, "released", async || world.value().await.is_none()).await;
+        eventually("released", async || world.value().await.is_none()).await;
         let again = async || world.proxy.answered("release") >= 1;
-        eventually(LIMIT, "sent again", again).await;
+        eventually("sent again", again).await;
         assert!(world.proxy.seen("release") >= 2, "{fault:?} {effective}");
         world.ends_well().await;
     }))
@@ -36,7 +36,7 @@ async fn a_release_in_the_background_or_by_drop_is_retried_until_it_succeeds() {
         } else {
             assert_eq!(world.manager.with_lock("a", options, async |_| 17).await.unwrap(), 17);
         }
-        eventually(LIMIT, "released", async || world.value().await.is_none()).await;
+        eventually("released", async || world.value().await.is_none()).await;
         world.ends_well().await;
     }))
     .await;
@@ -62,7 +62,7 @@ async fn a_release_that_arrives_again_frees_no_others_lock() {
     assert!(matches!(guard.release().await, Err(Error::Store { .. })));
     let next = world.another().await.acquire("a", LockOptions::new().ttl(LONG)).await.unwrap();
     let value = world.value().await;
-    eventually(LIMIT, "it was sent again", async || world.proxy.answered("release") >= 1).await;
+    eventually("it was sent again", async || world.proxy.answered("release") >= 1).await;
     assert_eq!(world.value().await, value);
     next.release().await.expect("still held by it");
     world.ends_well().await;

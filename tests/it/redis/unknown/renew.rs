@@ -3,10 +3,9 @@
 
 use futures_util::future::join_all;
 use lockattr::{Error, LockOptions, LostReason};
-use lockattr_tests::{Fault, eventually};
-use tokio::time::timeout;
+use lockattr_tests::{Fault, eventually, in_time};
 
-use super::{LIMIT, SECOND, World, faults};
+use super::{SECOND, World, faults};
 
 #[tokio::test]
 async fn a_renewal_without_an_answer_is_tried_again() {
@@ -16,8 +15,8 @@ async fn a_renewal_without_an_answer_is_tried_again() {
         let guard = world.manager.acquire("a", options).await.unwrap();
         let value = world.value().await;
         world.proxy.next("renew", fault.clone());
-        eventually(LIMIT, "tried", async || world.proxy.seen("renew") == 1).await;
-        eventually(LIMIT, "renewed", async || guard.remaining() > 3 * SECOND).await;
+        eventually("tried", async || world.proxy.seen("renew") == 1).await;
+        eventually("renewed", async || guard.remaining() > 3 * SECOND).await;
         assert!(world.proxy.seen("renew") >= 2, "{fault:?}");
         guard.ensure_held().unwrap();
         assert_eq!(world.value().await, value, "{fault:?}");
@@ -35,7 +34,7 @@ async fn a_renewal_that_hangs_does_not_delay_the_loss() {
         let options = LockOptions::new().ttl(SECOND);
         let guard = world.manager.acquire("a", options).await.unwrap();
         world.proxy.always("renew", fault.clone());
-        timeout(LIMIT, guard.lost()).await.expect("the loss is reported");
+        in_time(guard.lost()).await;
         let error = guard.ensure_held().unwrap_err();
         let expired = matches!(error, Error::Lost { reason: LostReason::Expired, .. });
         assert!(expired, "{fault:?}: {error:?}");
@@ -53,13 +52,13 @@ async fn a_renewal_that_is_refused_releases_nothing() {
     let options = LockOptions::new().ttl(3 * SECOND);
     let guard = world.manager.acquire("a", options).await.unwrap();
     world.proxy.always("renew", Fault::Answer("ERR something new".into()));
-    eventually(LIMIT, "tried", async || world.proxy.seen("renew") >= 2).await;
+    eventually("tried", async || world.proxy.seen("renew") >= 2).await;
     assert!(matches!(guard.extend(10 * SECOND).await, Err(Error::Store { .. })));
     guard.ensure_held().unwrap();
     assert!(world.value().await.is_some());
     assert_eq!(world.proxy.seen("release"), 0);
     world.proxy.pass();
-    eventually(LIMIT, "renewed", async || guard.remaining() > 2 * SECOND).await;
+    eventually("renewed", async || guard.remaining() > 2 * SECOND).await;
     guard.release().await.unwrap();
     world.ends_well().await;
 }
@@ -74,7 +73,7 @@ async fn an_extend_without_an_answer_lengthens_nothing_here() {
     assert!(matches!(guard.extend(60 * SECOND).await, Err(Error::Store { .. })));
     assert!(guard.remaining() < 3 * SECOND);
     let renewed = async || world.proxy.answered("renew") >= 2;
-    eventually(LIMIT, "renewed, twice", renewed).await;
+    eventually("renewed, twice", renewed).await;
     guard.ensure_held().unwrap();
     assert!(guard.remaining() < 3 * SECOND);
     guard.release().await.unwrap();

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use lockattr_tests::{Proxy, RedisServer, eventually};
+use lockattr_tests::{Proxy, RedisServer, eventually, in_time, with_query};
 use tokio::time::Instant;
 
 use super::*;
@@ -77,7 +77,7 @@ async fn cost_of_hand_offs(managers: usize) -> Cost {
     let before = sent(&cli).await - managers;
     witness.saw(holder.fencing_token());
     holder.release().await.unwrap();
-    let ended = timeout(LIMIT, waiting.join_all()).await.expect("no waiter is left in the queue");
+    let ended = in_time(waiting.join_all()).await;
     // So often may each process have asked again since it first joined.
     let waited = usize::try_from(began.elapsed().as_secs() / RECHECK.as_secs()).unwrap();
     let forgot: usize = ended.iter().map(|(_, forgot)| forgot).sum();
@@ -119,12 +119,12 @@ async fn polls_per_second(tasks: usize, place: usize) -> f64 {
         wait_until_queued(&cli, before).await;
     }
     let proxy = Proxy::start(server.addr()).await;
-    let url = format!("{}?{LONG}&retry_delay=200ms", server.url_through(&proxy));
+    let url = with_query(&server.url_through(&proxy), &format!("{LONG}&retry_delay=200ms"));
     let next = LockManager::connect(url).await.unwrap();
     crowds.push(crowd(&next, &witness, tasks));
     wait_until_queued(&cli, place + 1).await;
     let (began, before) = (Instant::now(), proxy.seen("acquire"));
-    eventually(LIMIT, "it polls", async || proxy.seen("acquire") >= before + 5).await;
+    eventually("it polls", async || proxy.seen("acquire") >= before + 5).await;
     let looks = f64::from(u32::try_from(proxy.seen("acquire") - before).unwrap());
     let per_second = looks / began.elapsed().as_secs_f64();
     assert_eq!(witness.count(), 0);

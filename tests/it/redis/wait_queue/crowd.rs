@@ -2,7 +2,7 @@
 //! over a silent one.
 
 use lockattr::{Error, Mode};
-use lockattr_tests::{Proxy, RedisServer};
+use lockattr_tests::{Proxy, RedisServer, in_time, with_query};
 
 use super::*;
 
@@ -20,7 +20,7 @@ async fn ten_thousand_callers_whose_wait_ends_together_are_all_contended() {
         let holder = acquire(&first).await;
         let proxy = Proxy::start(server.addr()).await;
         let query = format!("{LONG}&retry_delay=1s");
-        let next = LockManager::connect(format!("{}?{query}", server.url_through(&proxy))).await;
+        let next = LockManager::connect(with_query(&server.url_through(&proxy), &query)).await;
         let (next, mut crowd) = (next.unwrap(), JoinSet::new());
         let options = options.wait(Duration::from_secs(2));
         for _ in 0..CROWD {
@@ -63,15 +63,14 @@ async fn readers_of_one_process_share_its_place_before_a_writer_that_came_later(
         wait_until_queued(&cli, 2).await;
         holder.release().await.unwrap();
         let what = format!("all of them get in: {options:?}");
-        eventually(SOON, &what, async || cli.query::<usize>(&["ZCARD", "lock:a"]).await == 40)
-            .await;
-        let inside = timeout(SOON, readers.join_all()).await.expect("each is notified");
+        eventually(&what, async || cli.query::<usize>(&["ZCARD", "lock:a"]).await == 40).await;
+        let inside = in_time(readers.join_all()).await;
         assert!(!writer.is_finished(), "they arrived first");
         for guard in inside {
             guard.ensure_held().unwrap();
             guard.release().await.unwrap();
         }
-        timeout(SOON, writer).await.expect("granted").unwrap();
+        in_time(writer).await.unwrap();
         drop((first, next));
         assert_no_trace(&server).await;
     }
@@ -82,7 +81,10 @@ async fn readers_of_one_process_share_its_place_before_a_writer_that_came_later(
 async fn a_late_answer_from_a_server_that_answers_others_is_contention() {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr()).await;
-    let url = format!("{}?connections=1&response_timeout=5s&{LONG}", server.url_through(&proxy));
+    let url = with_query(
+        &server.url_through(&proxy),
+        &format!("connections=1&response_timeout=5s&{LONG}"),
+    );
     let manager = LockManager::connect(&url).await.unwrap();
     // The answer takes longer than the caller waits, while others get many answers.
     proxy.delay(Duration::from_millis(800));
@@ -99,7 +101,7 @@ async fn a_late_answer_from_a_server_that_answers_others_is_contention() {
         })
     };
     let answered = async || proxy.answered("acquire") > 10;
-    eventually(LIMIT, "replies arrive", answered).await;
+    eventually("replies arrive", answered).await;
     let hasty = LockOptions::new().wait(Duration::from_secs(1));
     let error = manager.acquire("a", hasty.clone()).await.unwrap_err();
     assert!(matches!(error, Error::Contended { .. }), "{error}");
@@ -110,7 +112,7 @@ async fn a_late_answer_from_a_server_that_answers_others_is_contention() {
         let answered = |what| proxy.answered(what) == proxy.seen(what);
         held.is_empty() && answered("acquire") && answered("release")
     };
-    eventually(LIMIT, "all is answered", quiet).await;
+    eventually("all is answered", quiet).await;
     // If all are silent, the outcome is unknown.
     proxy.swallow_replies();
     let error = manager.acquire("b", hasty).await.unwrap_err();

@@ -23,7 +23,7 @@ async fn a_stopped_process_that_holds_and_waits_costs_one_ttl() {
         stopped.say(&format!("crowd 5 {order}")).await;
         assert_eq!(stopped.line().await, "waits");
         let cli = server.cli().await;
-        eventually(LIMIT, "it waits", async || queued(&cli, "a").await > 0).await;
+        eventually("it waits", async || queued(&cli, "a").await > 0).await;
         stopped.stop_signal();
         // Less than its lease plus that of a grant.
         let waits = LockOptions::new().wait(Duration::from_millis(5_500));

@@ -1,7 +1,7 @@
 //! A server that loses the wait queue, or its scripts.
 
 use lockattr::Error;
-use lockattr_tests::{RedisServer, eventually};
+use lockattr_tests::{RedisServer, eventually, in_time};
 
 use super::*;
 
@@ -42,7 +42,7 @@ impl Scene {
 async fn a_flush_strands_no_waiter() {
     let Scene { server, cli, witness, holder, crowds } = Scene::set(SHORT).await;
     cli.flushall().await;
-    timeout(SOON, holder.lost()).await.expect("its next renewal reports it");
+    in_time(holder.lost()).await;
     assert!(matches!(holder.release().await, Err(Error::Lost { .. })));
     Scene::ends(server, witness, crowds).await;
 }
@@ -53,7 +53,7 @@ async fn waiters_join_a_deleted_queue_again() {
     let Scene { server, cli, witness, holder, crowds } = Scene::set(SHORT).await;
     let deleted: usize = cli.query(&["DEL", "lockattr:line-of:{lock:a}"]).await;
     assert_eq!(deleted, 1);
-    eventually(SOON, "they queue again", async || queued(&cli, "a").await == 2).await;
+    eventually("they queue again", async || queued(&cli, "a").await == 2).await;
     assert_eq!(witness.count(), 0, "it is held");
     holder.release().await.unwrap();
     Scene::ends(server, witness, crowds).await;

@@ -4,7 +4,7 @@
 use std::pin::Pin;
 
 use lockattr::Error;
-use lockattr_tests::{Fault, Proxy, RedisServer, eventually};
+use lockattr_tests::{Fault, Proxy, RedisServer, eventually, with_query};
 
 use super::*;
 
@@ -25,7 +25,7 @@ async fn a_waiter_dropped_at_the_moment_of_its_grant_passes_it_on() {
         let (cli, witness) = (server.cli().await, Witness::default());
         let (first, next) = (manager(&server, LONG).await, manager(&server, LONG).await);
         let proxy = Proxy::start(server.addr()).await;
-        let url = format!("{}?{LONG}", server.url_through(&proxy));
+        let url = with_query(&server.url_through(&proxy), LONG);
         let fickle = LockManager::connect(url).await.unwrap();
         let holder = acquire(&first).await;
         let mut waiter = Box::pin(fickle.acquire("a", LockOptions::new()));
@@ -40,7 +40,7 @@ async fn a_waiter_dropped_at_the_moment_of_its_grant_passes_it_on() {
         holder.release().await.unwrap();
         wait_until_queued(&cli, 1).await;
         if notified {
-            eventually(SOON, "notified", async || proxy.answered("message") == 1).await;
+            eventually("notified", async || proxy.answered("message") == 1).await;
         }
         drop(waiter);
         proxy.pass();
@@ -90,7 +90,7 @@ async fn a_waiter_whose_request_to_leave_is_lost_leaves_all_the_same() {
         let (cli, witness) = (server.cli().await, Witness::default());
         let proxy = Proxy::start(server.addr()).await;
         let query = format!("{LONG}&response_timeout=200ms");
-        let url = format!("{}?{query}", server.url_through(&proxy));
+        let url = with_query(&server.url_through(&proxy), &query);
         let fickle = LockManager::connect(url).await.unwrap();
         let (first, next) = (manager(&server, LONG).await, manager(&server, LONG).await);
         let holder = acquire(&first).await;
@@ -100,7 +100,7 @@ async fn a_waiter_whose_request_to_leave_is_lost_leaves_all_the_same() {
         wait_until_queued(&cli, 2).await;
         proxy.next("release", fault.clone());
         drop(waiter);
-        eventually(SOON, "it sends its release", async || proxy.seen("release") > 0).await;
+        eventually("it sends its release", async || proxy.seen("release") > 0).await;
         wait_until_queued(&cli, 1).await;
         witness.saw(holder.fencing_token());
         holder.release().await.unwrap();

@@ -1,6 +1,6 @@
 //! Several keys at once: all of them or none, also while waiting.
 
-use lockattr_tests::{RedisServer, node};
+use lockattr_tests::{RedisServer, in_time, node};
 
 use super::killed::held;
 use super::*;
@@ -13,13 +13,13 @@ async fn waiter_for_both(server: &RedisServer, place: usize) -> JoinHandle<LockG
             async move { manager.acquire_all(["b", "a"], LockOptions::new()).await.unwrap() },
         );
     for key in ["a", "b"] {
-        eventually(LIMIT, "queued", async || queued(&cli, key).await == place).await;
+        eventually("queued", async || queued(&cli, key).await == place).await;
     }
     waiter
 }
 
 async fn granted(waiter: JoinHandle<LockGuard>) -> LockGuard {
-    timeout(SOON, waiter).await.expect("granted").unwrap()
+    in_time(waiter).await.unwrap()
 }
 
 #[tokio::test]
@@ -77,7 +77,7 @@ async fn a_waiter_that_gives_up_on_two_keys_leaves_both_queues() {
     let waiter = waiter_for_both(&server, 1).await;
     waiter.abort();
     for key in ["a", "b"] {
-        eventually(SOON, "it has left", async || queued(&cli, key).await == 0).await;
+        eventually("it has left", async || queued(&cli, key).await == 0).await;
     }
     let free = first.try_acquire("a", LockOptions::new()).await.unwrap();
     free.expect("the queue is empty").release().await.unwrap();

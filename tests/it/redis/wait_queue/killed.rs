@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lockattr::{FencingToken, LockOptions};
-use lockattr_tests::{Node, RedisServer, eventually, node};
+use lockattr_tests::{Node, RedisServer, eventually, in_time, node};
 use tokio::time::Instant;
 
 use super::*;
@@ -28,7 +28,7 @@ pub(super) async fn waiting_node(server: &RedisServer, query: &str, place: usize
 /// Waits until the store has `count` subscribers left, of which the holder is one.
 async fn listeners(server: &RedisServer, count: usize) {
     let cli = server.cli().await;
-    eventually(SOON, "the store knows it", async || subscribers(&cli).await.len() == count).await;
+    eventually("the store knows it", async || subscribers(&cli).await.len() == count).await;
 }
 
 /// Their grants reach no process, so they go to the next waiter.
@@ -91,7 +91,7 @@ async fn a_holder_and_the_head_of_its_queue_that_were_killed_together_cost_one_t
     holder.kill();
     let killed = Instant::now();
     assert_eq!(witness.count(), 0);
-    eventually(LIMIT, "the line moves on", async || witness.count() > 0).await;
+    eventually("the line moves on", async || witness.count() > 0).await;
     // Five times what it needs, and far less than a recheck without a known end takes.
     assert!(killed.elapsed() < Duration::from_secs(10), "after {:?}", killed.elapsed());
     all_have_worked(SOON, crowds).await;
@@ -113,7 +113,7 @@ async fn the_queue_moves_on_within_short_ttls_that_come_after_a_long_one() {
     witness.saw(holder.fencing_token());
     holder.release().await.unwrap();
     for node in &mut short {
-        witness.saw(timeout(SOON, held(node)).await.expect("the lease before has ended"));
+        witness.saw(in_time(held(node)).await);
         node.kill();
     }
     all_have_worked(SOON, crowds).await;

@@ -1,6 +1,6 @@
 //! Large wait queues and calls for many keys: the work of one script run is bounded.
 
-use lockattr_tests::RedisServer;
+use lockattr_tests::{RedisServer, in_time};
 
 use super::*;
 
@@ -47,8 +47,8 @@ async fn no_script_run_visits_ten_thousand_dead_entries() {
     dead_entries(&cli, 10_000).await;
     let (calls_before, runs_before) = (calls(&cli).await, runs(&cli).await);
     guard.release().await.unwrap();
-    timeout(SOON, waiter).await.expect("granted").unwrap().release().await.unwrap();
-    eventually(SOON, "the queue is gone", async || queued(&cli, "a").await == 0).await;
+    in_time(waiter).await.unwrap().release().await.unwrap();
+    eventually("the queue is gone", async || queued(&cli, "a").await == 0).await;
     let (calls_of, runs_of) = (calls(&cli).await - calls_before, runs(&cli).await - runs_before);
     assert!(calls_of / runs_of < 120, "{calls_of} calls in {runs_of} runs");
     drop(first);
@@ -70,12 +70,12 @@ async fn a_call_for_a_thousand_keys_costs_a_few_calls_for_each() {
         let (next, keys) = (next.clone(), keys(1_000));
         async move { next.acquire_all(keys, LockOptions::new().retry_delay(SOON)).await.unwrap() }
     });
-    eventually(SOON, "it waits", async || queued(&cli, "key 999").await == 1).await;
+    eventually("it waits", async || queued(&cli, "key 999").await == 1).await;
     let queued = calls(&cli).await - before;
     assert!(queued < 10_000, "{queued} calls to queue");
     let before = calls(&cli).await;
     holder.release().await.unwrap();
-    let guard = timeout(SOON, waiter).await.expect("it is free").unwrap();
+    let guard = in_time(waiter).await.unwrap();
     let handed = calls(&cli).await - before;
     assert!(handed < 10_000, "{handed} calls for the hand-off");
     guard.release().await.unwrap();
@@ -100,16 +100,16 @@ async fn a_claim_for_a_thousand_keys_behind_another_costs_a_few_calls_for_each()
             next.acquire_all(contended, LockOptions::new()).await.unwrap()
         }));
         let waits = async || queued(&cli, "key 500").await == place + 1;
-        eventually(SOON, "it waits", waits).await;
+        eventually("it waits", waits).await;
     }
     let before = calls(&cli).await;
     holder.release().await.unwrap();
     let all = waiters.pop().unwrap();
-    let one = timeout(SOON, waiters.pop().unwrap()).await.expect("it was first").unwrap();
+    let one = in_time(waiters.pop().unwrap()).await.unwrap();
     let released = calls(&cli).await - before;
     assert!(released < 15_000, "{released} calls to serve one of them");
     one.release().await.unwrap();
-    timeout(SOON, all).await.expect("it is next").unwrap().release().await.unwrap();
+    in_time(all).await.unwrap().release().await.unwrap();
     drop(first);
     assert_no_trace(&server).await;
 }

@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use lockattr::{LockGuard, LockManager, LockOptions, Mode};
-use lockattr_tests::{RedisServer, Wire, assert_nothing_left};
+use lockattr_tests::{RedisServer, Wire, assert_nothing_left, in_time};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -39,7 +39,7 @@ async fn is_shared(server: &RedisServer) {
             sleep(Duration::from_millis(5)).await;
         }
     };
-    timeout(5 * SECOND, shared).await.expect("it stays exclusive");
+    in_time(shared).await;
 }
 
 /// More readers than one script run serves.
@@ -60,7 +60,7 @@ async fn readers_of_many_processes_that_wait_are_let_in_by_the_renewal() {
     let began = Instant::now();
     writer.release().await.unwrap();
     let inside = inside.join_next().await.unwrap().unwrap();
-    let others = timeout(10 * SECOND, others.join_all()).await.expect("they wait");
+    let others = in_time(others.join_all()).await;
     assert!(began.elapsed() < 10 * SECOND);
     inside.ensure_held().unwrap();
     let members: Vec<String> = cli.query(&["ZRANGE", "lock:a", "0", "-1"]).await;

@@ -2,7 +2,7 @@
 //! others.
 
 use lockattr::Mode;
-use lockattr_tests::{RedisServer, node};
+use lockattr_tests::{RedisServer, in_time, node};
 
 use super::killed::held;
 use super::*;
@@ -20,7 +20,7 @@ async fn waiter(server: &RedisServer, options: LockOptions, place: usize) -> Joi
 }
 
 async fn granted(waiter: JoinHandle<LockGuard>) -> LockGuard {
-    timeout(SOON, waiter).await.expect("granted").unwrap()
+    in_time(waiter).await.unwrap()
 }
 
 #[tokio::test]

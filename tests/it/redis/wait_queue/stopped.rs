@@ -1,7 +1,7 @@
 //! A process that is stopped (SIGSTOP) when it is granted the lock: the store cannot know, since
 //! the connection still works.
 
-use lockattr_tests::{RedisServer, eventually, node};
+use lockattr_tests::{RedisServer, eventually, in_time, node};
 
 use super::killed::{held, waiting_node};
 use super::*;
@@ -27,13 +27,13 @@ async fn a_stopped_head_costs_its_ttl_and_does_not_hold_when_it_resumes() {
     assert_ne!(cli.value("lock:a").await, granted, "handed off");
     wait_until_queued(&cli, 1).await;
 
-    let successor = timeout(SOON, waiting).await.expect("within its TTL").unwrap();
+    let successor = in_time(waiting).await.unwrap();
     witness.sees(&successor).await;
     let behind = crowd(&next, &witness, 3);
     // The grant is already there, and so is the order that follows.
     head.say("write").await;
     head.continue_signal();
-    eventually(SOON, "it joins the queue again", async || queued(&cli, "a").await == 1).await;
+    eventually("it joins the queue again", async || queued(&cli, "a").await == 1).await;
     successor.ensure_held().unwrap();
     successor.release().await.expect("another process held it meanwhile");
     all_have_worked(SOON, vec![behind]).await;
@@ -56,7 +56,7 @@ async fn the_body_of_a_stopped_head_never_overlaps_another() {
     let stands = |count| {
         let cli = cli.clone();
         async move {
-            eventually(LIMIT, "queued", async || queued(&cli, "job").await == count).await;
+            eventually("queued", async || queued(&cli, "job").await == count).await;
         }
     };
     stands(1).await;
@@ -67,7 +67,7 @@ async fn the_body_of_a_stopped_head_never_overlaps_another() {
     stands(2).await;
     head.stop_signal();
     holder.release().await.unwrap();
-    let successor = timeout(SOON, waiting).await.expect("within its TTL").unwrap();
+    let successor = in_time(waiting).await.unwrap();
     head.say("write").await;
     head.continue_signal();
     // If it accepted the old grant, it would write and would not be queued.

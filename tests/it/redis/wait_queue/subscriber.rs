@@ -1,6 +1,6 @@
 //! Notifications to waiters that get lost on their way.
 
-use lockattr_tests::{Fault, Proxy, RedisServer, eventually};
+use lockattr_tests::{Fault, Proxy, RedisServer, eventually, in_time, with_query};
 
 use super::*;
 
@@ -40,7 +40,7 @@ async fn grants_published_while_the_waiters_are_disconnected_strand_no_waiter() 
         let holders = subscribers(&cli).await;
         let (mut crowds, mut waiting) = (Vec::new(), Vec::new());
         for place in 1..=2 {
-            let url = format!("{}?{query}", server.url_through(&proxy));
+            let url = with_query(&server.url_through(&proxy), &query);
             waiting.push(LockManager::connect(url).await.unwrap());
             crowds.push(crowd(&waiting[place - 1], &witness, 3));
             wait_until_queued(&cli, place).await;
@@ -49,7 +49,7 @@ async fn grants_published_while_the_waiters_are_disconnected_strand_no_waiter() 
         end.comes_to(&proxy, &cli).await;
         let deaf =
             async || subscribers(&cli).await.iter().all(|subscriber| holders.contains(subscriber));
-        eventually(SOON, "they are disconnected", deaf).await;
+        eventually("they are disconnected", deaf).await;
         witness.saw(holder.fencing_token());
         holder.release().await.unwrap();
         wait_until_queued(&cli, 0).await;
@@ -70,7 +70,7 @@ async fn a_grant_that_is_lost_on_its_way_costs_no_more_than_a_ttl() {
     let (cli, witness) = (server.cli().await, Witness::default());
     let proxy = Proxy::start(server.addr()).await;
     let (first, next) = (manager(&server, SHORT).await, manager(&server, LONG).await);
-    let url = format!("{}?{SHORT}", server.url_through(&proxy));
+    let url = with_query(&server.url_through(&proxy), SHORT);
     let deaf = LockManager::connect(url).await.unwrap();
     let holder = acquire(&first).await;
     let mut crowds = vec![crowd(&deaf, &witness, 3)];
@@ -95,7 +95,7 @@ async fn a_grant_that_arrives_after_its_lease_and_a_later_request_is_discarded()
     let (cli, witness) = (server.cli().await, Witness::default());
     let proxy = Proxy::start(server.addr()).await;
     let (first, next) = (manager(&server, SHORT).await, manager(&server, LONG).await);
-    let url = format!("{}?{SHORT}&response_timeout=60s", server.url_through(&proxy));
+    let url = with_query(&server.url_through(&proxy), SHORT);
     let deaf = LockManager::connect(url).await.unwrap();
     let holder = acquire(&first).await;
     let wait = |manager: &LockManager| {
@@ -110,7 +110,7 @@ async fn a_grant_that_arrives_after_its_lease_and_a_later_request_is_discarded()
     let questions = proxy.seen("acquire");
     witness.saw(holder.fencing_token());
     holder.release().await.unwrap();
-    let successor = timeout(SOON, waiting).await.expect("within its TTL").unwrap();
+    let successor = in_time(waiting).await.unwrap();
     assert!(proxy.seen("acquire") > questions, "it has sent a request meanwhile");
     witness.sees(&successor).await;
     proxy.pass();
@@ -120,7 +120,7 @@ async fn a_grant_that_arrives_after_its_lease_and_a_later_request_is_discarded()
     assert!(!late.is_finished(), "it believes to hold");
     successor.ensure_held().unwrap();
     successor.release().await.expect("another process held it meanwhile");
-    let late = timeout(SOON, late).await.expect("granted").unwrap();
+    let late = in_time(late).await.unwrap();
     witness.sees(&late).await;
     late.release().await.unwrap();
     drop((first, next, deaf));

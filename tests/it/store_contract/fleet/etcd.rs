@@ -4,9 +4,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lockattr::store::EtcdStore;
-use lockattr_tests::{Engine, Etcd, eventually};
+use lockattr_tests::{Engine, Etcd, eventually, for_store};
 
-use super::{AnyStore, Fleet, TTL, prefix_of};
+use super::{AnyStore, Fleet, prefix_of};
 
 /// The store as each process sees it. Its session is long enough for the longest lease of the
 /// suite.
@@ -28,9 +28,8 @@ impl Fleet for OnEtcd {
 
     fn node(&self) -> AnyStore {
         // Three members and many other tests share this machine.
-        let url =
-            self.etcd.url_with("session_timeout=200s&connect_timeout=10s&response_timeout=10s");
-        AnyStore::new(EtcdStore::open(&url).expect("a good URL"))
+        let url = self.etcd.url_with("session_timeout=200s");
+        AnyStore::new(EtcdStore::open(&for_store(&url)).expect("a good URL"))
     }
 
     // The store skips the claims of a session that has ended, so there is nothing to wait for.
@@ -38,6 +37,6 @@ impl Fleet for OnEtcd {
     /// A dropped store revokes its session, and with it all entries of that session.
     async fn finish(&self) {
         let nothing = async || self.etcd.keys(&self.prefix).await.is_empty();
-        eventually(TTL, "all entries go with their store", nothing).await;
+        eventually("all entries go with their store", nothing).await;
     }
 }

@@ -2,11 +2,11 @@
 //! database of its own.
 
 use lockattr::store::MysqlStore;
-use lockattr_tests::{MariaDb, eventually};
+use lockattr_tests::{MariaDb, eventually, for_store, with_query};
 use mysql_async::Error;
 use mysql_async::prelude::Queryable;
 
-use super::{AnyStore, Fleet, TTL};
+use super::{AnyStore, Fleet};
 
 const NO_SUCH_TABLE: u16 = 1146;
 
@@ -20,8 +20,8 @@ impl OnMysql {
     pub(super) fn node_with(&self, settings: &str) -> AnyStore {
         let url = self.server.url_of(&self.database);
         // Many other tests share two cores.
-        let url = format!("{url}?{settings}connect_timeout=10s&response_timeout=10s");
-        AnyStore::new(MysqlStore::open(&url).expect("a good URL"))
+        let url = with_query(&url, &format!("{settings}connect_timeout=10s"));
+        AnyStore::new(MysqlStore::open(&for_store(&url)).expect("a good URL"))
     }
 }
 
@@ -42,7 +42,7 @@ impl Fleet for OnMysql {
              AND IS_USED_LOCK(CONCAT('lockattr:', listener)) IS NOT NULL"
         );
         let gone = async || self.server.query::<i64>(&self.database, &subscribers).await == [0];
-        eventually(TTL, "its connection is closed", gone).await;
+        eventually("its connection is closed", gone).await;
     }
 
     /// Checks that the counts of waiters and holders match their rows, and that no row is left for

@@ -1,9 +1,9 @@
 //! One PostgreSQL server for all tests, with a schema for each.
 
 use lockattr::store::PostgresStore;
-use lockattr_tests::{PostgresServer, eventually};
+use lockattr_tests::{PostgresServer, eventually, for_store, with_query};
 
-use super::{AnyStore, Fleet, TTL};
+use super::{AnyStore, Fleet};
 
 pub(in crate::store_contract) struct OnPostgres {
     url: String,
@@ -14,12 +14,12 @@ impl Fleet for OnPostgres {
     async fn start() -> Self {
         let (url, schema) = PostgresServer::shared().await.new_schema().await;
         // Many tests share a machine with their server, so slow replies are expected.
-        let url = format!("{url}&response_timeout=10s&connect_timeout=10s&heartbeat=60s");
+        let url = with_query(&url, "heartbeat=60s");
         Self { url, schema }
     }
 
     fn node(&self) -> AnyStore {
-        AnyStore::new(PostgresStore::open(&self.url).expect("a good URL"))
+        AnyStore::new(PostgresStore::open(&for_store(&self.url)).expect("a good URL"))
     }
 
     async fn wait_until_gone(&self, subscriber: u64) {
@@ -32,6 +32,6 @@ impl Fleet for OnPostgres {
         );
         let subscriber = format!("{subscriber:016x}");
         let gone = async || client.query(&subscribers, &[&subscriber]).await.unwrap().is_empty();
-        eventually(TTL, "its connection is closed", gone).await;
+        eventually("its connection is closed", gone).await;
     }
 }

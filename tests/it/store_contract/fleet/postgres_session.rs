@@ -4,10 +4,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lockattr::store::PostgresSessionStore;
-use lockattr_tests::{PostgresServer, eventually};
+use lockattr_tests::{PostgresServer, eventually, for_store};
 use tokio::sync::OnceCell;
 
-use super::{AnyStore, Fleet, TTL, prefix_of};
+use super::{AnyStore, Fleet, prefix_of};
 
 pub(in crate::store_contract) struct OnPostgresSessions {
     url: String,
@@ -48,7 +48,7 @@ impl Fleet for OnPostgresSessions {
     }
 
     fn node(&self) -> AnyStore {
-        AnyStore::new(PostgresSessionStore::open(&self.url).expect("a good URL"))
+        AnyStore::new(PostgresSessionStore::open(&for_store(&self.url)).expect("a good URL"))
     }
 
     /// Waits until the sessions that are gone have left the queue.
@@ -59,6 +59,6 @@ impl Fleet for OnPostgresSessions {
         let name = database().await;
         // One claim of the test still waits.
         let gone = async || client.query(waiting, &[&name]).await.unwrap().len() <= 1;
-        eventually(TTL, "no longer queued", gone).await;
+        eventually("no longer queued", gone).await;
     }
 }

@@ -3,10 +3,10 @@
 use std::sync::OnceLock;
 
 use lockattr::store::ZookeeperStore;
-use lockattr_tests::{Engine, ZooKeeper, eventually};
+use lockattr_tests::{Engine, ZooKeeper, eventually, for_store};
 
 use super::Fleet;
-use crate::store_contract::{AnyStore, TTL};
+use crate::store_contract::AnyStore;
 
 static ADDRS: OnceLock<Vec<String>> = OnceLock::new();
 
@@ -24,7 +24,7 @@ impl Fleet for OnZooKeeper {
         // The ensemble's JVMs and many other tests share this machine.
         let addrs = ADDRS.get().expect("it was started").join(",");
         let url = format!("zookeeper://{addrs}{}?response_timeout=10s&connect_timeout=10s", self.0);
-        AnyStore::new(ZookeeperStore::open(&url).expect("a good URL"))
+        AnyStore::new(ZookeeperStore::open(&for_store(&url)).expect("a good URL"))
     }
 
     // A session is closed with its store, and its entries are gone before the next waiters are
@@ -34,6 +34,6 @@ impl Fleet for OnZooKeeper {
     async fn finish(&self) {
         let ensemble = ZooKeeper::shared().await;
         let nothing = async || ensemble.left_below(&self.0).await.is_empty();
-        eventually(TTL, "neither entries nor their parents are left", nothing).await;
+        eventually("neither entries nor their parents are left", nothing).await;
     }
 }
