@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::future::{join_all, try_join_all};
-use lockattr_tests::{Cli, RedisServer};
+use lockattr_tests::{Cli, RedisServer, bare};
 
 use crate::commands::{Asked, Monitor, server_cpu};
 use crate::load::{Keys, Load};
@@ -73,7 +73,7 @@ impl<'a> Fleet<'a> {
         let nth = STARTED.fetch_add(1, Ordering::Relaxed);
         let key = format!("bench:{}:{nth}", peer.name().replace(' ', "-"));
         size.cores.keep_server(server.pid());
-        let url = server.url();
+        let url = bare(&server.url());
         let starts = (0..size.processes).map(|_| Process::start(peer, &url, &key, size));
         let processes = join_all(starts).await.into_iter().collect::<Result<_, _>>()?;
         Ok(Self { peer, size, processes, cli: server.cli().await, server })

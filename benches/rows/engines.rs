@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::{Engine, engines};
+use lockattr_tests::{Engine, bare, engines};
 use tokio::time::{Instant, sleep};
 
 use crate::report::{Line, Plot, Report};
@@ -39,7 +39,7 @@ struct Contender {
 impl Contender {
     async fn on<E: Engine>(name: &'static str) -> Self {
         let server = E::start().await;
-        let url = server.url();
+        let url = bare(&server.url());
         let connect = async || LockManager::connect(&url).await.expect("the servers answer");
         let managers = [connect().await, connect().await];
         let none = || Histogram::new(3).expect("three digits");

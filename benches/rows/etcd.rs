@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::{Engine, Etcd, Wire};
+use lockattr_tests::{Engine, Etcd, Wire, bare};
 use tokio::time::{Instant, sleep};
 
 use super::NETWORK;
@@ -89,7 +89,7 @@ pub(super) async fn measure(report: &mut Report, time: Duration) {
     report.row("etcd", "etcd of three members on this machine, beside its own lock service");
     let etcd = Etcd::start().await;
     let leader = etcd.addrs()[etcd.leader().await].clone();
-    let connect = async || LockManager::connect(etcd.url()).await.expect("etcd answers");
+    let connect = async || LockManager::connect(bare(&etcd.url())).await.expect("etcd answers");
     let ours = [Client::Ours(connect().await), Client::Ours(connect().await)];
     let service = async |addr: &str| Client::Service(Arc::new(Service::at(addr).await));
     let pairs = [
@@ -104,7 +104,8 @@ pub(super) async fn measure(report: &mut Report, time: Duration) {
     }
     let wire = Wire::start(leader).await;
     wire.delay(NETWORK);
-    let ours = LockManager::connect(&etcd.url_at(&[wire.addr()])).await.expect("etcd answers");
+    let ours =
+        LockManager::connect(&bare(&etcd.url_at(&[wire.addr()]))).await.expect("etcd answers");
     let far = [
         Pair { name: "lockattr", clients: [(); 2].map(|()| Client::Ours(ours.clone())) },
         Pair {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use lockattr::{Lease, LockManager, LockOptions};
-use lockattr_tests::Node;
+use lockattr_tests::{Node, bare};
 use tokio::io::{AsyncBufReadExt, BufReader, stdin};
 use tokio::time::{Instant, sleep};
 
@@ -27,7 +27,7 @@ pub(super) async fn measure(report: &mut Report) {
     let local = alone().await;
     for engine in Engine::ALL {
         let Some(started) = engine.start(report).await else { continue };
-        let (fleet, runs) = fleet(&started.server.url_with("prefix=flight:")).await;
+        let (fleet, runs) = fleet(&bare(&started.server.url_with("prefix=flight:"))).await;
         report.bar("bodies that ran in a flight", runs, "", Bar::AtMost(1.0));
         report.figure("p99 of a caller, one process without a store", local, "ms");
         report.figure("p99 of a caller, 20 processes with `share_result`", fleet, "ms");

@@ -11,7 +11,7 @@ use futures_util::future::join_all;
 use gauge::{Cost, Counted, allocated, resident, scripts};
 use lockattr::store::RedisStore;
 use lockattr::{LockGuard, LockManager, LockOptions};
-use lockattr_tests::{RedisServer, for_store};
+use lockattr_tests::{RedisServer, bare};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 use tokio::runtime::Handle;
@@ -66,7 +66,7 @@ pub(super) async fn compare(report: &mut Report, time: Duration) {
 pub(crate) async fn measure(arrival: &str, time: Duration) {
     let server = RedisServer::start().await;
     let cli = server.cli().await;
-    let store = Counted::new(RedisStore::open(&for_store(&server.url())).expect("a good URL"));
+    let store = Counted::new(RedisStore::open(&bare(&server.url())).expect("a good URL"));
     let manager = LockManager::builder().store(store.clone()).build().expect("good settings");
     // Creates the connections and the watchdog before the measurement.
     for n in 0..100 {
@@ -109,7 +109,7 @@ pub(crate) async fn measure(arrival: &str, time: Duration) {
     }
 
     let keys = guards.iter().map(|guard| format!("lock:{}", guard.key())).collect();
-    let mut bare = Bare::note(&server.url(), keys, TTL).await.expect("the values");
+    let mut noted = Bare::note(&bare(&server.url()), keys, TTL).await.expect("the values");
     let started = Instant::now();
     drop(guards);
     let let_go = started.elapsed();
@@ -118,15 +118,15 @@ pub(crate) async fn measure(arrival: &str, time: Duration) {
     row("dropped all: the drops took", &format!("{let_go:.1?}"), "");
     figure("dropped all: gone from the server", gone.as_secs_f64() * 1e3, "ms", 1000.0);
 
-    bare.set().await.expect("set");
+    noted.set().await.expect("set");
     let pace = Pace {
         every: time / u32::try_from(ticks).expect("fewer"),
         renewals: (renewals / ticks) as usize,
         in_one_script: (renewals / scripts).max(1) as usize,
     };
-    beside("the same script by hand", leases, bare.renew_by_script(pace, time).await);
-    beside("bare PEXPIRE by hand", leases, bare.renew_by_pexpire(pace, time).await);
-    let deleted = bare.delete().await.expect("deleted");
+    beside("the same script by hand", leases, noted.renew_by_script(pace, time).await);
+    beside("bare PEXPIRE by hand", leases, noted.renew_by_pexpire(pace, time).await);
+    let deleted = noted.delete().await.expect("deleted");
     let ratio = gone.as_secs_f64() / deleted.as_secs_f64();
     row("bare DEL of all in one pipeline", &format!("{deleted:.1?}"), &format!("ratio {ratio:.2}"));
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use lockattr_tests::{MariaDb, with_query};
+use lockattr_tests::{MariaDb, bare, with_query};
 use tokio::time::Instant;
 
 use crate::rates::{self, Load};
@@ -48,7 +48,7 @@ async fn on(report: &mut Report, server: MariaDb, time: Duration) {
     let number = version.split('-').next().unwrap_or_default();
     report.server(&format!("{} {number}", if is_mysql { "MySQL" } else { "MariaDB" }));
 
-    let url = server.url_of("bench");
+    let url = bare(&server.url_of("bench"));
     let lease = Way::ours(&url).await;
     let session = Way::ours(&with_query(&url, "lock=session")).await;
     let get_lock = Way::get_lock(&server).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::{Independents, Proxy, RedisServer, eventually, with_query};
+use lockattr_tests::{Independents, Proxy, RedisServer, bare, eventually, with_query};
 use tokio::time::Instant;
 
 use super::NETWORK;
@@ -81,8 +81,8 @@ fn note(report: &mut Report, name: &str, taken: &Taken) {
 pub(super) async fn measure(report: &mut Report, time: Duration) {
     report.row("quorum", "a majority of five servers, uncontended");
     let servers = Independents::start(5).await;
-    let five = Way::to(&servers.url_with("durable=true")).await;
-    let one = Way::to(&servers.node(0).url()).await;
+    let five = Way::to(&bare(&servers.url_with("durable=true"))).await;
+    let one = Way::to(&bare(&servers.node(0).url())).await;
     let urls: Vec<_> = servers.nodes().iter().map(RedisServer::url).collect();
     let rslock = Arc::new(Way::Rslock(rslock::LockManager::new(urls)));
     let [ours, theirs, single] = in_turn([&five, &rslock, &one], time).await;
@@ -119,7 +119,8 @@ pub(super) async fn measure(report: &mut Report, time: Duration) {
 
 /// A network with a round-trip time of a millisecond to each server.
 async fn over_a_network(report: &mut Report, servers: &Independents, time: Duration) {
-    let five = Way::to(&with_query(&servers.url_through_proxies().await, "durable=true")).await;
+    let five =
+        Way::to(&with_query(&bare(&servers.url_through_proxies().await), "durable=true")).await;
     let proxies = servers.proxies().await;
     let one = Way::to(&format!("redis://{}/", proxies[0].addr())).await;
     for proxy in proxies {
@@ -135,7 +136,8 @@ async fn over_a_network(report: &mut Report, servers: &Independents, time: Durat
 
 /// Commands to each server for an acquisition, its fencing token included.
 async fn trips(report: &mut Report, servers: &Independents) {
-    let manager = Way::to(&with_query(&servers.url_through_proxies().await, "durable=true")).await;
+    let manager =
+        Way::to(&with_query(&bare(&servers.url_through_proxies().await), "durable=true")).await;
     let proxies = servers.proxies().await;
     let before: Vec<_> = proxies.iter().map(|proxy| proxy.seen("release")).collect();
     proxies.iter().for_each(Proxy::clear_log);

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::{Engine, Node, Wires, engines};
+use lockattr_tests::{Engine, Node, Wires, bare, engines};
 use tokio::io::{AsyncBufReadExt, BufReader, stdin};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
@@ -44,11 +44,11 @@ impl Fault {
     /// From the fault, or from the servers' first answer after it, until the next holder has the
     /// lock.
     async fn happens<E: Engine>(self, server: &E) -> Duration {
-        let waiter = LockManager::connect(server.url()).await.expect("the servers answer");
+        let waiter = LockManager::connect(bare(&server.url())).await.expect("the servers answer");
         match self {
             Self::Killed => {
                 let program = std::env::current_exe().expect("this program");
-                let url = server.url_with(E::SHORT);
+                let url = bare(&server.url_with(E::SHORT));
                 let words = [("url", url), ("key", KEY.to_owned())];
                 let mut holder = Node::start(&program.to_string_lossy(), "hold", &words);
                 assert_eq!(holder.line().await, "held");
@@ -58,7 +58,7 @@ impl Fault {
                 got_in(next).await - since
             }
             Self::Restarted => {
-                let manager = LockManager::connect(server.url()).await.expect("it answers");
+                let manager = LockManager::connect(bare(&server.url())).await.expect("it answers");
                 let held = manager.acquire(KEY, LockOptions::new()).await.expect("free");
                 let next = waits(waiter).await;
                 server.restart().await;
@@ -69,7 +69,7 @@ impl Fault {
             }
             Self::Cut => {
                 let wires = Wires::before(server).await;
-                let url = wires.url_with(E::SHORT);
+                let url = bare(&wires.url_with(E::SHORT));
                 let manager = LockManager::connect(url).await.expect("the servers answer");
                 let held = manager.acquire(KEY, LockOptions::new()).await.expect("free");
                 let next = waits(waiter).await;

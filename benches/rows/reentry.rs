@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::RedisServer;
+use lockattr_tests::{RedisServer, bare};
 
 use super::note_instructions;
 use crate::commands::Monitor;
@@ -20,7 +20,7 @@ const NESTED: u64 = 10_000;
 pub(super) async fn measure(report: &mut Report, time: Duration) {
     report.row("reentry", "a nested call with the holder's own key");
     let server = RedisServer::start().await;
-    let manager = LockManager::connect(server.url()).await.expect("the server answers");
+    let manager = LockManager::connect(bare(&server.url())).await.expect("the server answers");
     let turns = manager.scope(alternate(WORKS, &manager, time)).await.expect("no other caller");
     for (n, work) in WORKS.into_iter().enumerate() {
         let Some(nanos) = Spread::of(turns.iter().map(|turn| turn[n])) else { continue };

@@ -8,7 +8,7 @@ mod postgres;
 use std::ops::Range;
 use std::time::Duration;
 
-use lockattr_tests::{Engine, MariaDb, PostgresServer};
+use lockattr_tests::{Engine, MariaDb, PostgresServer, bare};
 use rand::seq::SliceRandom;
 
 use crate::report::{Bar, Report};
@@ -52,14 +52,16 @@ pub(super) async fn measure(report: &mut Report, time: Duration, only: Option<&s
     if asked("postgres") {
         report.server("postgres");
         let server = PostgresServer::start().await;
-        let crew = Crew::start(&server.url(), &server.url_with("application_name=keeper")).await;
+        let crew =
+            Crew::start(&bare(&server.url()), &bare(&server.url_with("application_name=keeper")))
+                .await;
         stall(report, &crew, &PostgresSessions::of(&server).await, stalls).await;
     }
     if asked("mysql") {
         report.server("mysql");
         let server = MariaDb::with(mysql::OPTIONS).await;
         server.execute("mysql", "CREATE DATABASE bench").await;
-        let url = server.url_of("bench");
+        let url = bare(&server.url_of("bench"));
         let crew = Crew::start(&url, &url).await;
         stall(report, &crew, &MysqlSessions::of(&server).await, stalls).await;
     }

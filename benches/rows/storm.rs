@@ -5,7 +5,9 @@ mod cell;
 
 use std::time::Duration;
 
-use lockattr_tests::{Engine, Etcd, MariaDb, PostgresServer, RedisServer, ZooKeeper, with_query};
+use lockattr_tests::{
+    Engine, Etcd, MariaDb, PostgresServer, RedisServer, ZooKeeper, bare, with_query,
+};
 
 use crate::commits;
 use crate::report::{Bar, Report};
@@ -33,11 +35,11 @@ pub(super) async fn measure(report: &mut Report, time: Duration, only: Option<&s
     }
     if asked("mysql") {
         let server = MariaDb::start().await;
-        mysql(report, &server.url(), "", time).await;
+        mysql(report, &bare(&server.url()), "", time).await;
         let (server, commit) = commits::slow_mysql().await;
         report.server("mysql, slow commits");
         report.figure("a commit by hand", commit, "ms");
-        mysql(report, &server.url_of("bench"), ", slow commits", time).await;
+        mysql(report, &bare(&server.url_of("bench")), ", slow commits", time).await;
     }
     if asked("zookeeper") {
         on::<ZooKeeper>(report, "zookeeper", time).await;
@@ -48,8 +50,8 @@ pub(super) async fn measure(report: &mut Report, time: Duration, only: Option<&s
 }
 
 async fn postgres(report: &mut Report, server: &PostgresServer, suffix: &str, time: Duration) {
-    storm(report, &format!("postgres{suffix}"), &server.url(), time).await;
-    let url = server.url_with("lock=session");
+    storm(report, &format!("postgres{suffix}"), &bare(&server.url()), time).await;
+    let url = bare(&server.url_with("lock=session"));
     storm(report, &format!("postgres, lock=session{suffix}"), &url, time).await;
 }
 
@@ -63,7 +65,7 @@ async fn on<E: Engine>(report: &mut Report, name: &str, time: Duration) {
     let server = E::start().await;
     // Only the renewed locks have a short TTL, except where all locks of a session have one.
     let of_a_session = E::SHORT.contains("session_timeout");
-    let url = if of_a_session { server.url_with(E::SHORT) } else { server.url() };
+    let url = if of_a_session { bare(&server.url_with(E::SHORT)) } else { bare(&server.url()) };
     storm(report, name, &url, time).await;
 }
 

@@ -11,6 +11,7 @@ use crate::peers::{LANGUAGES, Peer};
 use crate::report::{Bar, Report};
 use crate::rounds::compare;
 use crate::servers::{Engine, Started};
+use lockattr_tests::bare;
 
 /// Each crate once: the pauses make no difference here.
 const PEERS: [Peer; 6] =
@@ -72,7 +73,7 @@ pub(super) async fn measure(report: &mut Report, time: Duration) {
 /// The instructions of the client side, the Redis client included.
 fn instructions(report: &mut Report, started: &Started) {
     let pairs = [Pair::Ours, Pair::Background, Pair::Bare];
-    let counted = pairs.map(|pair| Counted::Pair(pair, started.server.url()));
+    let counted = pairs.map(|pair| Counted::Pair(pair, bare(&started.server.url())));
     if let [Some(ours), ..] = note_instructions(report, counted) {
         report.bar("instructions of our side for a pair", ours, "", Bar::AtMost(30_000.0));
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::{Engine, Wire, ZooKeeper};
+use lockattr_tests::{Engine, Wire, ZooKeeper, bare};
 use tokio::time::{Instant, sleep};
 use zookeeper_client::{Acls, Client, CreateMode, LockOptions as TheirOptions, LockPrefix};
 
@@ -120,7 +120,7 @@ async fn round(ways: &[Way], key: &str, held: Duration) -> Vec<Held> {
 async fn ways(ensemble: &ZooKeeper, addr: &str) -> [Vec<Way>; 2] {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..2 {
-        let url = ensemble.url_at(&[addr.to_owned()]);
+        let url = bare(&ensemble.url_at(&[addr.to_owned()]));
         ours.push(Way::Ours(LockManager::connect(&url).await.expect("the servers answer")));
         let connector = Client::connector().with_session_timeout(Duration::from_secs(20));
         theirs.push(Way::Theirs(connector.connect(addr).await.expect("the servers answer")));

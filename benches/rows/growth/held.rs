@@ -11,6 +11,7 @@ use crate::peers::Peer;
 use crate::report::Report;
 use crate::rounds::{Way, compare_ways};
 use crate::servers::Engine;
+use lockattr_tests::bare;
 
 const FEW: usize = 1_000;
 const MANY: usize = 1_000_000;
@@ -30,7 +31,7 @@ pub(super) async fn measure(report: &mut Report, engine: Engine, time: Duration)
     let Some(few) = engine.start(report).await else { return };
     let Some(many) = engine.start(report).await else { return };
     for (started, count) in [(&few, FEW), (&many, MANY)] {
-        fill(&started.server.url(), count).await.expect("the server accepts them");
+        fill(&bare(&started.server.url()), count).await.expect("the server accepts them");
     }
     report.note(&format!("{TASKS} tasks with a key each, {FEW} other keys held, then {MANY}"));
     let size = Size::new(1, Load::spread(TASKS));

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use lockattr::store::RedisStore;
 use lockattr::{Error, LockGuard, LockManager, LockOptions};
-use lockattr_tests::{Cli, RedisServer, for_store};
+use lockattr_tests::{Cli, RedisServer, bare};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -63,7 +63,7 @@ pub(super) struct Cost {
 impl<'a> Crowd<'a> {
     /// Returns when `waiting` managers wait, one holds the lock, and they have begun to take turns.
     pub(super) async fn gather(server: &'a RedisServer, waiting: usize) -> Self {
-        let store = Arc::new(RedisStore::open(&for_store(&server.url())).expect("a good URL"));
+        let store = Arc::new(RedisStore::open(&bare(&server.url())).expect("a good URL"));
         let manager = || LockManager::builder().store(store.clone()).wait(WAIT).build();
         let cli = server.cli().await;
         let mut crowd = Self { server, tasks: JoinSet::new(), shared: Arc::default() };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::{Engine, PostgresServer};
+use lockattr_tests::{Engine, PostgresServer, bare};
 use tokio_postgres::{Client, NoTls, Statement};
 
 use crate::rates;
@@ -32,7 +32,7 @@ pub(super) struct Bare {
 
 impl Bare {
     async fn new(server: &PostgresServer, take: &str, give: &str) -> Self {
-        let words = server.url().replace("?", " ");
+        let words = bare(&server.url()).replace("?", " ");
         let (client, connection) =
             tokio_postgres::connect(&words, NoTls).await.expect("it is there");
         tokio::spawn(connection);
@@ -60,7 +60,7 @@ impl Way {
     async fn with(server: &PostgresServer, query: &str, clients: usize) -> Vec<Arc<Self>> {
         let mut all = Vec::new();
         for _ in 0..clients {
-            let manager = LockManager::connect(server.url_with(query)).await;
+            let manager = LockManager::connect(bare(&server.url_with(query))).await;
             all.push(Arc::new(Self::Ours(manager.expect("it is there"))));
         }
         all
