@@ -1,28 +1,12 @@
 //! Tests that correct uses of the attribute compile, and pins the compiler's messages for wrong
 //! ones: one use in each file. `cargo xtask bless` accepts new messages.
 
-use std::process::Command;
-
+mod compiler;
+mod fail;
+mod forms;
+mod messages;
 mod pass;
-
-#[test]
-fn wrong_uses_have_the_expected_messages() {
-    trybuild::TestCases::new().compile_fail("fail/*.rs");
-}
-
-/// Only what users see counts: the lints are those of a user's crate, in each edition.
-#[test]
-fn clippy_has_no_word_about_what_the_attribute_generates() {
-    let mut clippy = Command::new(env!("CARGO"));
-    clippy.arg("clippy").args(["--quiet", "--offline", "--color", "never"]);
-    for edition in ["2018", "2021", "2024"] {
-        clippy.args(["--package", &format!("lockattr-forms-{edition}")]);
-    }
-    // Flags of the environment would choose other lints.
-    clippy.env_remove("RUSTFLAGS").env_remove("CLIPPY_ARGS");
-    let output = clippy.output().expect("cargo");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-}
+mod without_features;
 
 #[test]
 fn every_correct_use_is_compiled() {

@@ -3,10 +3,12 @@
 use crate::child;
 
 pub(crate) fn run() -> Result<(), String> {
-    let mut ui = child::cargo(&["test", "--all-features", "--package", "lockattr-ui"]);
-    child::run(ui.env("TRYBUILD", "overwrite"))?;
-    let mut expansions = child::cargo(&["test", "--all-features", "--package", "lockattr-macros"]);
-    child::run(expansions.env("UPDATE_EXPECT", "1"))?;
+    // The features of `cargo xtask test`: others would build all libraries again.
+    let ui = ["test", "--workspace", "--all-features", "--test", "ui"];
+    let expansions = ["test", "--all-features", "--package", "lockattr-macros"];
+    for tests in [&ui[..], &expansions] {
+        child::run(child::cargo(tests).env("UPDATE_EXPECT", "1"))?;
+    }
     eprintln!("xtask: review the changes: git diff");
     Ok(())
 }
