@@ -40,13 +40,13 @@ impl<'a, E: Engine> Case<'a, E> {
         self.warm(&lasting(&wires.url())).await
     }
 
-    /// Like `manager_over`, with leases that end within the test.
+    /// Like `quick_over`, with leases that end within the test.
     pub(crate) async fn short_over(&self, wires: &Wires) -> LockManager {
-        self.warm(&wires.url_with(&lease_of::<E>(LEASE))).await
+        self.warm(&wires.url_with(&format!("{}&{}", lease_of::<E>(LEASE), E::QUICK))).await
     }
 
-    /// Like `manager_over`, and reports soon that no reply comes. Also by chance: see
-    /// [`acquire_at_last`](Self::acquire_at_last).
+    /// Like `manager_over`, and reports soon that no reply comes. A busy server is silent by chance too, so
+    /// [`acquire_at_last`](Self::acquire_at_last) asks again.
     pub(crate) async fn quick_over(&self, wires: &Wires) -> LockManager {
         self.warm(&with_query(&lasting(&wires.url()), E::QUICK)).await
     }
@@ -151,7 +151,7 @@ pub(crate) async fn connected(url: &str) -> LockManager {
 }
 
 /// Acquires, whatever the store does not answer.
-async fn acquire_at_last(manager: &LockManager, key: &str) -> LockGuard {
+pub(super) async fn acquire_at_last(manager: &LockManager, key: &str) -> LockGuard {
     let acquired = async {
         loop {
             match manager.acquire(key, LockOptions::new()).await {
@@ -167,12 +167,12 @@ async fn acquire_at_last(manager: &LockManager, key: &str) -> LockGuard {
 /// Seconds that a busy process does not lose.
 const LEASE: u32 = 15;
 
-/// Settings under which the lock of a silent holder lasts this many seconds, or twice as many where
-/// its session must end.
+/// Settings under which the lock of a silent holder lasts this many seconds. Where its session must
+/// end too, the lease takes two thirds of them, and the session as many more.
 pub(crate) fn lease_of<E: Engine>(seconds: u32) -> String {
     match E::SHORT {
         "ttl=2s" => format!("ttl={seconds}s"),
-        _ => format!("ttl={seconds}s&session_timeout={}s", seconds * 2),
+        _ => format!("ttl={}s&session_timeout={}s", seconds * 2 / 3, seconds * 4 / 3),
     }
 }
 

@@ -6,6 +6,7 @@ use lockattr::{Error, LockOptions};
 use lockattr_tests::{Engine, Wires, eventually, in_time};
 use tokio::time::Instant;
 
+use super::case::acquire_at_last;
 use super::{Case, add_one};
 
 /// How the holder's network fails.
@@ -33,7 +34,7 @@ pub(super) async fn a_holder_whose_network_is_silent_has_lost_before_the_next_ge
 async fn away<E: Engine>(case: Case<'_, E>, failure: Failure) {
     let wires = Wires::before(case.engine).await;
     let manager = case.short_over(&wires).await;
-    let holder = case.acquire(&manager).await;
+    let holder = case.acquire_at_last(&manager).await;
     add_one(&case.resource, &holder).await;
     let (lease, key, next) = ((*holder).clone(), case.key, case.manager().await);
     let waiting = tokio::spawn(async move {
@@ -53,9 +54,7 @@ async fn away<E: Engine>(case: Case<'_, E>, failure: Failure) {
     holder.release().await.unwrap_err();
     wires.pass().await;
     // What the network held back has arrived by now, or has been sent again.
-    let warm = format!("{}_warm", case.key);
-    let again = in_time(manager.acquire(warm, LockOptions::new())).await.unwrap();
-    again.release().await.unwrap();
+    acquire_at_last(&manager, &format!("{}_warm", case.key)).await.release().await.ok();
     next.ensure_held().expect("the late release frees no lock");
     add_one(&case.resource, &next).await;
     next.release().await.expect("another process held it meanwhile");

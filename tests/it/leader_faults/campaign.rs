@@ -43,7 +43,7 @@ impl<'a, E: Engine> Campaign<'a, E> {
             resource,
             processes: Cell::new(0),
             progress_within: Duration::ZERO,
-            lease: if E::SHORT == "ttl=2s" { LEASE } else { LEASE_OF_A_SESSION },
+            lease: LEASE,
             observer: OnceCell::new(),
             _directory: directory,
         }
@@ -303,9 +303,6 @@ const UNSHOWN: &str = "leader - -";
 
 /// A leader renews after a third of this, and leads on if it gets no core for ten seconds.
 const LEASE: u32 = 15;
-
-/// The same where the session must end too, which begins when the lease has ended.
-const LEASE_OF_A_SESSION: u32 = 10;
 
 /// For a process whose requests may get no reply.
 const ASKS_AGAIN: &str = "response_timeout=1500ms&connect_timeout=2s";
