@@ -1,7 +1,9 @@
 //! A crowd of callers in many processes, on real servers.
 
 use lockattr::{Error, LockManager, LockOptions};
-use lockattr_tests::{Node, PostgresServer, RedisServer, assert_nothing_left, node, with_query};
+use lockattr_tests::{
+    Node, PostgresServer, RedisServer, assert_nothing_left, eventually, node, with_query,
+};
 
 /// Runs flights of processes with 50 callers each. Each flight has one run of the body, and one value.
 async fn flies(url: &str, processes: usize, flights: usize) {
@@ -10,6 +12,7 @@ async fn flies(url: &str, processes: usize, flights: usize) {
     for node in &mut nodes {
         assert_eq!(node.line().await, "ready");
     }
+    let observer = LockManager::connect(url).await.unwrap();
     for flight in 0..flights {
         let mut values = Vec::new();
         let mut runs = 0;
@@ -19,6 +22,13 @@ async fn flies(url: &str, processes: usize, flights: usize) {
         for node in &mut nodes {
             assert_eq!(node.line().await, "waits");
         }
+        // A caller that finds the lock free when its request arrives runs the body: it has not waited.
+        eventually("all other processes are queued", async || {
+            let held = observer.held_locks().await.unwrap();
+            let ours = held.iter().find(|held| held.key == format!("entry:{flight}"));
+            ours.is_some_and(|held| held.waiting == processes as u64 - 1)
+        })
+        .await;
         for node in &mut nodes {
             node.say("end").await;
         }
