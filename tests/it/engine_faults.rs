@@ -2,8 +2,9 @@
 //! network that fails between them.
 //!
 //! Each test checks the end state: no two processes held the lock at once, fencing tokens grew,
-//! waiters acquired the lock, and nothing of ours is left in the store. Upper bounds are the
-//! engine's promise plus [`SLACK`]. Lower bounds are leases, by the clock of their holder.
+//! waiters acquired the lock, and nothing of ours is left in the store. Nothing has to be quick: a lease
+//! that must not end lasts longer than a test waits, as does the time after which a waiter that
+//! learns of no lease asks again by itself. Lower bounds are leases, by the clock of their holder.
 
 mod case;
 mod chaos;
@@ -11,10 +12,8 @@ mod network;
 mod processes;
 mod servers;
 
-use std::time::Duration;
-
-pub(crate) use case::{Case, connected};
-use case::{add_one, expect_acquired_within, long_wait, short};
+use case::add_one;
+pub(crate) use case::{Case, connected, lease_of};
 
 /// Runs every test of the suite on each engine.
 macro_rules! engine_faults {
@@ -70,16 +69,3 @@ macro_rules! engine_faults {
 }
 
 lockattr_tests::engines!(engine_faults);
-
-/// What an overloaded machine may take beyond a promise. Shorter than the interval at which a
-/// queued claim asks again by itself, so the tests notice a forgotten waiter.
-const SLACK: Duration = Duration::from_secs(8);
-
-/// Limit for anything that depends on no timer. Shorter than the default lease of ten seconds.
-const SOON: Duration = Duration::from_secs(6);
-
-/// The lease under [`Engine::SHORT`].
-const TTL: Duration = Duration::from_secs(2);
-
-/// A hang is a failure, not a slow test.
-const LIMIT: Duration = Duration::from_secs(60);

@@ -7,12 +7,8 @@ mod scheduler;
 mod transfer;
 
 use std::process::Command;
-use std::time::Duration;
 
-use lockattr_tests::{Node, PostgresServer, RedisServer, assert_nothing_left, eventually};
-
-/// Longer than any of them prints nothing, on a busy machine.
-const SILENCE: Duration = Duration::from_secs(60);
+use lockattr_tests::{HUNG, Node, PostgresServer, RedisServer, assert_nothing_left, eventually};
 
 /// The store that an example uses.
 enum Store {
@@ -37,7 +33,7 @@ impl Store {
         };
         let mut program = Node::run(command);
         let mut said = Vec::new();
-        while let Some(line) = program.line_within(SILENCE).await {
+        while let Some(line) = program.line_within(HUNG).await {
             said.push(line);
         }
         assert!(program.finish().await.success(), "{path}: {said:#?}");

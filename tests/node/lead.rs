@@ -8,6 +8,7 @@
 //! | `resign` | the leader resigns |
 //! | `hang` | the body awaits without end |
 //! | `block MILLISECONDS` | the body blocks its thread |
+//! | `block` | the same until the order `unblock` |
 //! | `quiet` | the leader writes, and reports no progress |
 //! | `progress` | the leader reports progress, once |
 //! | `stop` | the process stops itself (SIGSTOP) between two writes; when it is continued, the next write is due |
@@ -20,6 +21,7 @@
 use std::error::Error;
 use std::io::{BufRead, Write};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -98,7 +100,10 @@ fn lines() -> UnboundedReceiver<String> {
     let (read, lines) = unbounded_channel();
     thread::spawn(move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-            read.send(line).ok();
+            match line.as_str() {
+                "unblock" => UNBLOCKED.store(true, Ordering::Relaxed),
+                _ => drop(read.send(line)),
+            }
         }
     });
     lines
@@ -177,9 +182,19 @@ impl Drop for Body<'_> {
     }
 }
 
+/// Whether the order `unblock` came.
+static UNBLOCKED: AtomicBool = AtomicBool::new(false);
+
 #[expect(clippy::disallowed_methods, reason = "the fault is a body that blocks its thread")]
 fn block(milliseconds: &str) {
-    thread::sleep(Duration::from_millis(milliseconds.parse().expect("milliseconds")));
+    match milliseconds {
+        "" => {
+            while !UNBLOCKED.load(Ordering::Relaxed) {
+                thread::sleep(Duration::from_millis(10));
+            }
+        }
+        time => thread::sleep(Duration::from_millis(time.parse().expect("milliseconds"))),
+    }
 }
 
 fn say(line: &str) {

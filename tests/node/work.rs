@@ -64,7 +64,8 @@ async fn add(
     let options = LockOptions::new().wait(Duration::from_secs(3));
     let guard = match manager.acquire(key, options).await {
         Ok(guard) => guard,
-        Err(LockError::Contended { .. } | LockError::Store { .. }) => {
+        // The lease of a grant may have ended before this process ran again.
+        Err(LockError::Contended { .. } | LockError::Store { .. } | LockError::Lost { .. }) => {
             // An outage is reported at once.
             sleep(PAUSE).await;
             return Ok(false);

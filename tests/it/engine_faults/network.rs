@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use lockattr::{Error, LockOptions};
-use lockattr_tests::{Engine, Wires, in_time};
-use tokio::time::{Instant, sleep, timeout};
+use lockattr_tests::{Engine, Wires, eventually, in_time};
+use tokio::time::Instant;
 
-use super::{Case, SLACK, TTL, add_one, long_wait};
+use super::case::acquire_at_last;
+use super::{Case, add_one};
 
 /// How the holder's network fails.
 #[derive(Clone, Copy)]
@@ -33,39 +34,27 @@ pub(super) async fn a_holder_whose_network_is_silent_has_lost_before_the_next_ge
 async fn away<E: Engine>(case: Case<'_, E>, failure: Failure) {
     let wires = Wires::before(case.engine).await;
     let manager = case.short_over(&wires).await;
-    let holder = case.acquire(&manager).await;
+    let holder = case.acquire_at_last(&manager).await;
     add_one(&case.resource, &holder).await;
     let (lease, key, next) = ((*holder).clone(), case.key, case.manager().await);
     let waiting = tokio::spawn(async move {
-        let guard = next.acquire(key, long_wait()).await.unwrap();
+        let guard = next.acquire(key, LockOptions::new()).await.unwrap();
         (guard, lease.ensure_held().is_ok())
     });
-    sleep(Duration::from_millis(100)).await;
+    case.waits(1).await;
     match failure {
         Failure::Cut => wires.cut().await,
         Failure::Silent => wires.hold(),
     }
-    let failed = Instant::now();
-    let lost = timeout(TTL + SLACK / 3, holder.lost()).await;
-    lost.expect("lost at its deadline, and not later");
-    if !E::OUTLIVES_ITS_CONNECTION {
-        // The server frees this lock only when its connection ends, so the network must come back
-        // first.
-        wires.pass().await;
-    }
+    in_time(holder.lost()).await;
     let (next, both) = in_time(waiting).await.unwrap();
-    let after = failed.elapsed();
-    assert!(after < E::GIVES_UP_WITHIN + SLACK, "the next got in after {after:?}");
-    // Where the connection is the lock, the server notices its end before the holder does.
-    assert!(!both || !E::OUTLIVES_ITS_CONNECTION, "two holders at once");
+    assert!(!both, "two holders at once");
     add_one(&case.resource, &next).await;
     assert!(!case.resource.add(&holder, Duration::ZERO).await.unwrap(), "it writes no more");
     holder.release().await.unwrap_err();
     wires.pass().await;
     // What the network held back has arrived by now, or has been sent again.
-    let warm = format!("{}_warm", case.key);
-    let again = in_time(manager.acquire(warm, long_wait())).await.unwrap();
-    again.release().await.unwrap();
+    acquire_at_last(&manager, &format!("{}_warm", case.key)).await.release().await.ok();
     next.ensure_held().expect("the late release frees no lock");
     add_one(&case.resource, &next).await;
     next.release().await.expect("another process held it meanwhile");
@@ -80,15 +69,14 @@ pub(super) async fn a_waiter_that_is_cut_off_gets_in_when_the_network_is_back<E:
     let holder = case.acquire(&direct).await;
     let wires = Wires::before(case.engine).await;
     let manager = case.manager_over(&wires).await;
-    let before = wires.came();
     let waiting = case.spawn_waiter(manager);
-    wires.settled(before, SLACK).await;
+    case.waits(1).await;
     wires.cut().await;
     add_one(&case.resource, &holder).await;
     holder.release().await.unwrap();
     assert!(!waiting.is_finished(), "granted over a network that is down");
     wires.pass().await;
-    case.expect_acquired_soon(waiting, Instant::now()).await;
+    in_time(waiting).await.unwrap();
     case.nothing_left().await;
 }
 
@@ -100,12 +88,13 @@ pub(super) async fn a_waiter_that_is_cut_off_times_out_and_leaves_nothing<E: Eng
     let wires = Wires::before(case.engine).await;
     let manager = case.manager_over(&wires).await;
     for failure in [Failure::Cut, Failure::Silent] {
-        let (key, manager, before) = (case.key, manager.clone(), wires.came());
+        let (key, manager) = (case.key, manager.clone());
         let (began, max_wait) = (Instant::now(), Duration::from_secs(2));
         let waiting = tokio::spawn(async move {
             manager.acquire(key, LockOptions::new().wait(max_wait)).await.map(|_| ())
         });
-        wires.settled(before, max_wait / 2).await;
+        // A waiter that the machine lets wait for long may have given up by now.
+        eventually("it waits", async || waiting.is_finished() || case.left().await.len() > 1).await;
         match failure {
             Failure::Cut => wires.cut().await,
             Failure::Silent => wires.hold(),
@@ -114,7 +103,7 @@ pub(super) async fn a_waiter_that_is_cut_off_times_out_and_leaves_nothing<E: Eng
         let after = began.elapsed();
         let error = given_up.expect_err("the holder acquires");
         assert!(matches!(error, Error::Store { .. } | Error::Contended { .. }), "{error:?}");
-        assert!(max_wait <= after && after < max_wait + SLACK, "gave up after {after:?}");
+        assert!(max_wait <= after, "gave up after {after:?}");
         wires.pass().await;
     }
     holder.ensure_held().unwrap();
@@ -125,37 +114,34 @@ pub(super) async fn a_waiter_that_is_cut_off_times_out_and_leaves_nothing<E: Eng
 
 pub(super) async fn an_acquire_without_an_answer_leaves_nothing<E: Engine>(case: Case<'_, E>) {
     let wires = Wires::before(case.engine).await;
-    let manager = case.manager_over(&wires).await;
+    let manager = case.quick_over(&wires).await;
     wires.swallow_replies();
-    let acquired = timeout(SLACK, manager.acquire(case.key, LockOptions::new().retry(0))).await;
-    let refused = acquired.expect("an answer within its limits").map(|_| ());
+    let refused = in_time(manager.acquire(case.key, LockOptions::new().retry(0))).await.map(drop);
     assert!(matches!(refused, Err(Error::Store { .. })), "{refused:?}");
     wires.pass().await;
-    let healed = Instant::now();
-    case.expect_acquired_soon(case.spawn_waiter(case.manager().await), healed).await;
+    in_time(case.spawn_waiter(case.manager().await)).await.unwrap();
     case.nothing_left().await;
-    case.expect_acquired_soon(case.spawn_waiter(manager), Instant::now()).await;
+    case.acquire_at_last(&manager).await.release().await.ok();
     case.nothing_left().await;
 }
 
 /// The release was executed, or never arrived.
 pub(super) async fn a_release_without_an_answer_frees_the_lock<E: Engine>(case: Case<'_, E>) {
     let wires = Wires::before(case.engine).await;
-    let manager = case.manager_over(&wires).await;
+    let manager = case.quick_over(&wires).await;
     for executed in [true, false] {
-        let holder = case.acquire(&manager).await;
+        let holder = case.acquire_at_last(&manager).await;
         add_one(&case.resource, &holder).await;
         let waiting = case.spawn_waiter(case.manager().await);
-        sleep(Duration::from_millis(300)).await;
+        case.waits(1).await;
         match executed {
             true => wires.swallow_replies(),
             false => wires.swallow(),
         }
         let released = in_time(holder.release()).await;
         assert!(matches!(released, Err(Error::Store { .. })), "{released:?}");
-        let since = Instant::now();
         wires.pass().await;
-        case.expect_acquired_soon(waiting, since).await;
+        in_time(waiting).await.unwrap();
         case.nothing_left().await;
     }
 }
@@ -173,15 +159,19 @@ pub(super) async fn a_caller_dropped_during_a_network_outage_leaves_nothing<E: E
         }
         let (key, cloned) = (case.key, manager.clone());
         let caller =
-            tokio::spawn(async move { cloned.acquire(key, long_wait()).await.map(|_| ()) });
-        wires.settled(before, Duration::from_secs(1)).await;
+            tokio::spawn(async move { cloned.acquire(key, LockOptions::new()).await.map(drop) });
+        let executed = async || match replies_only {
+            true => !case.left().await.is_empty(),
+            false => wires.came() > before,
+        };
+        eventually("its request is under way", executed).await;
         caller.abort();
         assert!(caller.await.unwrap_err().is_cancelled(), "it got no reply");
         wires.pass().await;
-        case.expect_acquired_soon(case.spawn_waiter(case.manager().await), Instant::now()).await;
+        in_time(case.spawn_waiter(case.manager().await)).await.unwrap();
         case.nothing_left().await;
     }
-    case.expect_acquired_soon(case.spawn_waiter(manager), Instant::now()).await;
+    in_time(case.spawn_waiter(manager)).await.unwrap();
     case.nothing_left().await;
 }
 

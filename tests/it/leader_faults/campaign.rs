@@ -1,15 +1,14 @@
 //! Processes that campaign for one key, and the resource that they write to.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::time::Duration;
 
 use lockattr::{LockGuard, LockManager, LockOptions};
 use lockattr_history::{JudgedTerms, TermKind, TermStep, TermViolation, check_terms};
-use lockattr_tests::{Engine, Node, TermFile, Wires, eventually, node, with_query};
+use lockattr_tests::{Engine, Node, TermFile, Wires, eventually, in_time, node, with_query};
 use tempfile::TempDir;
-use tokio::time::{Instant, sleep, timeout};
 
-use super::{LIMIT, SLACK};
+use crate::engine_faults::lease_of;
 
 /// One test on one store.
 pub(crate) struct Campaign<'a, E> {
@@ -20,6 +19,10 @@ pub(crate) struct Campaign<'a, E> {
     processes: Cell<u32>,
     /// What each process is started with beside its URL.
     progress_within: Duration,
+    /// The lease of each process, in seconds.
+    lease: u32,
+    /// Reads who waits.
+    observer: OnceCell<LockManager>,
     _directory: TempDir,
 }
 
@@ -34,9 +37,16 @@ impl<'a, E: Engine> Campaign<'a, E> {
     pub(crate) fn on(engine: &'a E, key: impl Into<String>) -> Self {
         let directory = TempDir::with_prefix("lockattr-").expect("a temporary directory");
         let resource = TermFile::at(directory.path().join("terms"));
-        let (processes, progress_within) = (Cell::new(0), Duration::ZERO);
-        let key = key.into();
-        Self { engine, key, resource, processes, progress_within, _directory: directory }
+        Self {
+            engine,
+            key: key.into(),
+            resource,
+            processes: Cell::new(0),
+            progress_within: Duration::ZERO,
+            lease: LEASE,
+            observer: OnceCell::new(),
+            _directory: directory,
+        }
     }
 
     /// Makes each leader report progress within this time.
@@ -44,21 +54,24 @@ impl<'a, E: Engine> Campaign<'a, E> {
         Self { progress_within, ..self }
     }
 
-    /// Settings for leases that are short, but longer than [`SLACK`], and for timeouts that a loaded machine meets.
-    fn settings() -> String {
-        let leases = if E::SHORT == "ttl=2s" { "ttl=6s" } else { E::SHORT };
-        format!("response_timeout=1500ms&connect_timeout=2s&{leases}")
+    /// Makes leases so short that a busy machine may lose them.
+    pub(crate) fn short_leases(self) -> Self {
+        Self { lease: 6, ..self }
     }
 
-    /// How long after a leader's last sign of life another leads at the latest, without [`SLACK`]: where a dead process
-    /// is noticed by its session, this is the time of the session.
-    pub(crate) const REPLACED_WITHIN: Duration =
-        if E::GIVES_UP_WITHIN.as_secs() > 2 { E::GIVES_UP_WITHIN } else { LEASE };
+    /// How long a leader leads after its last sign of life, at most.
+    pub(crate) fn lease(&self) -> Duration {
+        Duration::from_secs(self.lease.into())
+    }
+
+    fn settings(&self) -> String {
+        lease_of::<E>(self.lease)
+    }
 
     /// Acquires the note of a term of this key, as its last leader had it, and then other locks of that leader.
     pub(crate) async fn note_and_other_locks(&self) -> (LockManager, LockGuard, Vec<LockGuard>) {
         // The name of the note begins with this, and goes on with that of the lock.
-        let settings = format!("{}&prefix=lockattr:term:lock:", Self::settings());
+        let settings = format!("{}&prefix=lockattr:term:lock:", self.settings());
         let last = LockManager::connect(&with_query(&self.engine.url(), &settings)).await.unwrap();
         let acquire = async |key: String| last.acquire(key, LockOptions::new()).await.unwrap();
         let note = acquire(self.key.clone()).await;
@@ -76,17 +89,17 @@ impl<'a, E: Engine> Campaign<'a, E> {
 
     /// Starts a process with this number of threads, or all on its main thread.
     pub(crate) fn process_with_threads(&self, threads: usize) -> Leader {
-        self.start(&with_query(&self.engine.url(), &Self::settings()), threads)
+        self.start(&with_query(&self.engine.url(), &self.settings()), threads)
     }
 
-    /// Starts a process whose network can fail.
+    /// Starts a process whose network can fail. It asks again when a reply is late, and campaigns on.
     pub(crate) fn process_over(&self, wires: &Wires) -> Leader {
-        self.process_at(&wires.url())
+        self.process_at(&wires.url_with(ASKS_AGAIN))
     }
 
     /// Starts a process that reaches the store by this URL.
     pub(crate) fn process_at(&self, url: &str) -> Leader {
-        self.start(&with_query(url, &Self::settings()), 2)
+        self.start(&with_query(url, &self.settings()), 2)
     }
 
     /// Starts a process with exactly this URL.
@@ -105,24 +118,60 @@ impl<'a, E: Engine> Campaign<'a, E> {
         Leader { node, process, resource: self.resource.clone() }
     }
 
-    /// Waits until the first of these leads and the others follow it. Returns its term.
+    /// Waits until the first of these leads and the others follow it, in this order. Returns its term.
     pub(crate) async fn begins(&self, all: &mut [&mut Leader]) -> u64 {
         let [leader, followers @ ..] = all else { unreachable!("no process") };
         leader.starts().await;
         let term = leader.leads().await;
-        for follower in followers {
+        for (before, follower) in followers.iter_mut().enumerate() {
             follower.starts().await;
-            // Its campaign asked the store before.
             self.sees_follow(follower, leader.id()).await;
+            self.waits(before + 1).await;
         }
         term
     }
 
-    /// Waits until a process that has lost its term follows another one: it pauses before it campaigns again.
-    pub(crate) async fn follows_again(&self, follower: &mut Leader, leader: u32) {
-        self.sees_follow(follower, leader).await;
-        // Most stores do not tell whether it waits, and a busy machine sends its request late.
-        sleep(LONGEST_PAUSE + Duration::from_secs(2)).await;
+    /// Makes the leader of this term resign. Returns the term of the other process, which waits.
+    pub(crate) async fn hands_over(&self, old: &mut Leader, new: &mut Leader, term: u64) -> u64 {
+        self.waits(1).await;
+        old.resigns(term).await;
+        self.follows(old, new).await
+    }
+
+    /// Returns the term of a process that waits, after that of another, which campaigns again.
+    ///
+    /// A process that gets no core for seconds loses its place in the queue, and on a quorum a place reserves nothing.
+    /// The old leader may then be the next too, and must resign once more.
+    pub(crate) async fn follows(&self, old: &mut Leader, new: &mut Leader) -> u64 {
+        in_time(async {
+            loop {
+                let again = tokio::select! {
+                    next = new.leads() => return next,
+                    again = old.leads() => again,
+                };
+                self.waits(1).await;
+                old.resigns(again).await;
+            }
+        })
+        .await
+    }
+
+    /// Waits until this many processes wait in the store's queue.
+    pub(crate) async fn waits(&self, followers: usize) {
+        if !E::OUTLIVES_ITS_CONNECTION {
+            // The server does not tell.
+            return;
+        }
+        let observer = self.observer.get_or_init(|| {
+            LockManager::builder().url(self.engine.url()).build().expect("a valid URL")
+        });
+        eventually(&format!("{followers} wait for `{}`", self.key), async || {
+            // Another process may send what the store lists, or a master may just be replaced.
+            let held = observer.held_locks().await.unwrap_or_default();
+            let ours = held.iter().find(|held| held.key == self.key);
+            ours.is_some_and(|held| held.waiting >= followers as u64)
+        })
+        .await;
     }
 
     /// Waits until this process sees that another one leads.
@@ -143,14 +192,8 @@ impl<'a, E: Engine> Campaign<'a, E> {
         let (shown, unshown) = (format!("leader {leader} {term}"), format!("leader {leader} -"));
         let seen = [shown, unshown, UNSHOWN.to_owned()];
         let seen = if E::OUTLIVES_ITS_CONNECTION { &seen[..1] } else { &seen[..] };
-        let mut said = String::new();
         let what = format!("`{}`: {seen:?}", self.key);
-        eventually(&what, async || {
-            said = observer.ask("leader").await;
-            seen.contains(&said)
-        })
-        .await;
-        measured(&format!("shown: {said}"));
+        eventually(&what, async || seen.contains(&observer.ask("leader").await)).await;
     }
 
     /// The process that wrote last.
@@ -186,11 +229,7 @@ impl<'a, E: Engine> Campaign<'a, E> {
             left.into_iter().filter(|line| line.contains(&self.key)).collect()
         };
         let what = format!("nothing of `{}` is left", self.key);
-        let limit = Self::REPLACED_WITHIN * 2 + SLACK;
-        let gone = eventually(&what, async || left().await.is_empty());
-        if timeout(limit, gone).await.is_err() {
-            panic!("left in the store: {:#?}", left().await);
-        }
+        eventually(&what, async || left().await.is_empty()).await;
         judged
     }
 }
@@ -203,20 +242,20 @@ impl Leader {
 
     /// Waits until it leads. Returns the number of its term.
     pub(crate) async fn leads(&mut self) -> u64 {
-        self.leads_within(LIMIT / 2).await
+        let line = self.node.line().await;
+        let term = line.strip_prefix("leads ").and_then(|term| term.parse().ok());
+        term.unwrap_or_else(|| panic!("process {} said: {line}", self.process))
     }
 
-    /// Fails unless it leads in time, which is printed.
-    pub(crate) async fn leads_within(&mut self, limit: Duration) -> u64 {
-        let since = Instant::now();
-        let Some(line) = self.node.line_within(LIMIT / 2).await else {
-            panic!("process {} does not lead", self.process)
-        };
-        let after = since.elapsed();
-        let term = line.strip_prefix("leads ").unwrap_or_else(|| panic!("it said: {line}"));
-        assert!(after < limit, "it led after {after:?}, and not within {limit:?}");
-        measured(&format!("process {} led after {after:?} of {limit:?}", self.process));
-        term.parse().expect("a number")
+    /// Makes it resign.
+    pub(crate) async fn resigns(&mut self, term: u64) {
+        self.node.say("resign").await;
+        self.ends(term).await;
+    }
+
+    /// Waits until its body in this term has ended.
+    pub(crate) async fn ends(&mut self, term: u64) {
+        self.expect(&format!("ended {term}")).await;
     }
 
     /// Makes it campaign.
@@ -228,12 +267,6 @@ impl Leader {
     /// Expects this to be the next line.
     pub(crate) async fn expect(&mut self, line: &str) {
         assert_eq!(self.node.line().await, line, "process {}", self.process);
-    }
-
-    /// The same, if it takes a lease.
-    pub(crate) async fn expect_within(&mut self, limit: Duration, line: &str) {
-        let said = self.node.line_within(limit).await;
-        assert_eq!(said.as_deref(), Some(line), "process {}", self.process);
     }
 
     pub(crate) async fn ask(&mut self, order: &str) -> String {
@@ -265,20 +298,11 @@ impl Leader {
     }
 }
 
-/// Shown by `--nocapture`.
-#[expect(
-    clippy::print_stderr,
-    reason = "the margin of a promise, for those who run the test by hand"
-)]
-pub(super) fn measured(text: &str) {
-    eprintln!("{text}");
-}
-
 /// Where the connection is the lock, no value says who has it.
 const UNSHOWN: &str = "leader - -";
 
-/// The pause between two terms of a process: a tenth of the TTL.
-const LONGEST_PAUSE: Duration = Duration::from_millis(600);
+/// A leader renews after a third of this, and leads on if it gets no core for ten seconds.
+const LEASE: u32 = 15;
 
-/// The lease where no session counts. Longer than [`SLACK`], as is the interval at which a follower asks again by itself.
-const LEASE: Duration = Duration::from_secs(6);
+/// For a process whose requests may get no reply.
+const ASKS_AGAIN: &str = "response_timeout=1500ms&connect_timeout=2s";

@@ -2,7 +2,7 @@
 
 use lockattr_tests::{Engine, Wires, eventually};
 
-use super::{Campaign, SOON};
+use super::Campaign;
 
 pub(super) async fn a_leader_that_resigns_is_followed_at_once<E: Engine>(
     campaign: Campaign<'_, E>,
@@ -13,12 +13,9 @@ pub(super) async fn a_leader_that_resigns_is_followed_at_once<E: Engine>(
     let (mut old, mut new) = (&mut a, &mut b);
     for _ in 0..4 {
         old.goes_on(last, 3).await;
-        old.node.say("resign").await;
-        old.expect(&format!("ended {last}")).await;
-        let next = new.leads_within(SOON).await;
+        let next = campaign.hands_over(old, new, last).await;
         assert!(next > last, "{next} after {last}");
         last = next;
-        campaign.follows_again(old, new.id()).await;
         (old, new) = (new, old);
     }
     let judged = campaign.over([b, a]).await;
@@ -36,11 +33,9 @@ pub(super) async fn a_leader_that_resigns_during_a_renewal_is_followed_at_once<E
     wires.hold_replies();
     let before = wires.came();
     eventually("it renews", async || wires.came() > before).await;
-    a.node.say("resign").await;
-    // Before its lease ends: no renewal prolongs it now.
-    a.expect_within(SOON, &format!("ended {first}")).await;
+    a.resigns(first).await;
     wires.pass().await;
-    let second = b.leads_within(SOON).await;
+    let second = campaign.follows(&mut a, &mut b).await;
     assert!(second > first, "{second} after {first}");
     b.goes_on(second, 3).await;
     campaign.over([a, b]).await;
@@ -71,10 +66,10 @@ pub(super) async fn a_shutdown_ends_the_campaign<E: Engine>(campaign: Campaign<'
     let first = campaign.begins(&mut [&mut a, &mut b]).await;
     a.goes_on(first, 3).await;
     a.node.say("shutdown").await;
-    a.expect(&format!("ended {first}")).await;
+    a.ends(first).await;
     let over = a.node.line().await;
     assert!(over.starts_with("over ") && over.contains("shut"), "{over}");
-    let second = b.leads_within(SOON).await;
+    let second = b.leads().await;
     // A follower that shuts down leaves its place.
     let mut c = campaign.process();
     c.starts().await;

@@ -9,8 +9,7 @@ use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use tokio::time::sleep;
 
-use super::campaign::measured;
-use super::{Campaign, Leader, SLACK};
+use super::{Campaign, Leader};
 
 /// Faults in each run.
 const FAULTS: usize = 12;
@@ -49,13 +48,14 @@ struct Member {
     wires: Wires,
 }
 
-/// The faults are random, so there is no edit of the code with which every run fails.
+/// The faults are random, so there is no edit of the code with which every run fails. Which leases end is a matter of
+/// luck too, and the judge asks only for what may never happen.
 pub(super) async fn terms_never_interleave_while_processes_and_networks_fail_at_random<
     E: Engine,
 >(
     campaign: Campaign<'_, E>,
 ) {
-    let campaign = campaign.progress_within(WITHIN);
+    let campaign = campaign.short_leases().progress_within(WITHIN);
     let mut random = StdRng::seed_from_u64(seed());
     let mut members = Vec::new();
     for _ in 0..3 {
@@ -86,11 +86,17 @@ pub(super) async fn terms_never_interleave_while_processes_and_networks_fail_at_
     for member in &mut members {
         member.leader.node.kill();
     }
-    let term = last.leads_within(Campaign::<E>::REPLACED_WITHIN * 2 + SLACK).await;
+    let term = last.leads().await;
     let id = last.id();
     campaign.sees(&mut last, id, term).await;
     let judged = campaign.over([last]).await;
     measured(&format!("{judged:?}"));
+}
+
+/// Shown by `--nocapture`.
+#[expect(clippy::print_stderr, reason = "what a random run was, for those who look into it")]
+fn measured(text: &str) {
+    eprintln!("{text}");
 }
 
 async fn meets(member: &mut Member, fault: Fault, time: Duration) {

@@ -2,7 +2,7 @@
 //! they had, in every mode.
 
 use futures_util::future::join_all;
-use tokio::time::Duration;
+use lockattr_tests::in_time;
 
 use super::*;
 
@@ -14,8 +14,7 @@ pub(super) async fn a_killed_writer_keeps_readers_out_for_a_ttl_at_most<T: Topol
     let (first, next) = (case.manager().await, case.manager().await);
     let reader = first.acquire(case.key, shared()).await.unwrap();
     waiters(&case, case.key, &format!("crowd 1 exclusive {}", case.key)).await.kill();
-    let waits = shared().wait(T::GIVES_UP_WITHIN + SLACK);
-    let guard = next.acquire(case.key, waits).await.expect("only readers hold it");
+    let guard = in_time(next.acquire(case.key, shared())).await.expect("only readers hold it");
     reader.ensure_held().unwrap();
     guard.release().await.unwrap();
     reader.release().await.unwrap();
@@ -40,7 +39,7 @@ pub(super) async fn a_killed_waiter_for_two_keys_keeps_the_free_one_for_a_ttl_at
         waiters(&case, &both, &format!("crowd 1 exclusive {a} {b}")).await.kill();
         // In its first second a claim for several keys may be overtaken.
         sleep(Duration::from_millis(1_200)).await;
-        let guard = next.acquire(&a, long_wait::<T>()).await.expect("`a` is free");
+        let guard = in_time(next.acquire(&a, LockOptions::new())).await.expect("`a` is free");
         guard.release().await.unwrap();
         holder.ensure_held().unwrap();
         holder.release().await.unwrap();
@@ -65,12 +64,13 @@ pub(super) async fn a_stopped_process_costs_one_ttl_however_many_waiters_it_has<
         stopped.stop_signal();
         // Permits can only be shared with permits.
         let options = match mode {
-            "permits=1" => long_wait::<T>().permits(1),
-            _ => long_wait::<T>(),
+            "permits=1" => LockOptions::new().permits(1),
+            _ => LockOptions::new(),
         };
         let waiter = spawn_waiter(&case, &next, &key, options).await;
         holder.release().await.unwrap();
-        let guard = waiter.await.unwrap().unwrap_or_else(|error| panic!("{mode}: {error}"));
+        let guard = in_time(waiter).await.unwrap();
+        let guard = guard.unwrap_or_else(|error| panic!("{mode}: {error}"));
         guard.release().await.unwrap();
         // A process that continues joins the queue again, and acquires the lock.
         stopped.continue_signal();

@@ -11,14 +11,14 @@ fn managers() -> [LockManager; 2] {
     [(); 2].map(|()| LockManager::builder().store(store.clone()).build().unwrap())
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn callers_whose_wait_ends_together_are_all_contended() {
     let [first, next] = managers();
     crowd::all_are_contended(&first, &next, "a", || {}).await;
     assert_eq!(first.held_locks().await.unwrap(), []);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn readers_of_one_process_enter_together_when_the_writer_has_gone() {
     let [first, next] = managers();
     let queued = eventually("a reader is queued", async || {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use lockattr::{Error, LockGuard, LockManager, LockOptions};
+use lockattr_tests::with_query;
 
 use super::server::{Visit, reply};
 use super::{Algorithm, Answer, Reply};
@@ -23,6 +24,7 @@ impl Ours {
             // No server of a counterexample restarts, so there is no restart to wait out.
             _ => format!("redlock://{addrs}?durable=true"),
         };
+        let url = with_query(&url, "connect_timeout=60s&response_timeout=60s");
         let manager = LockManager::builder().url(url).ttl(visit.ttl).build()?;
         Ok(Self { manager, key: visit.key.clone(), ttl: visit.ttl, held: HashMap::new() })
     }
