@@ -46,30 +46,27 @@ async fn a_lease_that_is_taken_away_ends_a_command_that_has_left_its_group() {
 
 #[tokio::test]
 async fn a_run_that_is_killed_takes_a_command_along_that_has_left_its_group() {
-    for leaves in LEAVES {
-        for script in [TWO, STUBBORN, STUBBORN_CHILD] {
-            let (server, url) = server().await;
-            let run = straying(&url, &["--kill-after", "1m"], leaves, script);
-            let mut merged = Command::new("sh");
+    // A command that does not end by itself is killed before its lease ends.
+    let ends = async |leaves, script| {
+        let (server, url) = renewing_server().await;
+        let run = straying(&url, &["--kill-after", "1h"], leaves, script);
+        let mut merged = Command::new("sh");
+        merged.args(["-c", "exec \"$@\" 2>&1", "sh"]).arg(run.get_program()).args(run.get_args());
+        let mut node = Node::run({
+            merged.env("LOCKATTR_URL", &url);
             merged
-                .args(["-c", "exec \"$@\" 2>&1", "sh"])
-                .arg(run.get_program())
-                .args(run.get_args());
-            let mut node = Node::run({
-                merged.env("LOCKATTR_URL", &url);
-                merged
-            });
-            let two = Two::parse(&node.line().await);
-            // This reply comes after the leash has received the process ID of the command.
-            send(&node, Signal::SIGTSTP);
-            assert!(node.line().await.contains("not suspended"));
-            node.kill();
-            two.end().await;
-            // Nothing else is left.
-            assert_eq!(server.cli().await.query::<u32>(&["DEL", "lock:nightly"]).await, 1);
-            assert_nothing_left(&server).await;
-        }
-    }
+        });
+        let two = Two::parse(&node.line().await);
+        // This reply comes after the leash has received the process ID of the command.
+        send(&node, Signal::SIGTSTP);
+        assert!(node.line().await.contains("not suspended"));
+        node.kill();
+        two.end().await;
+        assert_nothing_left(&server).await;
+    };
+    let scripts = [TWO, STUBBORN, STUBBORN_CHILD];
+    let each = LEAVES.iter().flat_map(|leaves| scripts.map(|script| ends(leaves, script)));
+    join_all(each).await;
 }
 
 #[tokio::test]

@@ -105,6 +105,7 @@ async fn a_session_abandoned_in_an_outage_blocks_no_lock_after_it() {
     let next = in_time(there.acquire("a", LockOptions::new())).await.unwrap();
     let killed = line(&ensemble, &url, "killed").await;
     assert_eq!(killed.len(), 1, "the servers ended the session");
+    end_session_of(&ensemble, &killed[0]).await;
     next.release().await.unwrap();
     drop((held, here, there));
     nothing_is_left(&ensemble, &ensemble.url()).await;
