@@ -194,7 +194,9 @@ impl ZooKeeper {
             format!("{peers}server.{nth}=127.0.0.1:{follow}:{elect}\n")
         });
         let servers = ports.into_iter().zip(certificates).enumerate();
-        let settings = format!("syncLimit={sync_limit}\n{peers}");
+        // A server that follows the wrong one gives up after `initLimit`, and elects again.
+        let init_limit = sync_limit.max(40);
+        let settings = format!("initLimit={init_limit}\nsyncLimit={sync_limit}\n{peers}");
         let servers = servers
             .map(|(nth, (ports, certificates))| Member::new(nth, ports, &settings, *certificates));
         let ensemble = Self { servers: servers.collect(), chroot: "/t".into() };
@@ -356,7 +358,7 @@ impl Member {
         let tls = secure_port.as_ref().zip(certificates);
         let tls = tls.map(|(port, certificates)| tls::settings(port, certificates));
         let config = format!(
-            "tickTime=500\ninitLimit=120\ndataDir={}\nclientPort={port}\n\
+            "tickTime=500\ndataDir={}\nclientPort={port}\n\
              clientPortAddress=127.0.0.1\nmaxSessionTimeout=3600000\nminSessionTimeout=1000\n\
              maxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=*\n{settings}{}",
             path.display(),

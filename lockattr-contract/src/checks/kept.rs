@@ -36,7 +36,8 @@ pub(crate) async fn a_lock_that_stays_locked_expires(store: Subject) {
     assert!(!hasty.try_acquire().await, "it stays locked, and then the other comes first");
     // The head of the queue learns it with its next request at the latest, unless it is over by then.
     let again = second.try_enqueue().await.unwrap_or_default();
-    assert!(again <= AFTER + Duration::from_millis(2), "it is to ask again after {again:?}");
+    let is_told = again <= AFTER + Duration::from_millis(2) || started.elapsed() >= AFTER;
+    assert!(is_told, "it is to ask again after {again:?}");
     // The waiter is granted the lock when it or another caller asks next.
     eventually("it ends", async || second.try_acquire().await).await;
     // Stores may round to whole milliseconds.
