@@ -91,9 +91,9 @@ async fn mysql() {
 /// Red without: `left_out` in `queues` of ZooKeeper, or `list_held_locks` in `delegate.rs`.
 #[tokio::test]
 async fn zookeeper() {
-    let ensemble = ZooKeeper::start().await;
+    let ensemble = ZooKeeper::single().await;
     let chroot = ensemble.chroot_apart();
-    let url = ensemble.url_below(&ensemble.addrs(), &chroot) + "?connect_timeout=10s";
+    let url = ensemble.url_below(&ensemble.addrs(), &chroot);
     let _held = held(&url).await;
     assert_left_out(&url, 0).await;
     for name in ["lock:%FF%FE", &format!("lock:{}", "k".repeat(1025)), "lock:", "lock:%61", "o%FF"]
@@ -108,7 +108,7 @@ async fn zookeeper() {
 /// Red without: `left_out` in `queues` of etcd, or `list_held_locks` in `delegate.rs`.
 #[tokio::test]
 async fn etcd() {
-    let cluster = Etcd::start().await;
+    let cluster = Etcd::single().await;
     let url = cluster.url();
     let _held = held(&url).await;
     assert_left_out(&url, 0).await;

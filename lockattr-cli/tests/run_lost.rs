@@ -2,10 +2,11 @@
 
 use std::process::Stdio;
 
+use futures_util::future::join_all;
 use lockattr_tests::{Node, assert_nothing_left, in_time};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use crate::support::{Two, lockattr, running, server};
+use crate::support::{Two, lockattr, renewing_server, running, server};
 
 /// A command and its child; it prints both process IDs.
 const TWO: &str = "sleep 1000 & echo $$ $!; wait";
@@ -16,8 +17,8 @@ const STUBBORN_CHILD: &str = "(trap '' TERM; exec sleep 1000) & echo $$ $!; wait
 
 #[tokio::test]
 async fn a_lease_that_is_taken_away_ends_the_command_and_its_children() {
-    for (script, kill_after) in [(TWO, "1m"), (STUBBORN, "200ms"), (STUBBORN_CHILD, "200ms")] {
-        let (server, url) = server().await;
+    let ends = async |(script, kill_after): (&str, &str)| {
+        let (server, url) = renewing_server().await;
         let mut command = lockattr(&url, &["run", "--kill-after", kill_after, "nightly"]);
         command.args(["--", "sh", "-c", script]);
         let mut child = tokio::process::Command::from(command)
@@ -40,12 +41,13 @@ async fn a_lease_that_is_taken_away_ends_the_command_and_its_children() {
         assert!(message.starts_with("lockattr: the lease on `nightly` was lost: "), "{message}");
         two.end().await;
         assert_nothing_left(&server).await;
-    }
+    };
+    join_all([(TWO, "1m"), (STUBBORN, "200ms"), (STUBBORN_CHILD, "200ms")].map(ends)).await;
 }
 
 #[tokio::test]
 async fn a_store_that_is_away_for_too_long_ends_the_command() {
-    let (server, url) = server().await;
+    let (server, url) = renewing_server().await;
     let mut node = running(&url, &["nightly"], TWO);
     let two = Two::parse(&node.line().await);
     server.kill();
@@ -55,8 +57,8 @@ async fn a_store_that_is_away_for_too_long_ends_the_command() {
 
 #[tokio::test]
 async fn a_command_that_runs_for_longer_than_it_may_is_ended() {
-    let (server, url) = server().await;
-    let mut node = running(&url, &["--max-hold", "700ms", "nightly"], TWO);
+    let (server, url) = renewing_server().await;
+    let mut node = running(&url, &["--max-hold", "12s", "nightly"], TWO);
     let two = Two::parse(&node.line().await);
     assert_eq!(node.finish().await.code(), Some(76));
     two.end().await;
@@ -65,15 +67,16 @@ async fn a_command_that_runs_for_longer_than_it_may_is_ended() {
 
 #[tokio::test]
 async fn a_run_that_is_killed_takes_its_command_along() {
-    for script in [TWO, STUBBORN, STUBBORN_CHILD] {
-        let (server, url) = server().await;
-        let mut node = running(&url, &["--kill-after", "1m", "nightly"], script);
+    // A command that does not end by itself is killed before its lease ends.
+    let ends = async |script| {
+        let (server, url) = renewing_server().await;
+        let mut node = running(&url, &["--kill-after", "1h", "nightly"], script);
         let two = Two::parse(&node.line().await);
         node.kill();
         two.end().await;
-        // The lease expires after the TTL.
         assert_nothing_left(&server).await;
-    }
+    };
+    join_all([TWO, STUBBORN, STUBBORN_CHILD].map(ends)).await;
 }
 
 /// `leash` refuses to run outside of `lockattr run`.
@@ -90,8 +93,8 @@ async fn a_leash_outside_of_a_run_ends_no_process() {
 
 #[tokio::test]
 async fn a_lease_that_was_lost_without_a_word_is_notified_at_the_end() {
-    let (server, _) = server().await;
-    let mut node = running(&server.url_with("ttl=1m"), &["nightly"], "echo up; read line");
+    let (server, url) = server().await;
+    let mut node = running(&url, &["nightly"], "echo up; read line");
     assert_eq!(node.line().await, "up");
     assert_eq!(server.cli().await.query::<u32>(&["DEL", "lock:nightly"]).await, 1);
     node.say("go").await;
@@ -101,8 +104,7 @@ async fn a_lease_that_was_lost_without_a_word_is_notified_at_the_end() {
 
 #[tokio::test]
 async fn a_store_that_is_away_at_the_end_hides_no_exit_code() {
-    let (server, _) = server().await;
-    let url = server.url_with("ttl=3s");
+    let (server, url) = server().await;
     let mut node = running(&url, &["nightly"], "echo up; read line; exit 7");
     assert_eq!(node.line().await, "up");
     server.kill();

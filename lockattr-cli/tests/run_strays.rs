@@ -2,12 +2,12 @@
 //! session, as `setsid` does.
 
 use std::process::Command;
-use std::time::Duration;
 
-use lockattr_tests::{Node, assert_nothing_left, in_time};
+use futures_util::future::join_all;
+use lockattr_tests::{HUNG, Node, assert_nothing_left, in_time};
 use nix::sys::signal::Signal;
 
-use crate::support::{SOON, Two, lockattr, send, server};
+use crate::support::{Two, lockattr, renewing_server, send, server};
 use crate::terminal::Terminal;
 
 /// Programs that put the command into another group.
@@ -28,45 +28,45 @@ fn straying(url: &str, words: &[&str], leaves: &[&str], script: &str) -> Command
 
 #[tokio::test]
 async fn a_lease_that_is_taken_away_ends_a_command_that_has_left_its_group() {
-    for leaves in LEAVES {
-        for (script, kill_after) in [(TWO, "1m"), (STUBBORN, "200ms"), (STUBBORN_CHILD, "200ms")] {
-            let (server, url) = server().await;
-            let words = ["--kill-after", kill_after];
-            let mut node = Node::run(straying(&url, &words, leaves, script));
-            let two = Two::parse(&node.line().await);
-            assert_eq!(server.cli().await.query::<u32>(&["DEL", "lock:nightly"]).await, 1);
-            assert_eq!(node.finish().await.code(), Some(76), "{leaves:?}");
-            two.end().await;
-            assert_nothing_left(&server).await;
-        }
-    }
+    let ends = async |leaves, script, kill_after| {
+        let (server, url) = renewing_server().await;
+        let mut node = Node::run(straying(&url, &["--kill-after", kill_after], leaves, script));
+        let two = Two::parse(&node.line().await);
+        assert_eq!(server.cli().await.query::<u32>(&["DEL", "lock:nightly"]).await, 1);
+        assert_eq!(node.finish().await.code(), Some(76), "{leaves:?}");
+        two.end().await;
+        assert_nothing_left(&server).await;
+    };
+    let scripts = [(TWO, "1m"), (STUBBORN, "200ms"), (STUBBORN_CHILD, "200ms")];
+    let each = LEAVES.iter().flat_map(|leaves| {
+        scripts.iter().map(|(script, kill_after)| ends(leaves, script, kill_after))
+    });
+    join_all(each).await;
 }
 
 #[tokio::test]
 async fn a_run_that_is_killed_takes_a_command_along_that_has_left_its_group() {
-    for leaves in LEAVES {
-        for script in [TWO, STUBBORN, STUBBORN_CHILD] {
-            let (server, url) = server().await;
-            let run = straying(&url, &["--kill-after", "1m"], leaves, script);
-            let mut merged = Command::new("sh");
+    // A command that does not end by itself is killed before its lease ends.
+    let ends = async |leaves, script| {
+        let (server, url) = renewing_server().await;
+        let run = straying(&url, &["--kill-after", "1h"], leaves, script);
+        let mut merged = Command::new("sh");
+        merged.args(["-c", "exec \"$@\" 2>&1", "sh"]).arg(run.get_program()).args(run.get_args());
+        let mut node = Node::run({
+            merged.env("LOCKATTR_URL", &url);
             merged
-                .args(["-c", "exec \"$@\" 2>&1", "sh"])
-                .arg(run.get_program())
-                .args(run.get_args());
-            let mut node = Node::run({
-                merged.env("LOCKATTR_URL", &url);
-                merged
-            });
-            let two = Two::parse(&node.line().await);
-            // This reply comes after the leash has received the process ID of the command.
-            send(&node, Signal::SIGTSTP);
-            assert!(node.line().await.contains("not suspended"));
-            node.kill();
-            two.end().await;
-            // The lease expires after the TTL.
-            assert_nothing_left(&server).await;
-        }
-    }
+        });
+        let two = Two::parse(&node.line().await);
+        // This reply comes after the leash has received the process ID of the command.
+        send(&node, Signal::SIGTSTP);
+        assert!(node.line().await.contains("not suspended"));
+        node.kill();
+        two.end().await;
+        assert_nothing_left(&server).await;
+    };
+    let scripts = [TWO, STUBBORN, STUBBORN_CHILD];
+    let each = LEAVES.iter().flat_map(|leaves| scripts.map(|script| ends(leaves, script)));
+    join_all(each).await;
 }
 
 #[tokio::test]
@@ -87,7 +87,7 @@ async fn a_signal_is_passed_on_once_to_a_command_that_has_left_its_group() {
         assert_eq!(node.line().await, "up");
         send(&node, signal);
         assert_eq!(node.line().await, "asked 1", "{name}");
-        assert_eq!(node.line_within(SOON).await, None, "{name}: more than once");
+        assert_eq!(node.line_within(HUNG).await, None, "{name}: more than once");
         assert_eq!(node.finish().await.code(), Some(3), "{name}");
         assert_nothing_left(&server).await;
     }
@@ -122,7 +122,7 @@ async fn what_a_command_leaves_behind_in_a_group_of_its_own_is_notified() {
 
 #[tokio::test]
 async fn a_process_that_ends_for_want_of_a_lease_hears_signals_still() {
-    let (server, url) = server().await;
+    let (server, url) = renewing_server().await;
     let script = "trap 'echo term' TERM; trap 'echo asked; exit 3' INT; echo up; \
                   while :; do sleep 0.02; done";
     let mut node = crate::support::running(&url, &["--kill-after", "1h", "nightly"], script);
@@ -139,7 +139,7 @@ async fn a_process_that_ends_for_want_of_a_lease_hears_signals_still() {
 /// SIGKILL does not end: one that hangs in a file system, or runs as another user.
 #[tokio::test]
 async fn a_command_that_nothing_ends_is_not_waited_for() {
-    let (server, url) = server().await;
+    let (server, url) = renewing_server().await;
     let words = ["--kill-after", "100ms", "nightly"];
     let mut node = crate::support::running(&url, &words, "echo $$; while :; do sleep 0.02; done");
     let pid = node.line().await.parse().unwrap();
@@ -166,7 +166,7 @@ impl Debugger {
             seized.send(nix::sys::ptrace::seize(pid, options)).unwrap();
             stopped.recv().ok();
         });
-        is_seized.recv_timeout(Duration::from_secs(10)).unwrap().expect("a process to trace");
+        is_seized.recv_timeout(HUNG).unwrap().expect("a process to trace");
         Self { stop: Some(stop), thread: Some(thread) }
     }
 }

@@ -4,7 +4,7 @@ use lockattr_tests::{assert_nothing_left, eventually};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getpgid};
 
-use crate::support::{running, send, server, state};
+use crate::support::{renewing_server, running, send, server, state};
 use crate::terminal::Terminal;
 
 #[tokio::test]
@@ -81,7 +81,7 @@ async fn the_leash_is_not_stopped_with_a_command_that_reads_in_the_background() 
 
 #[tokio::test]
 async fn a_terminal_that_stops_who_writes_in_the_background_stops_no_run() {
-    let (server, url) = server().await;
+    let (server, url) = renewing_server().await;
     let mut terminal = Terminal::shell(&url).await;
     terminal.types("stty tostop; lockattr run nightly -- sleep 1000; echo $((6+$?))\r").await;
     eventually("the lock is held", async || {

@@ -15,9 +15,6 @@ use nix::unistd::{Pid, getpgid};
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_lockattr");
 
-/// The longest wait for an expected event, also on a busy machine.
-pub(crate) const SOON: Duration = Duration::from_secs(20);
-
 /// `lockattr WORD…` with this store in the environment.
 pub(crate) fn lockattr(url: &str, words: &[&str]) -> Command {
     // The process that runs the tests may ignore signals, as under `nohup` or in the background of a
@@ -47,7 +44,7 @@ pub(crate) async fn done_by(server: &RedisServer, key: &str, lasts: Duration) {
     let store = RedisStore::open(&for_store(&server.url())).unwrap();
     let label = "since=1700000000000 service=reports host=batch-1 pid=9 function=report.sh";
     let claim = Arc::new(Claim::new(LockKey::new("lock:", key).unwrap(), label));
-    let request = AcquireRequest::new(claim.clone(), Duration::from_secs(10));
+    let request = AcquireRequest::new(claim.clone(), Duration::from_secs(600));
     let acquired = store.acquire(&request).await.unwrap();
     assert!(matches!(acquired, AcquireOutcome::Acquired { .. }), "{acquired:?}");
     assert_eq!(store.mark_done(&claim, lasts).await.unwrap(), ReleaseOutcome::Released);
@@ -111,19 +108,28 @@ impl Drop for Two {
     }
 }
 
-/// A server, and the URL of its store with leases that are renewed often.
+/// A server, and the URL of its store.
 pub(crate) async fn server() -> (RedisServer, String) {
     let server = RedisServer::start().await;
-    let url = server.url_with("ttl=600ms");
+    let url = server.url();
+    (server, url)
+}
+
+/// The same, where a lease is renewed after four seconds, and a lock that is taken away is lost then. A process that gets
+/// no core for seven more keeps its lease.
+pub(crate) async fn renewing_server() -> (RedisServer, String) {
+    let server = RedisServer::start().await;
+    let url = server.url_with("ttl=12s");
     (server, url)
 }
 
 /// A manager of a service, for locks that the program can list.
 pub(crate) async fn service(server: &RedisServer, name: &str) -> LockManager {
     let builder = LockManager::builder().url(server.url()).service(name);
-    builder.ttl(Duration::from_secs(60)).connect().await.unwrap()
+    builder.connect().await.unwrap()
 }
 
+/// Options for a lock that is free.
 pub(crate) fn at_once() -> LockOptions {
-    LockOptions::new().wait(Duration::ZERO).function("shop::deduct")
+    LockOptions::new().function("shop::deduct")
 }

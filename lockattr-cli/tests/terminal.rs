@@ -2,8 +2,8 @@
 
 use std::num::NonZeroU16;
 use std::path::Path;
-use std::time::Duration;
 
+use lockattr_tests::HUNG;
 use pty_process::{Command, Pty, Size};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Child;
@@ -13,8 +13,6 @@ use crate::support::PROGRAM;
 
 pub(crate) const WIDTH: u16 = 110;
 pub(crate) const HEIGHT: u16 = 26;
-/// The longest wait for a text on the screen.
-const SCREEN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A background job inherits an ignored SIGINT, and so would every program in the terminal: Ctrl-C would
 /// have no effect.
@@ -68,10 +66,7 @@ impl Terminal {
     pub(crate) fn shows(&mut self, text: &str) -> impl Future<Output = ()> {
         let location = std::panic::Location::caller();
         async move {
-            if timeout(SCREEN_TIMEOUT, self.read_until(|screen| screen.contains(text)))
-                .await
-                .is_err()
-            {
+            if timeout(HUNG, self.read_until(|screen| screen.contains(text))).await.is_err() {
                 panic!("{location}: no {text:?} on the screen:\n{}", self.text());
             }
         }
@@ -88,7 +83,7 @@ impl Terminal {
     pub(crate) fn until(&mut self, is_shown: impl Fn(&str) -> bool) -> impl Future<Output = ()> {
         let location = std::panic::Location::caller();
         async move {
-            if timeout(SCREEN_TIMEOUT, self.read_until(is_shown)).await.is_err() {
+            if timeout(HUNG, self.read_until(is_shown)).await.is_err() {
                 panic!("{location}: not on the screen:\n{}", self.text());
             }
         }

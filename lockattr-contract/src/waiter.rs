@@ -12,6 +12,7 @@ use lockattr::{FencingToken, Holder};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::checks::TTL;
+use crate::eventually::HUNG;
 use crate::subject::{LABEL, Subject};
 
 /// In place of a name: any lock may be contended.
@@ -83,10 +84,6 @@ impl Waiter {
         Self { companion: Some(other.claim.clone()), ..self }
     }
 
-    pub(crate) fn with_ttl(self, ttl: Duration) -> Self {
-        Self { ttl, ..self }
-    }
-
     fn request(&self, waiting: Waiting) -> AcquireRequest {
         let request = AcquireRequest::new(self.claim.clone(), self.ttl).waiting(waiting);
         request.companion(self.companion.clone())
@@ -107,8 +104,14 @@ impl Waiter {
 
     /// Joins the queue, or asks again while queued. Returns the delay until the next request.
     pub(crate) async fn enqueue(&self) -> Duration {
+        self.try_enqueue().await.unwrap_or_else(|| panic!("{:?} is not queued", self.claim))
+    }
+
+    /// The same behind a lease that may be over by now. Returns `None` if the claim was granted.
+    pub(crate) async fn try_enqueue(&self) -> Option<Duration> {
         match self.store.acquire(&self.queue_request()).await {
-            Ok(AcquireOutcome::Held { queued: Some(again), .. }) => again,
+            Ok(AcquireOutcome::Held { queued: Some(again), .. }) => Some(again),
+            Ok(AcquireOutcome::Acquired { .. }) => None,
             other => panic!("{:?} is not queued: {other:?}", self.claim),
         }
     }
@@ -156,12 +159,12 @@ impl Waiter {
                         Ok(_) => break,
                         // The outcome is unknown, and no notification will come: a manager asks
                         // again.
-                        Err(_) => sleep(TTL / 100).await,
+                        Err(_) => sleep(Duration::from_millis(100)).await,
                     }
                 }
             }
         };
-        let granted = timeout(TTL / 2, granted).await;
+        let granted = timeout(HUNG, granted).await;
         let grant = granted.unwrap_or_else(|_| panic!("{:?} was not notified", self.claim));
         assert!(grant.since <= Instant::now(), "the lease began at the notification or earlier");
         assert!(self.is_holder().await, "notified, but not of a grant");
@@ -170,7 +173,7 @@ impl Waiter {
 
     /// Waits for the grant without asking again.
     pub(crate) async fn next_grant(&self) -> Grant {
-        match timeout(TTL / 2, self.expected.next()).await.expect("notified") {
+        match timeout(HUNG, self.expected.next()).await.expect("notified") {
             Notification::Granted(grant) => grant,
             Notification::AskAgain(_) => panic!("not granted, but notified to retry"),
         }
@@ -178,7 +181,7 @@ impl Waiter {
 
     /// Waits for the notification that says when to ask again.
     pub(crate) async fn next_ask_again(&self) -> Instant {
-        match timeout(TTL / 2, self.expected.next()).await.expect("notified") {
+        match timeout(HUNG, self.expected.next()).await.expect("notified") {
             Notification::AskAgain(at) => at,
             other @ Notification::Granted(_) => panic!("granted: {other:?}"),
         }

@@ -61,7 +61,8 @@ pub trait Engine: Sized + Send + Sync + 'static {
 }
 
 /// What [`patient`] adds to a URL: no request, no wait and no lease ends before a test does.
-const PATIENT: [&str; 4] = ["connect_timeout=60s", "response_timeout=60s", "wait=10m", "ttl=10m"];
+const PATIENT: [&str; 5] =
+    ["connect_timeout=60s", "response_timeout=60s", "wait=10m", "ttl=10m", "session_timeout=20m"];
 
 /// Returns the URL with times that a test does not reach, however busy the machine is.
 ///
@@ -70,20 +71,21 @@ const PATIENT: [&str; 4] = ["connect_timeout=60s", "response_timeout=60s", "wait
 /// subject is a silent server, a wait or a lease that ends says its own short time with [`with_query`].
 ///
 /// A lease of ten minutes also means that a lock which is free within [`HUNG`](crate::HUNG) was released: it did
-/// not expire. ZooKeeper and etcd keep a lock as long as its session, and Redlock no longer than `max_ttl`.
+/// not expire. So do sessions of twenty minutes, to which ZooKeeper and etcd tie their locks. Redlock keeps a lock
+/// no longer than `max_ttl`.
 pub fn patient(url: &str) -> String {
     let (scheme, _) = url.split_once("://").unwrap_or_default();
-    let settings = if ["zookeeper", "etcd", "redlock"].contains(&scheme) {
-        &PATIENT[..3]
-    } else {
-        &PATIENT[..]
+    let settings = match scheme {
+        "redlock" => &PATIENT[..3],
+        "zookeeper" | "etcd" => &PATIENT[..],
+        _ => &PATIENT[..4],
     };
     with_query(url, &settings.join("&"))
 }
 
 /// Returns a [`patient`] URL for a store without a manager, which knows the times of requests only.
 pub fn for_store(url: &str) -> String {
-    without(&PATIENT[2..], url)
+    without(&PATIENT[2..4], url)
 }
 
 /// Returns a [`patient`] URL as a program writes it: with the library's own times, and for clients that know

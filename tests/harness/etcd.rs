@@ -1,4 +1,4 @@
-//! A real etcd cluster: three members that elect a leader within a second.
+//! A real etcd cluster: three members that elect a leader within a second, or one.
 
 mod ctl;
 mod member;
@@ -6,6 +6,7 @@ mod secure;
 
 use std::path::Path;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -18,7 +19,7 @@ use crate::{Engine, patient};
 
 const MEMBERS: usize = 3;
 
-/// Three members, which are killed when this value is dropped.
+/// Three members or one, which are killed when this value is dropped.
 ///
 /// They write without `fsync`: written data survives their processes, and tests kill only those.
 #[derive(Debug)]
@@ -26,6 +27,7 @@ pub struct Etcd {
     // Declared first, so that they are dropped before their directory.
     members: Vec<Mutex<Member>>,
     directory: TempDir,
+    protected: AtomicBool,
 }
 
 impl Etcd {
@@ -37,7 +39,17 @@ impl Etcd {
     /// As [`Engine::start`] does.
     pub async fn shared() -> &'static Self {
         static SHARED: OnceCell<Etcd> = OnceCell::const_new();
-        SHARED.get_or_init(Self::start).await
+        let members = || Member::all(MEMBERS).into_iter().map(Member::patient).collect();
+        SHARED.get_or_init(|| Self::launch(members())).await
+    }
+
+    /// Starts a cluster of one member, for tests of what the members agree on anyway: a third of the processes.
+    ///
+    /// # Panics
+    ///
+    /// As [`Engine::start`] does.
+    pub async fn single() -> Self {
+        Self::launch(Member::all(1)).await
     }
 
     /// Returns the index of the leader. Waits for an election that is under way.
@@ -89,6 +101,20 @@ impl Etcd {
         found.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
     }
 
+    /// Returns the id of the lease that all keys with this prefix belong to, in hexadecimal.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such key, or they belong to several leases.
+    pub async fn lease_of(&self, prefix: &str) -> String {
+        let found = self.ctl(&["get", prefix, "--prefix", "-w", "fields"]).await;
+        let mut leases: Vec<_> =
+            found.lines().filter_map(|line| line.strip_prefix("\"Lease\" : ")).collect();
+        leases.dedup();
+        let [lease] = leases[..] else { panic!("{prefix}: {leases:?}") };
+        format!("{:x}", lease.parse::<i64>().expect("a number"))
+    }
+
     /// Returns the ids of all live leases, in hexadecimal.
     pub async fn leases(&self) -> Vec<String> {
         let found = self.ctl(&["lease", "list"]).await;
@@ -101,11 +127,28 @@ impl Etcd {
     ///
     /// If a member does not report it.
     pub async fn events(&self) -> u64 {
-        let mut events = 0;
-        for addr in self.addrs() {
-            events += ctl::events(&addr).await.expect("the member reports its metrics");
-        }
-        events
+        self.sum("etcd_debugging_mvcc_events_total").await
+    }
+
+    /// Returns the number of watches at all members that are up.
+    ///
+    /// # Panics
+    ///
+    /// If a member does not report it.
+    pub async fn watches(&self) -> u64 {
+        self.sum("etcd_debugging_mvcc_watcher_total").await
+    }
+
+    /// Creates the user `root`, as whom [`ctl`](Self::ctl) runs from now on, and demands that clients log in.
+    ///
+    /// # Panics
+    ///
+    /// If it fails.
+    pub async fn protect(&self) {
+        self.ctl(&["user", "add", "root:root"]).await;
+        self.ctl(&["user", "grant-role", "root", "root"]).await;
+        self.ctl(&["auth", "enable"]).await;
+        self.protected.store(true, Ordering::Relaxed);
     }
 
     /// Runs `etcdctl` with these arguments and returns its output.
@@ -123,23 +166,42 @@ impl Etcd {
     ///
     /// If it fails.
     pub async fn ctl_with_input(&self, words: &[&str], input: &str) -> String {
-        let up = (0..MEMBERS).filter(|&nth| self.member(nth).is_up());
+        let up = self.all().filter(|&nth| self.member(nth).is_up());
         let up: Vec<_> = up.map(|nth| self.member(nth).addr()).collect();
         // To hash a password takes long on a loaded machine.
-        let words = [words, &["--command-timeout=60s"]].concat();
+        let user = self.protected.load(Ordering::Relaxed).then_some("--user=root:root");
+        let limits = ["--command-timeout=60s", "--dial-timeout=60s"];
+        let words = [words, user.as_slice(), &limits].concat();
         ctl::run(&up.join(","), &words, input)
             .await
             .unwrap_or_else(|error| panic!("etcdctl {words:?}: {error}"))
     }
 
-    async fn launch() -> Result<Self, String> {
+    async fn launch(members: Vec<Member>) -> Self {
         let directory = TempDir::with_prefix("lockattr-").expect("a temporary directory");
-        let members = Member::all(MEMBERS).into_iter().map(Mutex::new).collect();
-        let etcd = Self { members, directory };
-        for nth in 0..MEMBERS {
-            etcd.member(nth).start(etcd.directory.path());
+        let members = members.into_iter().map(Mutex::new).collect();
+        let etcd = Self { members, directory, protected: AtomicBool::new(false) };
+        etcd.start_all().await;
+        etcd
+    }
+
+    async fn sum(&self, metric: &str) -> u64 {
+        let mut sum = 0;
+        for nth in self.all().filter(|&nth| self.member(nth).is_up()) {
+            let addr = self.member(nth).addr();
+            sum += ctl::metric(&addr, metric).await.expect("the member reports its metrics");
         }
-        etcd.ready(&[0, 1, 2]).await.map(|()| etcd)
+        sum
+    }
+
+    async fn start_all(&self) {
+        self.all().for_each(|nth| self.member(nth).start(self.directory.path()));
+        let result = self.ready(&self.all().collect::<Vec<_>>()).await;
+        result.unwrap_or_else(|error| panic!("etcd did not start: {error}"));
+    }
+
+    fn all(&self) -> std::ops::Range<usize> {
+        0..self.members.len()
     }
 
     /// Waits until these members serve.
@@ -172,11 +234,11 @@ impl Engine for Etcd {
     const GIVES_UP_WITHIN: Duration = Duration::from_secs(5);
 
     async fn start() -> Self {
-        Self::launch().await.unwrap_or_else(|error| panic!("etcd did not start: {error}"))
+        Self::launch(Member::all(MEMBERS)).await
     }
 
     fn addrs(&self) -> Vec<String> {
-        (0..MEMBERS).map(|nth| self.member(nth).addr()).collect()
+        self.all().map(|nth| self.member(nth).addr()).collect()
     }
 
     fn url_at(&self, addrs: &[String]) -> String {
@@ -184,18 +246,16 @@ impl Engine for Etcd {
     }
 
     async fn restart(&self) {
-        (0..MEMBERS).for_each(|nth| self.kill(nth));
-        (0..MEMBERS).for_each(|nth| self.member(nth).start(self.directory.path()));
-        let result = self.ready(&[0, 1, 2]).await;
-        result.unwrap_or_else(|error| panic!("etcd did not restart: {error}"));
+        self.all().for_each(|nth| self.kill(nth));
+        self.start_all().await;
     }
 
     fn freeze(&self) {
-        (0..MEMBERS).for_each(|nth| self.stop_signal(nth));
+        self.all().for_each(|nth| self.stop_signal(nth));
     }
 
     fn thaw(&self) {
-        (0..MEMBERS).for_each(|nth| self.continue_signal(nth));
+        self.all().for_each(|nth| self.continue_signal(nth));
     }
 
     /// Ignores session keys: a session lives as long as its store.

@@ -1,4 +1,4 @@
-//! A ZooKeeper ensemble of three servers.
+//! A ZooKeeper ensemble of three servers, or one server.
 
 mod session;
 mod tls;
@@ -14,9 +14,9 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::timeout;
 
-use crate::eventually::HUNG;
+use crate::eventually::{Backoff, HUNG};
 use crate::port::Port;
 use crate::process::{Process, install_hint};
 use crate::{Certificates, Engine, patient};
@@ -24,10 +24,19 @@ use crate::{Certificates, Engine, patient};
 /// The jar's path on Debian. Its manifest lists all its dependencies.
 const JAR: &str = "/usr/share/java/zookeeper.jar";
 
+/// A server that does not respond within this time is skipped, and asked again later: it may be paused.
+const BRIEF: Duration = Duration::from_secs(2);
+
+/// How many ticks a server may be silent before the others elect a leader without it.
+const SYNC_LIMIT: u32 = 6;
+
+/// The same where no server dies: it may get no core for a while.
+const PATIENT_SYNC_LIMIT: u32 = 120;
+
 /// Servers that elect a leader. They are killed when this value is dropped. They write without
 /// `fsync`, and remove empty lock nodes after a fifth of a second.
 ///
-/// Their tick is 500 ms, and they grant sessions of up to ten minutes. The jar is
+/// Their tick is 500 ms, and they grant sessions of up to an hour. The jar is
 /// `/usr/share/java/zookeeper.jar`, or the one that the environment variable
 /// `LOCKATTR_ZOOKEEPER_JAR` names; `java` is the one on the `PATH`, or the one that `LOCKATTR_JAVA`
 /// names.
@@ -56,7 +65,16 @@ impl ZooKeeper {
     /// As [`Engine::start`] does.
     pub async fn with_tls(certificates: &[&Certificates]) -> Self {
         let certificates: Vec<_> = certificates.iter().copied().map(Some).collect();
-        Self::launch(&certificates).await
+        Self::launch(&certificates, SYNC_LIMIT).await
+    }
+
+    /// Starts one server, for tests of what the servers agree on anyway: a third of the processes.
+    ///
+    /// # Panics
+    ///
+    /// As [`Engine::start`] does.
+    pub async fn single() -> Self {
+        Self::launch(&[None], SYNC_LIMIT).await
     }
 
     /// Returns `localhost:port` of each server that serves clients with TLS.
@@ -69,7 +87,7 @@ impl ZooKeeper {
     /// [`chroot`](Self::url_below).
     pub async fn shared() -> &'static Self {
         static SHARED: OnceCell<ZooKeeper> = OnceCell::const_new();
-        SHARED.get_or_init(Self::start).await
+        SHARED.get_or_init(|| Self::launch(&[None; 3], PATIENT_SYNC_LIMIT)).await
     }
 
     /// Returns `zookeeper://…/chroot` that no other test has.
@@ -94,17 +112,16 @@ impl ZooKeeper {
     ///
     /// If there is none within [`HUNG`](crate::HUNG).
     pub async fn leader(&self) -> usize {
-        let until = Instant::now() + HUNG;
-        while Instant::now() < until {
+        let mut backoff = Backoff::new();
+        loop {
             for (nth, server) in self.servers.iter().enumerate() {
-                let reply = server.four_letters("srvr").await.unwrap_or_default();
+                let reply = server.four_letters("srvr", BRIEF).await.unwrap_or_default();
                 if reply.contains("Mode: leader") {
                     return nth;
                 }
             }
-            sleep(Duration::from_millis(50)).await;
+            assert!(backoff.pause().await, "no leader within {HUNG:?}: {}", self.logs());
         }
-        panic!("no leader within {HUNG:?}: {}", self.logs());
     }
 
     /// Returns the sum of one field of `mntr` over all servers.
@@ -115,11 +132,32 @@ impl ZooKeeper {
     pub async fn sum(&self, name: &str) -> i64 {
         let mut sum = 0;
         for server in &self.servers {
-            let reply = server.four_letters("mntr").await.expect("the server responds");
+            let reply = server.four_letters("mntr", HUNG).await.expect("the server responds");
             let value = reply.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('\t'));
             sum += value.and_then(|value| value.trim().parse::<i64>().ok()).unwrap_or_default();
         }
         sum
+    }
+
+    /// Returns the number of watches on this node and those below it, over all servers.
+    ///
+    /// # Panics
+    ///
+    /// If a server does not respond.
+    pub async fn watches(&self, chroot: &str) -> usize {
+        let mut watches = 0;
+        for server in &self.servers {
+            // A line for each node, and then one for each session that watches it.
+            let reply = server.four_letters("wchp", HUNG).await.expect("the server responds");
+            let mut is_below = false;
+            for line in reply.lines() {
+                match line.strip_prefix('\t') {
+                    Some(_session) => watches += usize::from(is_below),
+                    None => is_below = line.starts_with(chroot),
+                }
+            }
+        }
+        watches
     }
 
     /// Pauses a server (SIGSTOP).
@@ -143,7 +181,7 @@ impl ZooKeeper {
         self.wait_until_up().await;
     }
 
-    async fn launch(certificates: &[Option<&Certificates>]) -> Self {
+    async fn launch(certificates: &[Option<&Certificates>], sync_limit: u32) -> Self {
         let jar = jar();
         assert!(
             Path::new(&jar).exists(),
@@ -156,24 +194,23 @@ impl ZooKeeper {
             format!("{peers}server.{nth}=127.0.0.1:{follow}:{elect}\n")
         });
         let servers = ports.into_iter().zip(certificates).enumerate();
+        // A server that follows the wrong one gives up after `initLimit`, and elects again.
+        let init_limit = sync_limit.max(40);
+        let settings = format!("initLimit={init_limit}\nsyncLimit={sync_limit}\n{peers}");
         let servers = servers
-            .map(|(nth, (ports, certificates))| Member::new(nth, ports, &peers, *certificates));
+            .map(|(nth, (ports, certificates))| Member::new(nth, ports, &settings, *certificates));
         let ensemble = Self { servers: servers.collect(), chroot: "/t".into() };
         ensemble.wait_until_up().await;
         ensemble
     }
 
     async fn wait_until_up(&self) {
-        let until = Instant::now() + HUNG;
+        let mut backoff = Backoff::new();
         for server in &self.servers {
             while !server.serves().await {
-                assert!(
-                    Instant::now() < until,
-                    "a server does not serve within {HUNG:?}: {}",
-                    self.logs()
-                );
+                let waited = backoff.pause().await;
+                assert!(waited, "a server does not serve within {HUNG:?}: {}", self.logs());
                 assert!(!server.has_ended(), "a server ended: {}", self.logs());
-                sleep(Duration::from_millis(50)).await;
             }
         }
     }
@@ -195,7 +232,7 @@ impl Engine for ZooKeeper {
     const GIVES_UP_WITHIN: Duration = Duration::from_secs(6);
 
     async fn start() -> Self {
-        Self::launch(&[None; 3]).await
+        Self::launch(&[None; 3], SYNC_LIMIT).await
     }
 
     fn addrs(&self) -> Vec<String> {
@@ -227,14 +264,20 @@ impl Engine for ZooKeeper {
 }
 
 impl ZooKeeper {
+    async fn client(&self) -> zookeeper_client::Client {
+        let connector = zookeeper_client::Client::connector();
+        let connector = connector.with_session_timeout(HUNG).with_connection_timeout(HUNG / 10);
+        let client = connector.connect(&self.addrs().join(",")).await;
+        client.expect("the harness can connect")
+    }
+
     /// Returns all nodes at and below this one.
     ///
     /// # Panics
     ///
     /// If the harness cannot connect.
     pub async fn left_below(&self, chroot: &str) -> Vec<String> {
-        let client = zookeeper_client::Client::connect(&self.addrs().join(",")).await;
-        let client = client.expect("the harness can connect");
+        let client = self.client().await;
         let (mut left, mut pending) = (Vec::new(), vec![chroot.to_owned()]);
         client.sync("/").await.expect("the server can catch up with the leader");
         while let Some(path) = pending.pop() {
@@ -253,14 +296,13 @@ impl ZooKeeper {
     ///
     /// If no server does so within [`HUNG`](crate::HUNG).
     pub async fn end_session(&self, session: u64) {
-        let (addrs, until) = (self.addrs(), Instant::now() + HUNG);
+        let (addrs, mut backoff) = (self.addrs(), Backoff::new());
         // A server that has just lost its leader accepts no client.
         for addr in addrs.iter().cycle() {
             match session::end(addr, session).await {
                 Ok(()) => return,
-                Err(error) => assert!(Instant::now() < until, "{error}"),
+                Err(error) => assert!(backoff.pause().await, "{error}"),
             }
-            sleep(Duration::from_millis(50)).await;
         }
     }
 
@@ -270,9 +312,8 @@ impl ZooKeeper {
     ///
     /// If it exists, or its parent does not.
     pub async fn create(&self, path: &str) {
-        use zookeeper_client::{Acls, Client, CreateMode};
-        let client = Client::connect(&self.addrs().join(",")).await;
-        let client = client.expect("the harness can connect");
+        use zookeeper_client::{Acls, CreateMode};
+        let client = self.client().await;
         let stays = CreateMode::Persistent.with_acls(Acls::anyone_all());
         client.create(path, b"", &stays).await.expect("there is room for the node");
     }
@@ -283,8 +324,7 @@ impl ZooKeeper {
     ///
     /// If it does not exist.
     pub async fn delete(&self, path: &str) {
-        let client = zookeeper_client::Client::connect(&self.addrs().join(",")).await;
-        let client = client.expect("the harness can connect");
+        let client = self.client().await;
         client.delete(path, None).await.expect("the node exists");
     }
 
@@ -294,9 +334,8 @@ impl ZooKeeper {
     ///
     /// If it does not exist.
     pub async fn hide(&self, path: &str) {
-        use zookeeper_client::{Acl, AuthId, Client, Permission};
-        let client = Client::connect(&self.addrs().join(",")).await;
-        let client = client.expect("the harness can connect");
+        use zookeeper_client::{Acl, AuthId, Permission};
+        let client = self.client().await;
         let but_read =
             [Permission::CREATE, Permission::WRITE, Permission::DELETE, Permission::ADMIN];
         let acl = but_read.map(|right| Acl::new(right, AuthId::anyone()));
@@ -306,7 +345,12 @@ impl ZooKeeper {
 
 impl Member {
     /// Starts the server with this number.
-    fn new(nth: usize, ports: [Port; 3], peers: &str, certificates: Option<&Certificates>) -> Self {
+    fn new(
+        nth: usize,
+        ports: [Port; 3],
+        settings: &str,
+        certificates: Option<&Certificates>,
+    ) -> Self {
         let directory = tempfile::Builder::new().prefix("lockattr-zookeeper-").tempdir();
         let directory = directory.expect("a temporary directory");
         let (path, port) = (directory.path(), &ports[0]);
@@ -314,9 +358,9 @@ impl Member {
         let tls = secure_port.as_ref().zip(certificates);
         let tls = tls.map(|(port, certificates)| tls::settings(port, certificates));
         let config = format!(
-            "tickTime=500\ninitLimit=40\nsyncLimit=6\ndataDir={}\nclientPort={port}\n\
-             clientPortAddress=127.0.0.1\nmaxSessionTimeout=600000\nminSessionTimeout=1000\n\
-             maxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=*\n{peers}{}",
+            "tickTime=500\ndataDir={}\nclientPort={port}\n\
+             clientPortAddress=127.0.0.1\nmaxSessionTimeout=3600000\nminSessionTimeout=1000\n\
+             maxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=*\n{settings}{}",
             path.display(),
             tls.unwrap_or_default(),
         );
@@ -379,10 +423,10 @@ impl Member {
 
     /// Returns whether it is a follower or the leader.
     async fn serves(&self) -> bool {
-        self.four_letters("srvr").await.is_some_and(|reply| reply.contains("Mode: "))
+        self.four_letters("srvr", BRIEF).await.is_some_and(|reply| reply.contains("Mode: "))
     }
 
-    async fn four_letters(&self, word: &str) -> Option<String> {
+    async fn four_letters(&self, word: &str, limit: Duration) -> Option<String> {
         let request = async {
             let mut stream = TcpStream::connect(self.addr()).await.ok()?;
             stream.write_all(word.as_bytes()).await.ok()?;
@@ -390,7 +434,7 @@ impl Member {
             stream.read_to_string(&mut reply).await.ok()?;
             Some(reply)
         };
-        timeout(Duration::from_secs(2), request).await.ok()?
+        timeout(limit, request).await.ok()?
     }
 }
 

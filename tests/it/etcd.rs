@@ -19,11 +19,10 @@ use lockattr::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseOutcome, ReleaseRequest, Store,
 };
 use lockattr::{LockManager, LockOptions};
+use lockattr_tests::{Engine, Etcd, eventually};
 
-/// Limit for anything that depends on no timer.
-const SOON: Duration = Duration::from_secs(12);
-
-const TTL: Duration = Duration::from_secs(10);
+/// A lease that does not end.
+const TTL: Duration = Duration::from_secs(600);
 
 fn claim(key: &str) -> Arc<Claim> {
     Arc::new(Claim::new(LockKey::new("etcd:", key).expect("a good key"), "service=test"))
@@ -43,7 +42,24 @@ async fn manager(url: &str) -> LockManager {
     LockManager::connect(url).await.expect("etcd answers")
 }
 
-/// Options of a waiter with a long wait budget.
-fn long_wait() -> LockOptions {
-    LockOptions::new().wait(Duration::from_secs(60))
+/// The URL for this user, whose password is `s3cret/`.
+fn url_of(user: &str, etcd: &Etcd) -> String {
+    etcd.url().replace("etcd://", &format!("etcd://{user}:s3cret%2F@"))
+}
+
+/// Returns how many seconds ago a lease was granted or kept alive.
+async fn lapsed(etcd: &Etcd, lease: &str) -> u64 {
+    let told = etcd.ctl(&["lease", "timetolive", lease]).await;
+    let seconds = told.split("s)").filter_map(|part| part.rsplit('(').next()?.parse::<u64>().ok());
+    let [granted, remaining] = seconds.collect::<Vec<_>>()[..] else { panic!("{told}") };
+    granted - remaining
+}
+
+/// Returns once the session has been kept alive: a lease that is younger ends sooner.
+async fn is_kept_alive(etcd: &Etcd, session: &str) {
+    let granted = etcd.ctl(&["lease", "grant", "600"]).await;
+    let later = granted.split(' ').nth(1).expect("lease ID granted");
+    let kept = async || lapsed(etcd, later).await > lapsed(etcd, session).await + 1;
+    eventually("the session is kept alive", kept).await;
+    etcd.ctl(&["lease", "revoke", later]).await;
 }

@@ -11,7 +11,7 @@ use lockattr::store::RedisStore;
 use lockattr::{Error, LockManager, LockOptions};
 use lockattr_tests::{
     Cluster, Events, Independents, RedisServer, Sentinels, capture_events_from, eventually,
-    with_query,
+    in_time, with_query,
 };
 use tracing::Level;
 use url::form_urlencoded::byte_serialize;
@@ -23,8 +23,6 @@ const HALVES: [&str; 2] = ["s3cr3t", "gehe1m"];
 
 /// A password that a URL must encode.
 const PASSWORD: &str = "s3cr3t /?#%@:,gehe1m";
-
-const SOON: Duration = Duration::from_secs(10);
 
 /// One way to name a store.
 struct Form {
@@ -167,9 +165,8 @@ async fn is_never_logged(form: Form) {
     let refused = watch.tries(&other).await.unwrap_err();
     assert!(matches!(refused, Error::Store { .. }), "another password: {refused:?}");
 
-    let join = if url.contains('?') { '&' } else { '?' };
     for setting in ["color=red", "ttl=10", "ttl=1ms", "connections=0", "cert=/nowhere", "db=x"] {
-        let refused = watch.tries(&format!("{url}{join}{setting}")).await.unwrap_err();
+        let refused = watch.tries(&with_query(&url, setting)).await.unwrap_err();
         assert!(matches!(refused, Error::InvalidOptions(_)), "{setting}: {refused:?}");
     }
     // Characters of the password that a user forgot to encode. The resulting URL may even work.
@@ -182,14 +179,14 @@ async fn is_never_logged(form: Form) {
 
     let manager = LockManager::connect(&url).await.unwrap();
     let guard = manager.acquire("a", LockOptions::new()).await.unwrap();
-    let brief = LockOptions::new().ttl(SOON / 20);
+    let brief = LockOptions::new().ttl(Duration::from_millis(500));
     let lost = manager.acquire("b", brief).await.unwrap();
     fall();
     watch.hears(&watch.tries(&url).await.unwrap_err());
     watch.hears(&manager.holder("a").await.unwrap_err());
-    watch.hears(&guard.extend(SOON).await.unwrap_err());
+    watch.hears(&guard.extend(Duration::from_secs(60)).await.unwrap_err());
     watch.hears(&guard.release().await.unwrap_err());
-    lost.lost().await;
+    in_time(lost.lost()).await;
     watch.hears(&lost.ensure_held().unwrap_err());
     watch.sees(&lost);
     drop(lost);

@@ -11,6 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use lockattr::{Error, FencingToken, LockManager, LockOptions, OnLost, distributed_lock};
+use lockattr_tests::HUNG;
 
 use crate::support::{Fate, Scripted};
 
@@ -125,20 +126,27 @@ fn of_several_keys_those_that_the_chain_holds_are_entered_again() {
     assert!(manager.holder_blocking("b").unwrap().is_none());
 }
 
+/// Returns once `done`, on a thread without a runtime.
+#[track_caller]
+fn wait_until(done: impl Fn() -> bool) {
+    let began = std::time::Instant::now();
+    while !done() {
+        assert!(began.elapsed() < HUNG);
+        thread::park_timeout(Duration::from_millis(5));
+    }
+}
+
 /// Red without: a runtime of the manager's own, on which its watchdog runs.
 #[test]
 fn a_body_that_computes_for_longer_than_its_ttl_is_renewed_meanwhile() {
     let store = Scripted::new();
     let manager = store.manager();
-    let ttl = Duration::from_millis(300);
-    let options = LockOptions::new().ttl(ttl);
+    // The lease is renewed after five seconds, and would be kept if that took ten more.
+    let options = LockOptions::new().ttl(15 * SECOND);
     let computes = |lease: &lockattr::Lease| {
         let token = lease.fencing_token();
-        // Three renewals take as long as the TTL. The loop calls nothing of ours, as a long
-        // computation.
-        while store.calls().renewals.len() < 5 {
-            thread::yield_now();
-        }
+        // The loop calls nothing of ours, as a long computation.
+        wait_until(|| !store.calls().renewals.is_empty());
         lease.ensure_held().map(|()| token)
     };
     manager.with_lock_blocking("report", options, computes).unwrap().unwrap();
@@ -199,7 +207,7 @@ fn a_store_that_panics_panics_here_and_the_next_call_is_served() {
     let call = || manager.acquire_blocking("job", LockOptions::new());
     let thrown = catch_unwind(AssertUnwindSafe(call)).unwrap_err();
     assert_eq!(thrown.downcast_ref(), Some(&"a bug in the store"));
-    drop(manager.acquire_blocking("job", LockOptions::new().wait(10 * SECOND)).unwrap());
+    drop(manager.acquire_blocking("job", LockOptions::new().wait(HUNG)).unwrap());
 }
 
 #[test]

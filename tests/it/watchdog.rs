@@ -311,12 +311,16 @@ fn an_undriven_runtime_stops_neither_renewals_nor_signals_of_another() {
     let (still, driven) = (runtime(), runtime());
     let store = Scripted::new();
     let manager = store.manager();
-    let short = LockOptions::new().ttl(Duration::from_millis(150));
-    let first = still.block_on(manager.acquire("still", short.clone())).unwrap();
+    // Leases are renewed after five seconds, and would be kept if that took ten more.
+    let first = still.block_on(manager.acquire("still", lease(15 * SECOND))).unwrap();
     driven.block_on(async {
-        let second = manager.acquire("driven", short.clone()).await.unwrap();
-        let renewed = || store.calls().renewals.len() > 10;
-        eventually("renewed", async || renewed()).await;
+        let second = manager.acquire("driven", lease(15 * SECOND)).await.unwrap();
+        for held in [&first, &second] {
+            let mut left = held.remaining();
+            let renewed = || std::mem::replace(&mut left, held.remaining()) < held.remaining();
+            let mut renewed = renewed;
+            eventually("renewed", async || renewed()).await;
+        }
         // The lease acquired on the idle runtime is renewed as well.
         first.ensure_held().unwrap();
         second.ensure_held().unwrap();

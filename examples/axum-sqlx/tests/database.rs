@@ -28,7 +28,15 @@ async fn rush(
     let mut at_once = JoinSet::new();
     for nth in 0..times {
         let (app, locks) = instances[nth % 2].clone();
-        at_once.spawn(async move { ask(&app, &locks, request).await });
+        at_once.spawn(async move {
+            loop {
+                let answer = ask(&app, &locks, request).await;
+                // On a busy machine, the wait for the lock may be over.
+                if answer.1.is_none() {
+                    return answer;
+                }
+            }
+        });
     }
     let mut answers = BTreeMap::new();
     at_once.join_all().await.into_iter().for_each(|it| *answers.entry(it).or_default() += 1);

@@ -31,13 +31,29 @@ pub(crate) async fn get(address: &str, path: &str) -> Answer {
 /// Sets the stock of a product.
 pub(crate) async fn count(address: &str, product: i64, quantity: i32) -> Answer {
     let body = json!({ "quantity": quantity }).to_string();
-    ask(address, "PUT", &format!("/products/{product}"), &body).await
+    loop {
+        let answer = ask(address, "PUT", &format!("/products/{product}"), &body).await;
+        if answer.retry_after.is_none() {
+            return answer;
+        }
+    }
 }
 
-/// Orders one piece.
-pub(crate) async fn order(address: &str, product: i64) -> Answer {
+/// Orders one piece once.
+pub(crate) async fn try_order(address: &str, product: i64) -> Answer {
     let body = json!({ "quantity": 1 }).to_string();
     ask(address, "POST", &format!("/products/{product}/orders"), &body).await
+}
+
+/// Orders one piece, and tries again as long as the shop says so: on a busy machine, the two seconds that it waits for a
+/// lock may be over.
+pub(crate) async fn order(address: &str, product: i64) -> Answer {
+    loop {
+        let answer = try_order(address, product).await;
+        if answer.retry_after.is_none() {
+            return answer;
+        }
+    }
 }
 
 async fn ask(address: &str, method: &str, path: &str, body: &str) -> Answer {

@@ -46,9 +46,8 @@ async fn without_a_url_for_the_locks_they_are_stored_in_the_shops_database() {
     assert_eq!(count(&shops[0].address, 7, 20).await.status, 204);
     assert_eq!(rush(&shops, 30).await, [(201, None, 20), sold_out(10)]);
     assert_eq!(servers.stock_and_sold(7).await, (0, 20));
-    let database = servers.url.rsplit('/').next().unwrap();
     let postgres = PostgresServer::shared().await;
-    let nothing = async || postgres.left_in(database, "public").await.is_empty();
+    let nothing = async || postgres.left_in(&servers.database, "public").await.is_empty();
     eventually("nothing is left", nothing).await;
 }
 

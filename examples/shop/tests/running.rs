@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use lockattr_tests::{Node, PostgresServer, RedisServer, eventually, bare};
+use lockattr_tests::{Node, PostgresServer, RedisServer, bare, eventually};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
@@ -13,7 +13,7 @@ use crate::customer::{Answer, count, order};
 pub(crate) struct Servers {
     pub(crate) redis: RedisServer,
     pub(crate) url: String,
-    database: String,
+    pub(crate) database: String,
 }
 
 /// One instance of the shop.
@@ -60,6 +60,23 @@ impl Servers {
         let taken = async || !cli.keys("lock:product:7").await.is_empty();
         eventually("the order is being packed", taken).await;
         under_way
+    }
+
+    /// Orders one of twenty items of product 7, while another program executes a statement: the order reads the stock
+    /// before that is committed, and writes afterwards.
+    pub(crate) async fn order_while(&self, statement: &str) -> Answer {
+        let shop = self.shop(0).await;
+        assert_eq!(count(&shop.address, 7, 20).await.status, 204);
+        let (other, watcher) = (self.client().await, self.client().await);
+        other.batch_execute(&format!("begin; {statement}")).await.unwrap();
+        let waits = "select 1 from pg_stat_activity
+                     where wait_event_type = 'Lock' and datname = current_database()";
+        let commits = async {
+            let writes = async || watcher.query(waits, &[]).await.unwrap().len() == 1;
+            eventually("the order writes the row", writes).await;
+            other.batch_execute("commit").await.unwrap();
+        };
+        tokio::join!(order(&shop.address, 7), commits).0
     }
 
     pub(crate) async fn client(&self) -> Client {

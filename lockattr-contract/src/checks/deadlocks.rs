@@ -8,12 +8,11 @@ use lockattr::{Error, LockManager, LockOptions};
 use tokio::sync::Barrier;
 use tokio::time::timeout;
 
-use crate::eventually::eventually;
+use super::{MINUTE, TTL};
+use crate::eventually::{HUNG, eventually};
 use crate::subject::Subject;
 
-/// Longer than a slow machine needs, and shorter than every wait budget here.
-const SOON: Duration = Duration::from_secs(30);
-const PATIENT: LockOptions = LockOptions::new().wait(Duration::from_secs(600));
+const PATIENT: LockOptions = LockOptions::new().wait(TTL).ttl(MINUTE);
 
 /// Returns a manager that acts as one process of the service `name`.
 fn process(store: &Subject, name: &str) -> LockManager {
@@ -43,7 +42,7 @@ async fn no_notes_are_left(store: &Subject, keys: &[&str]) {
     for held in keys {
         let note = LockKey::new("lockattr:waits:", store.key(held).name()).expect("a good key");
         let gone = async || store.holder(&note).await.expect("an answer").is_none();
-        eventually(SOON, "its note is gone", gone).await;
+        eventually("its note is gone", gone).await;
     }
 }
 
@@ -56,7 +55,7 @@ pub(crate) async fn a_deadlock_of_two_processes_is_broken_and_named(store: Subje
             acquire_nested(&there, ["b", "a"], &all)
         )
     };
-    let (error, [asked, holds], other) = match timeout(SOON, both).await.expect("it is broken") {
+    let (error, [asked, holds], other) = match timeout(HUNG, both).await.expect("it is broken") {
         (Err(error), Ok(())) => (error, ["b", "a"], "there"),
         (Ok(()), Err(error)) => (error, ["a", "b"], "here"),
         both => panic!("one of them fails, and the other acquires: {both:?}"),
@@ -79,7 +78,7 @@ pub(crate) async fn a_note_of_a_dead_process_is_ignored(store: Subject) {
     let pid = std::process::id();
     let label = format!("since=1 service=gone pid={pid} waits=17/1/{waits_for}");
     let left = Arc::new(Claim::new(note, &label));
-    let request = AcquireRequest::new(left.clone(), SOON * 2);
+    let request = AcquireRequest::new(left.clone(), TTL);
     assert!(matches!(store.acquire(&request).await, Ok(AcquireOutcome::Acquired { .. })));
 
     let outer = here.acquire("a", PATIENT).await.expect("free");
@@ -104,7 +103,7 @@ pub(crate) async fn a_deadlock_of_three_processes_is_broken_by_one(store: Subjec
             acquire_nested(&three, ["c", "a"], &all)
         )
     };
-    let (one, two, three) = timeout(SOON, three).await.expect("it is broken");
+    let (one, two, three) = timeout(HUNG, three).await.expect("it is broken");
     let errors: Vec<_> = [one, two, three].into_iter().filter_map(Result::err).collect();
     let [Error::Deadlock { circle, .. }] = &errors[..] else { panic!("{errors:?}") };
     assert_eq!(circle.len(), 2, "{circle:?}");

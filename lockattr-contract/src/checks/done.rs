@@ -95,7 +95,7 @@ pub(crate) async fn a_done_key_is_free_after_its_period(store: Subject) {
     let started = Instant::now();
     assert_eq!(mark(&store, &first, BRIEF).await, ReleaseOutcome::Released);
     let next = async || is_acquired(&store, &second, TTL).await;
-    eventually(TTL / 2, "the key is free", next).await;
+    eventually("the key is free", next).await;
     // Stores may round to whole milliseconds.
     let waited = started.elapsed();
     assert!(waited + Duration::from_millis(2) >= BRIEF, "it was free after {waited:?} already");
@@ -121,7 +121,7 @@ pub(crate) async fn waiters_of_a_done_key_ask_again_at_once(store: Subject) {
         assert!(at <= Instant::now(), "the {n}th waiter is to ask only in {:?}", at.elapsed());
         // One server of several may notify it before the others know the mark.
         let learns = async || waiter.holder_in_the_way().await.is_some_and(|holder| holder.done);
-        eventually(TTL / 2, "the waiter learns that the key is done", learns).await;
+        eventually("the waiter learns that the key is done", learns).await;
     }
     for waiter in &waiters {
         assert!(!waiter.release().await, "it leaves the queue, and held nothing");
@@ -139,7 +139,7 @@ pub(crate) async fn a_waiter_for_several_keys_asks_again_too(store: Subject) {
     let at = both.next_ask_again().await;
     assert!(at <= Instant::now(), "the waiter is to ask only later");
     let learns = async || both.holder_in_the_way().await.is_some_and(|holder| holder.done);
-    eventually(TTL / 2, "the waiter learns that the key is done", learns).await;
+    eventually("the waiter learns that the key is done", learns).await;
     assert!(!both.release().await, "it held nothing");
 }
 

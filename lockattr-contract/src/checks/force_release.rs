@@ -47,7 +47,7 @@ pub(crate) async fn force_release_of_a_free_lock_does_nothing(store: Subject) {
     acquired(&store, &first, TTL).await;
     assert!(store.force_release(first.key()).await.unwrap());
     let is_free = async || store.holder(first.key()).await.unwrap().is_none();
-    eventually(TTL, "it is free", is_free).await;
+    eventually("it is free", is_free).await;
     assert!(!store.force_release(first.key()).await.unwrap(), "once");
     release(&store, &first).await;
     let next = store.claim("free");
@@ -82,7 +82,7 @@ pub(crate) async fn a_claim_for_several_keys_loses_all_with_one(store: Subject) 
     both.release().await;
     assert!(x.is_holder().await, "what went to another stays with it");
     let is_free = async || y.try_acquire().await;
-    eventually(TTL, "the other is free too", is_free).await;
+    eventually("the other is free too", is_free).await;
     x.release().await;
     y.release().await;
 }

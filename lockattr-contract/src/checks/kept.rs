@@ -20,7 +20,7 @@ pub(crate) async fn a_lock_stays_locked_for_the_rest_of_its_time(store: Subject)
     let outcome = store.release(&kept).await.remove(0).expect("an answer");
     assert_eq!(outcome, ReleaseOutcome::Released);
     let next = async || is_acquired(&store, &second, TTL).await;
-    eventually(TTL, "the lock is free", next).await;
+    eventually("the lock is free", next).await;
     // Stores may round to whole milliseconds.
     let waited = started.elapsed();
     assert!(waited + Duration::from_millis(2) >= AFTER, "it was free after {waited:?} already");
@@ -33,12 +33,13 @@ pub(crate) async fn a_lock_that_stays_locked_expires(store: Subject) {
     assert!(second.enqueue().await > AFTER * 2);
     let started = Instant::now();
     assert!(first.release_after(AFTER).await);
-    assert!(!hasty.try_acquire().await);
-    // The head of the queue learns it with its next request at the latest.
-    let again = second.enqueue().await;
-    assert!(again <= AFTER + Duration::from_millis(2), "it is to ask again after {again:?}");
+    assert!(!hasty.try_acquire().await, "it stays locked, and then the other comes first");
+    // The head of the queue learns it with its next request at the latest, unless it is over by then.
+    let again = second.try_enqueue().await.unwrap_or_default();
+    let is_told = again <= AFTER + Duration::from_millis(2) || started.elapsed() >= AFTER;
+    assert!(is_told, "it is to ask again after {again:?}");
     // The waiter is granted the lock when it or another caller asks next.
-    eventually(TTL, "it ends", async || second.try_acquire().await).await;
+    eventually("it ends", async || second.try_acquire().await).await;
     // Stores may round to whole milliseconds.
     let waited = started.elapsed();
     assert!(waited + Duration::from_millis(2) >= AFTER, "after {waited:?}");

@@ -9,7 +9,7 @@ use lockattr::store::{
 };
 
 use super::{LONGER, SHORT, TTL};
-use crate::subject::{Subject, acquired, release, renew};
+use crate::subject::{Subject, acquired, acquired_briefly, release, renew};
 
 pub(crate) async fn a_free_lock_is_acquired(store: Subject) {
     let claim = store.claim("free");
@@ -35,11 +35,11 @@ pub(crate) async fn a_held_lock_names_its_holder(store: Subject) {
 
 pub(crate) async fn the_same_claim_is_granted_again(store: Subject) {
     let claim = store.claim("again");
-    let first = acquired(&store, &claim, SHORT).await;
+    let first = acquired_briefly(&store, &claim).await;
     let second = acquired(&store, &claim, TTL).await;
     assert!(second >= first);
     let holder = store.holder(claim.key()).await.unwrap().expect("held");
-    assert!(holder.remaining.is_some_and(|left| left > SHORT), "the lease starts anew");
+    assert!(holder.remaining.is_some_and(|left| left > TTL / 2), "the lease starts anew");
 }
 
 /// The same for stores whose leases have no deadline.
@@ -80,8 +80,8 @@ pub(crate) async fn a_second_release_is_not_held(store: Subject) {
 
 pub(crate) async fn a_lease_ends_by_itself(store: Subject) {
     let (first, second) = (store.claim("ends"), store.claim("ends"));
-    acquired(&store, &first, SHORT).await;
-    eventually(TTL, "the lease ends", async || {
+    acquired_briefly(&store, &first).await;
+    eventually("the lease ends", async || {
         matches!(
             store.acquire(&AcquireRequest::new(second.clone(), TTL)).await,
             Ok(AcquireOutcome::Acquired { .. })
@@ -120,9 +120,9 @@ pub(crate) async fn a_renewal_resurrects_nothing(store: Subject) {
 
 pub(crate) async fn a_renewal_does_not_resurrect_a_lease_that_ended(store: Subject) {
     let claim = store.claim("ended");
-    acquired(&store, &claim, SHORT).await;
+    acquired_briefly(&store, &claim).await;
     let is_over = async || store.holder(claim.key()).await.unwrap().is_none();
-    eventually(TTL, "the lease ends", is_over).await;
+    eventually("the lease ends", is_over).await;
     assert_eq!(renew(&store, &claim, TTL).await, RenewOutcome::NotHeld, "it had ended");
     assert_eq!(store.holder(claim.key()).await.unwrap(), None, "it was resurrected");
     acquired(&store, &store.claim("ended"), TTL).await;

@@ -3,9 +3,9 @@
 use lockattr::HeldLock;
 use lockattr::store::Sharing::{Exclusive, Permits, Shared};
 
-use super::{SHORT, TTL};
+use super::TTL;
 use crate::eventually::eventually;
-use crate::subject::{Subject, acquired, release};
+use crate::subject::{Subject, acquired, acquired_briefly, release};
 use crate::waiter::Manager;
 
 async fn listed(store: &Subject) -> Vec<HeldLock> {
@@ -24,12 +24,14 @@ pub(crate) async fn locks_are_listed_by_their_prefix(store: Subject) {
     let claims = names.map(|name| store.claim(name));
     let mut tokens = Vec::new();
     for claim in &claims {
-        let ttl = if claim.key().as_str() == "ended" { SHORT } else { TTL };
-        tokens.push(acquired(&store, claim, ttl).await);
+        tokens.push(match claim.key().as_str() {
+            "ended" => acquired_briefly(&store, claim).await,
+            _ => acquired(&store, claim, TTL).await,
+        });
     }
     release(&store, &claims[7]).await;
     let is_over = async || store.holder(claims[8].key()).await.unwrap().is_none();
-    eventually(TTL, "its lease ends", is_over).await;
+    eventually("its lease ends", is_over).await;
 
     let held = listed(&store).await;
     assert_eq!(keys(&held), ["%", "A", "a", "all%2Fb", "all*?[c]", "all/b", "b"]);
@@ -62,9 +64,9 @@ pub(crate) async fn held_locks_are_listed_and_nothing_else(store: Subject) {
     all.acquire().await;
     gone.acquire().await;
     gone.release().await;
-    acquired(&store, &ended, SHORT).await;
+    acquired_briefly(&store, &ended).await;
     let is_over = async || store.holder(ended.key()).await.unwrap().is_none();
-    eventually(TTL, "its lease ends", is_over).await;
+    eventually("its lease ends", is_over).await;
 
     let held = listed(&store).await;
     assert_eq!(keys(&held), ["a", "all%2Fb", "all*?[c]", "all/b"]);

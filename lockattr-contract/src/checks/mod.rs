@@ -38,10 +38,10 @@ pub(crate) use shared::*;
 pub(crate) use tokens::*;
 pub(crate) use wait_queue::*;
 
-/// The usual lease of a check.
-pub(crate) const TTL: Duration = Duration::from_secs(20);
-const LONGER: Duration = Duration::from_secs(60);
-const SHORT: Duration = Duration::from_millis(40);
+/// The usual lease of a check, which does not end before it.
+pub(crate) const TTL: Duration = Duration::from_secs(600);
+const LONGER: Duration = Duration::from_secs(1_800);
+pub(crate) const SHORT: Duration = Duration::from_millis(40);
 
-/// A short lease that still outlasts the next request while many tests share two cores.
-const MEANWHILE: Duration = Duration::from_millis(400);
+/// The lease of a manager, which renews it. Some stores refuse longer ones.
+const MINUTE: Duration = Duration::from_secs(60);

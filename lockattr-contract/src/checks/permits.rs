@@ -2,9 +2,8 @@
 
 use lockattr::store::Sharing::{self, Permits, Shared};
 
-use super::{SHORT, TTL};
 use crate::eventually::eventually;
-use crate::subject::Subject;
+use crate::subject::{Subject, acquired_briefly};
 use crate::waiter::{Manager, Waiter};
 
 fn all<const N: usize>(manager: &Manager, key: &str, sharing: Sharing) -> [Waiter; N] {
@@ -63,9 +62,8 @@ pub(crate) async fn the_lease_of_each_sharer_ends_by_itself(store: Subject) {
     let [long, short] = all(&manager, "leases", Permits(2));
     let [next] = all(&manager, "leases", Permits(2));
     long.acquire().await;
-    let short = short.with_ttl(SHORT);
-    short.acquire().await;
-    eventually(TTL, "the short one ends", async || next.try_acquire().await).await;
+    acquired_briefly(&store, &short.claim).await;
+    eventually("the short one ends", async || next.try_acquire().await).await;
     assert!(!short.is_holder().await);
     assert!(!short.release().await);
     assert!(long.is_holder().await && next.is_holder().await);

@@ -6,9 +6,9 @@ use lockattr::FencingToken;
 use lockattr::store::{AcquireOutcome, AcquireRequest, ReleaseRequest, RenewOutcome, RenewRequest};
 use tokio::time::{Instant, timeout};
 
-use super::{MEANWHILE, SHORT, TTL};
+use super::{SHORT, TTL};
 use crate::subject::{Subject, acquired, release};
-use crate::waiter::Manager;
+use crate::waiter::{Manager, Waiter};
 
 /// A counter in the year 2100, ahead of any clock.
 const LATER: u64 = 2_400_000_000_000_000;
@@ -76,15 +76,19 @@ pub(crate) async fn a_claim_that_acquires_before_its_notification_has_left_the_q
     store: Subject,
 ) {
     let manager = Manager::on(&store);
-    let (holder, waiter) =
-        (manager.claim_for("early").with_ttl(MEANWHILE), manager.claim_for("early"));
+    let (holder, waiter) = (manager.claim_for("early"), manager.claim_for("early"));
     let waiter = waiter.notified_only();
     holder.acquire().await;
     waiter.enqueue().await;
-    tokio::time::sleep(2 * MEANWHILE).await;
+    release_quietly(&store, &holder).await;
     assert!(!waiter.acquire().await.1, "no other claim waits");
     waiter.release().await;
     assert!(!manager.claim_for("early").acquire().await.1, "its queue entry was left behind");
+}
+
+async fn release_quietly(store: &Subject, waiter: &Waiter) {
+    let quietly = [ReleaseRequest::new(waiter.claim.clone()).without_notification()];
+    store.release(&quietly).await.remove(0).unwrap();
 }
 
 pub(crate) async fn one_claim_at_a_time_is_notified(store: Subject) {
@@ -113,8 +117,7 @@ pub(crate) async fn a_quiet_release_notifies_no_claim_and_keeps_the_place(store:
     let (holder, waiter) = (manager.claim_for("quiet"), manager.claim_for("quiet").notified_only());
     holder.acquire().await;
     waiter.enqueue().await;
-    let quietly = [ReleaseRequest::new(holder.claim.clone()).without_notification()];
-    store.release(&quietly).await.remove(0).unwrap();
+    release_quietly(&store, &holder).await;
     let notified = waiter.next_ask_again();
     assert!(timeout(SHORT, notified).await.is_err(), "it was notified");
     assert_eq!(store.holder(holder.claim.key()).await.unwrap(), None);
@@ -127,11 +130,7 @@ pub(crate) async fn a_quiet_release_notifies_no_claim_and_keeps_the_place(store:
     // A queued waiter that releases without notification stays queued.
     other.acquire().await;
     waiter.enqueue().await;
-    store
-        .release(&[ReleaseRequest::new(waiter.claim.clone()).without_notification()])
-        .await
-        .remove(0)
-        .unwrap();
+    release_quietly(&store, &waiter).await;
     other.release().await;
     waiter.next_ask_again().await;
     waiter.release().await;

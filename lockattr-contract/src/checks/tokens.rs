@@ -8,7 +8,7 @@ use lockattr::store::AnyStore;
 use lockattr::{LockManager, LockOptions};
 use tokio::task::JoinSet;
 
-use super::{LONGER, TTL};
+use super::{MINUTE, TTL};
 use crate::eventually::eventually;
 use crate::subject::{Subject, acquired, is_acquired, release};
 
@@ -47,7 +47,12 @@ pub(crate) async fn one_of_many_gets_it(store: Subject) {
 pub(crate) async fn a_counter_under_the_lock_loses_nothing(store: Subject) {
     let process = |node: &Subject| {
         let builder = LockManager::builder().store(AnyStore::clone(node)).prefix(node.prefix());
-        builder.wait(LONGER).retry_delay(Duration::from_millis(5)).build().expect("a manager")
+        builder
+            .wait(TTL)
+            .ttl(MINUTE)
+            .retry_delay(Duration::from_millis(5))
+            .build()
+            .expect("a manager")
     };
     let processes = [process(&store), process(&store.another_node())];
     let counter = Arc::new(Mutex::new(0));
@@ -63,7 +68,7 @@ pub(crate) async fn a_counter_under_the_lock_loses_nothing(store: Subject) {
                     *counter.lock().expect("no panic inside") = seen + 1;
                 };
                 let done = manager.with_lock("counter", LockOptions::new(), add).await;
-                done.expect("the lock within a minute");
+                done.expect("the lock");
             }
         });
     }
@@ -72,5 +77,5 @@ pub(crate) async fn a_counter_under_the_lock_loses_nothing(store: Subject) {
     assert_eq!(counted, 80, "two callers were inside at the same time");
     // One process may read late what the other one released.
     let is_free = async || processes[0].holder("counter").await.expect("an answer").is_none();
-    eventually(TTL, "the lock is free at the end", is_free).await;
+    eventually("the lock is free at the end", is_free).await;
 }

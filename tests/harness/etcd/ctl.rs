@@ -1,18 +1,16 @@
 //! Inspects etcd: runs `etcdctl`, and reads the members' health and metrics pages.
 
 use std::process::Stdio;
-use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::process::Command;
 use tokio::time::timeout;
 
+use crate::HUNG;
+
 /// The environment variable that names a program other than the `etcdctl` on the `PATH`.
 const PROGRAM: &str = "LOCKATTR_ETCDCTL";
-
-/// How long a member may take to serve a page.
-const LIMIT: Duration = Duration::from_secs(1);
 
 /// Runs `etcdctl` with this input and returns its output, or its error.
 pub(super) async fn run(addrs: &str, words: &[&str], input: &str) -> Result<String, String> {
@@ -35,7 +33,7 @@ pub(super) async fn run(addrs: &str, words: &[&str], input: &str) -> Result<Stri
 
 /// Returns whether this member leads.
 pub(super) async fn leads(addr: &str) -> bool {
-    let words = ["endpoint", "status", "--command-timeout=1s"];
+    let words = ["endpoint", "status", "--command-timeout=10s"];
     let Ok(status) = run(addr, &words, "").await else { return false };
     // The fields are the address, id, version, data size, and whether it leads.
     status.split(", ").nth(4) == Some("true")
@@ -46,10 +44,10 @@ pub(super) async fn is_healthy(addr: &str) -> bool {
     page(addr, "/health").await.is_some_and(|page| page.contains(r#""health":"true""#))
 }
 
-/// Returns the number of events that this member has sent to watches.
-pub(super) async fn events(addr: &str) -> Option<u64> {
+/// Returns one of the member's metrics.
+pub(super) async fn metric(addr: &str, name: &str) -> Option<u64> {
     let page = page(addr, "/metrics").await?;
-    let count = |line: &str| line.strip_prefix("etcd_debugging_mvcc_events_total ")?.parse().ok();
+    let count = |line: &str| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok();
     page.lines().find_map(count)
 }
 
@@ -61,5 +59,5 @@ async fn page(addr: &str, path: &str) -> Option<String> {
         stream.read_to_string(&mut page).await?;
         Ok::<_, std::io::Error>(page)
     };
-    timeout(LIMIT, request).await.ok()?.ok()
+    timeout(HUNG, request).await.ok()?.ok()
 }

@@ -24,6 +24,8 @@ pub(super) struct Member {
     process: Option<Process>,
     stopped: bool,
     tls: Option<Tls>,
+    /// Whether a leader may be silent for ten seconds, and not for half a second, before the others elect another.
+    patient: bool,
 }
 
 /// How it serves its clients over TLS.
@@ -42,10 +44,15 @@ impl Member {
         let cluster = peers.collect::<Vec<_>>().join(",");
         let member = |(name, peer_port)| {
             let cluster = cluster.clone();
-            let (process, stopped, tls) = (None, false, None);
-            Self { name, port: Port::free(), peer_port, cluster, process, stopped, tls }
+            let (process, stopped, tls, patient) = (None, false, None, false);
+            Self { name, port: Port::free(), peer_port, cluster, process, stopped, tls, patient }
         };
         names.into_iter().map(member).collect()
+    }
+
+    /// The same member, in a cluster where no member dies: it is not deposed when it gets no core for a while.
+    pub(super) fn patient(self) -> Self {
+        Self { patient: true, ..self }
     }
 
     /// The same member, whose clients need TLS.
@@ -81,6 +88,7 @@ impl Member {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         let (client, peer) =
             (format!("{scheme}://{}", self.addr()), format!("http://127.0.0.1:{}", self.peer_port));
+        let election = if self.patient { "10000" } else { "500" };
         let mut command = Command::new(&program);
         command
             .args(["--name", &self.name, "--initial-cluster", &self.cluster])
@@ -89,8 +97,10 @@ impl Member {
             .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
             .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
             .args(["--initial-cluster-token", &self.cluster])
-            .args(["--heartbeat-interval", "50", "--election-timeout", "500"])
+            .args(["--heartbeat-interval", "50", "--election-timeout", election])
             .args(self.tls.iter().flat_map(|tls| &tls.arguments))
+            // Each login costs the hash of a password.
+            .args(["--bcrypt-cost", "4"])
             .args(["--unsafe-no-fsync", "--logger", "zap", "--log-outputs", "stderr"])
             .stdin(Stdio::null())
             .stdout(Stdio::null())

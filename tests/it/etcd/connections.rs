@@ -1,6 +1,6 @@
 //! How many connections a process has, as the docs of `EtcdStore` count them.
 
-use lockattr_tests::{Engine, Etcd, eventually, own_connections};
+use lockattr_tests::{eventually, own_connections};
 
 use super::*;
 
@@ -27,7 +27,7 @@ async fn one_connection_carries_all_locks_and_watches_of_a_store() {
         held.push(one.acquire(format!("{key}"), LockOptions::new()).await.unwrap());
         let other = other.clone();
         waits.push(tokio::spawn(async move {
-            let held = other.acquire(format!("{key}"), long_wait()).await.unwrap();
+            let held = other.acquire(format!("{key}"), LockOptions::new()).await.unwrap();
             held.release().await.unwrap();
         }));
     }

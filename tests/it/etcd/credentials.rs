@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lockattr::store::{Credentials, EtcdStore, ServerOptions};
-use lockattr_tests::{Engine, Etcd, Load, Release, Rotating, in_time};
+use lockattr_tests::{HUNG, Load, Release, Rotating, eventually, in_time};
 use tonic::transport::Endpoint;
 
 use super::rights::with_users;
@@ -15,19 +15,18 @@ fn store(etcd: &Etcd, secret: &Rotating) -> EtcdStore {
         .addrs()
         .into_iter()
         .map(|addr| Endpoint::from_shared(format!("http://{addr}")).expect("an address"));
-    // The server computes for long to check a password.
-    let options = ServerOptions::new().connect_timeout(SOON).response_timeout(SOON);
-    EtcdStore::from_endpoints(endpoints, options.credentials(secret.provider())).unwrap()
+    let options = ServerOptions::new().connect_timeout(HUNG).response_timeout(HUNG);
+    let store = EtcdStore::from_endpoints(endpoints, options.credentials(secret.provider()));
+    store.unwrap().with_session_timeout(20 * HUNG).unwrap()
 }
 
 /// Red without: the provider in `Config::token`.
 #[tokio::test]
 async fn no_acquire_fails_while_a_password_rotates() {
     let etcd = with_users().await;
-    let old = etcd.url().replace("etcd://", "etcd://app:s3cret%2F@")
-        + "?response_timeout=10s&connect_timeout=10s";
+    let old = url_of("app", &etcd);
     let secret = Rotating::new(Credentials::new("app", "s3cret/"));
-    let mut load = Load::new(long_wait(), Release::Awaited);
+    let mut load = Load::new(LockOptions::new().wait(2 * HUNG).ttl(10 * HUNG), Release::Awaited);
     for _ in 0..2 {
         let store = Arc::new(store(&etcd, &secret));
         let manager = LockManager::builder().store(store).connect().await.unwrap();
@@ -38,7 +37,7 @@ async fn no_acquire_fails_while_a_password_rotates() {
         {
             let mut secret = secret.change().await;
             let next = format!("r0tated-{nth}");
-            let words = ["--user=root:root", "user", "passwd", "app", "--interactive=false"];
+            let words = ["user", "passwd", "app", "--interactive=false"];
             // This also ends the user's tokens.
             etcd.ctl_with_input(&words, &next).await;
             *secret = Credentials::new("app", next);
@@ -103,13 +102,16 @@ async fn a_provider_that_hangs_or_panics_is_named_and_asked_again() {
             .credentials(provider.function())
             .build()
             .unwrap();
-        let once = manager.acquire("a", LockOptions::new().retry(0));
-        let refused = in_time(once).await;
-        let text = format!("{:?}", refused.unwrap_err());
-        assert!(text.contains("the credentials provider") && text.contains(says), "{text}");
-        assert!(!text.contains("s3cret"), "{text}");
+        let is_named = async || {
+            let refused = manager.acquire("a", LockOptions::new().retry(0)).await;
+            let text = format!("{:?}", refused.unwrap_err());
+            assert!(!text.contains("s3cret"), "{text}");
+            text.contains("the credentials provider") && text.contains(says)
+        };
+        // A connection has two seconds, and its provider another two.
+        eventually("it is named", is_named).await;
         provider.set(app());
-        manager.acquire("a", long_wait()).await.unwrap().release().await.unwrap();
+        in_time(manager.acquire("a", LockOptions::new())).await.unwrap().release().await.unwrap();
     }
 }
 
@@ -117,24 +119,20 @@ async fn a_provider_that_hangs_or_panics_is_named_and_asked_again() {
 #[tokio::test]
 async fn no_lock_is_lost_while_a_token_has_ended_and_the_provider_does_not_answer() {
     let etcd = with_users().await;
-    let theirs = etcd.url().replace("etcd://", "etcd://app:s3cret%2F@") + "?response_timeout=10s";
-    let theirs = manager(&theirs).await;
     let provider = Provider::new(app());
-    let query = "?response_timeout=10s&connect_timeout=1s&session_timeout=10s&ttl=5s";
-    let ours = LockManager::builder().url(etcd.url() + query).credentials(provider.function());
-    let ours = ours.connect().await.unwrap();
+    // Only a heartbeat keeps the session alive, and no hanging provider delays it for long.
+    let url = etcd.url_with("heartbeat=1s&connect_timeout=1s");
+    let ours = LockManager::builder().url(url).credentials(provider.function()).build().unwrap();
     for reply in [Reply::Hang, Reply::Fail, Reply::Panic] {
         let held = ours.acquire("held", LockOptions::new()).await.unwrap();
+        let session = etcd.lease_of("lock:held/").await;
         provider.set(reply);
         // Before the tokens end: a keep-alive may find that out before the command returns.
         let before = provider.asked();
-        let words = ["--user=root:root", "user", "passwd", "app", "--interactive=false"];
         // This ends the user's tokens, although the password remains.
+        let words = ["user", "passwd", "app", "--interactive=false"];
         etcd.ctl_with_input(&words, "s3cret/").await;
-        // Longer than the session lasts by itself.
-        let wait = LockOptions::new().wait(Duration::from_secs(12));
-        let contended = theirs.acquire("held", wait).await;
-        assert!(matches!(contended, Err(lockattr::Error::Contended { .. })), "{contended:?}");
+        is_kept_alive(&etcd, &session).await;
         assert!(provider.asked() > before, "the token has ended");
         held.release().await.unwrap();
         provider.set(app());

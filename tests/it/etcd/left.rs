@@ -1,13 +1,12 @@
 //! A store that is gone leaves nothing behind.
 
-use lockattr::LockOptions;
-use lockattr_tests::{Engine, Etcd, eventually};
+use lockattr_tests::eventually;
 
-use super::manager;
+use super::*;
 
 #[tokio::test]
 async fn a_store_that_is_gone_leaves_no_key_and_no_lease() {
-    let etcd = Etcd::start().await;
+    let etcd = Etcd::single().await;
     let here = manager(&etcd.url()).await;
     assert_eq!(etcd.leases().await, [""; 0], "no earlier event is needed");
     here.acquire("left", LockOptions::new()).await.unwrap().release().await.unwrap();
@@ -21,13 +20,15 @@ async fn a_store_that_is_gone_leaves_no_key_and_no_lease() {
 fn a_session_outlives_the_runtime_that_opened_it() {
     let runtime = || tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let (first, second) = (runtime(), runtime());
-    let etcd = second.block_on(Etcd::start());
-    let here = first.block_on(manager(&etcd.url_with("session_timeout=4s&ttl=2s")));
+    let etcd = second.block_on(Etcd::single());
+    // Nothing but a heartbeat keeps the session alive.
+    let here = first.block_on(manager(&etcd.url_with("heartbeat=1s")));
     let held = first.block_on(here.acquire("outlives", LockOptions::new())).unwrap();
     drop(first);
     second.block_on(async {
         let other = here.acquire("another", LockOptions::new()).await.unwrap();
-        tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+        let session = etcd.lease_of("lock:another/").await;
+        is_kept_alive(&etcd, &session).await;
         other.ensure_held().unwrap();
         assert_eq!(etcd.leases().await.len(), 1, "the same session");
         other.release().await.unwrap();
@@ -42,7 +43,7 @@ fn a_session_outlives_the_runtime_that_opened_it() {
 /// Red without: the next page in `Core::queues`.
 #[tokio::test]
 async fn more_locks_than_a_page_has_are_listed() {
-    let etcd = Etcd::start().await;
+    let etcd = Etcd::single().await;
     let here = manager(&etcd.url()).await;
     let mut guards = Vec::new();
     for many in (0..1_100).collect::<Vec<u32>>().chunks(100) {

@@ -1,25 +1,24 @@
 //! Members that die or are stopped, and what a hand-off costs the others.
 
-use std::time::Duration;
-
-use lockattr::{LockGuard, LockManager, LockOptions};
-use lockattr_tests::{Engine, Etcd, eventually, in_time};
+use lockattr::LockGuard;
+use lockattr_tests::{eventually, in_time};
 use tokio::task::JoinHandle;
-use tokio::time::sleep;
 
-use super::{long_wait, manager};
+use super::*;
 
-/// Detects a silent member soon.
-const QUICK: &str = "heartbeat=500ms";
+/// Detects a silent member soon. A member that is only slow is taken for silent too: then the store connects to
+/// another, and asks again.
+const QUICK: &str = "heartbeat=500ms&response_timeout=1s&connect_timeout=1s";
 
 type Waiter = JoinHandle<Result<LockGuard, lockattr::Error>>;
 
 /// Starts waiters with connections of their own, one after the other.
-async fn waiters(etcd: &Etcd, count: usize) -> Vec<Waiter> {
+async fn waiters(url: &str, etcd: &Etcd, count: usize) -> Vec<Waiter> {
     let mut waiters = Vec::new();
     for nth in 0..count {
-        let there = manager(&etcd.url_with(QUICK)).await;
-        waiters.push(tokio::spawn(async move { there.acquire("members", long_wait()).await }));
+        let there = LockManager::builder().url(url).build().unwrap();
+        waiters
+            .push(tokio::spawn(async move { there.acquire("members", LockOptions::new()).await }));
         let line = async || etcd.keys("lock:members/").await.len() == nth + 2;
         eventually("queued", line).await;
     }
@@ -32,11 +31,20 @@ async fn all_get_in(mut held: LockGuard, waiters: Vec<Waiter>) {
         assert!(!waiter.is_finished(), "no second holder");
         held.ensure_held().expect("held all the time");
         let last = held.fencing_token();
-        held.release().await.unwrap();
+        // A release that gets no answer is sent again in the background.
+        drop(held);
         held = in_time(waiter).await.unwrap().unwrap();
         assert!(held.fencing_token() > last);
     }
-    held.release().await.unwrap();
+}
+
+/// Waits until another member serves the holder.
+async fn is_held_at_another(held: &LockGuard) {
+    eventually("held at another member", async || held.extend(TTL).await.is_ok()).await;
+}
+
+async fn nothing_is_left(etcd: &Etcd) {
+    eventually("nothing is left", async || etcd.left().await.is_empty()).await;
 }
 
 #[tokio::test]
@@ -48,53 +56,56 @@ async fn killing_the_leader_loses_no_lock_and_no_place_in_the_queue() {
     addrs.swap(0, killed);
     let here: LockManager = manager(&etcd.url_at(&addrs)).await;
     let held = here.acquire("members", LockOptions::new()).await.unwrap();
-    let waiters = waiters(&etcd, 3).await;
+    let waiters = waiters(&etcd.url_with(QUICK), &etcd, 3).await;
     etcd.kill(killed);
     etcd.leader().await;
-    let left = held.remaining();
-    eventually("renewed at another member", async || held.remaining() > left).await;
+    is_held_at_another(&held).await;
     all_get_in(held, waiters).await;
-    assert_eq!(etcd.left().await, [""; 0]);
+    nothing_is_left(&etcd).await;
 }
 
 #[tokio::test]
 async fn stopping_the_leader_loses_no_lock_and_no_place_in_the_queue() {
     let etcd = Etcd::start().await;
-    let here = manager(&etcd.url_with(QUICK)).await;
+    let here = LockManager::builder().url(etcd.url_with(QUICK)).build().unwrap();
     let held = here.acquire("members", LockOptions::new()).await.unwrap();
-    let waiters = waiters(&etcd, 3).await;
+    let waiters = waiters(&etcd.url_with(QUICK), &etcd, 3).await;
+    eventually("all watch", async || etcd.watches().await >= 7).await;
     let stopped = etcd.leader().await;
     etcd.stop_signal(stopped);
     etcd.leader().await;
-    sleep(Duration::from_secs(3)).await;
+    // Their sessions, and the entry before each waiter. By themselves they ask again after fifteen seconds, but do not
+    // watch again.
+    eventually("all watch at other members", async || etcd.watches().await >= 7).await;
+    is_held_at_another(&held).await;
     all_get_in(held, waiters).await;
     etcd.continue_signal(stopped);
     etcd.leader().await;
-    assert_eq!(etcd.left().await, [""; 0]);
+    nothing_is_left(&etcd).await;
 }
 
 /// Compaction drops old revisions; a waiter watches new ones.
 #[tokio::test]
 async fn a_wait_queue_survives_a_compaction() {
-    let etcd = Etcd::start().await;
+    let etcd = Etcd::single().await;
     let here = manager(&etcd.url()).await;
     let held = here.acquire("members", LockOptions::new()).await.unwrap();
-    let waiters = waiters(&etcd, 2).await;
+    let waiters = waiters(&etcd.url(), &etcd, 2).await;
     let status = etcd.ctl(&["put", "something", "else", "-w", "fields"]).await;
     let revision = status.lines().find_map(|line| line.strip_prefix("\"Revision\" : "));
     etcd.ctl(&["compaction", revision.expect("a revision")]).await;
     all_get_in(held, waiters).await;
     etcd.ctl(&["del", "something"]).await;
-    assert_eq!(etcd.left().await, [""; 0]);
+    nothing_is_left(&etcd).await;
 }
 
 /// Each waiter watches only the entry before its own.
 #[tokio::test]
 async fn a_release_wakes_one_waiter() {
-    let etcd = Etcd::start().await;
+    let etcd = Etcd::single().await;
     let here = manager(&etcd.url()).await;
     let held = here.acquire("members", LockOptions::new()).await.unwrap();
-    let mut waiters = waiters(&etcd, 20).await;
+    let mut waiters = waiters(&etcd.url(), &etcd, 20).await;
     let told = etcd.events().await;
     held.release().await.unwrap();
     let next = in_time(waiters.remove(0)).await.unwrap().unwrap();

@@ -2,7 +2,7 @@
 
 use lockattr::Error;
 use lockattr::store::{EtcdStore, ServerOptions};
-use lockattr_tests::{Engine, Etcd};
+use lockattr_tests::HUNG;
 use tonic::transport::Endpoint;
 
 use super::*;
@@ -14,12 +14,11 @@ async fn stores_from_endpoints_and_from_a_url_share_their_locks() {
         let endpoint = Endpoint::from_shared(format!("http://{addr}")).expect("an address");
         endpoint.tcp_nodelay(true).http2_keep_alive_interval(Duration::from_secs(5))
     });
-    let options = ServerOptions::new().connect_timeout(SOON).response_timeout(SOON);
+    let options = ServerOptions::new().connect_timeout(HUNG).response_timeout(HUNG);
     let store = EtcdStore::from_endpoints(endpoints, options).unwrap();
-    let store = store.with_session_timeout(Duration::from_secs(30)).unwrap();
+    let store = store.with_session_timeout(2 * HUNG).unwrap();
     // Longer than a session of twenty seconds allows.
-    let ours =
-        LockManager::builder().store(Arc::new(store)).ttl(Duration::from_secs(15)).connect().await;
+    let ours = LockManager::builder().store(Arc::new(store)).ttl(HUNG).connect().await;
     let (ours, theirs) = (ours.unwrap(), manager(&etcd.url()).await);
     let held = ours.acquire("own client", LockOptions::new()).await.unwrap();
     assert!(theirs.try_acquire("own client", LockOptions::new()).await.unwrap().is_none());

@@ -1,24 +1,22 @@
 //! The etcd lease that carries the locks of a store.
 
-use std::time::Duration;
+use lockattr::LostReason;
+use lockattr::store::EtcdStore;
+use lockattr_tests::{eventually, for_store, in_time};
 
-use lockattr::store::{AcquireOutcome, EtcdStore, ReleaseOutcome};
-use lockattr::{LockOptions, LostReason};
-use lockattr_tests::{Engine, Etcd, eventually, for_store, in_time};
-
-use super::{TTL, acquire, claim, long_wait, manager, release};
+use super::*;
 
 #[tokio::test]
 async fn a_session_that_is_revoked_by_hand_is_lost_at_once() {
-    let etcd = Etcd::start().await;
+    let etcd = Etcd::shared().await;
     // Renewals are a third of `ttl` apart. They and the heartbeats are too late to notice it first.
-    let long = etcd.url_with("session_timeout=240s&ttl=120s&heartbeat=40s");
+    let long = etcd.url_with("session_timeout=2h&ttl=1h&heartbeat=1h");
     let (here, there) = (manager(&long).await, manager(&etcd.url()).await);
     let held = here.acquire("revoked", LockOptions::new()).await.unwrap();
-    let [session] = &etcd.leases().await[..] else { panic!("one session for one store") };
-    let waits = tokio::spawn(async move { there.acquire("revoked", long_wait()).await });
-    eventually("queued", async || etcd.leases().await.len() == 2).await;
-    etcd.ctl(&["lease", "revoke", session]).await;
+    let session = etcd.lease_of("lock:revoked/").await;
+    let waits = tokio::spawn(async move { there.acquire("revoked", LockOptions::new()).await });
+    eventually("queued", async || etcd.keys("lock:revoked/").await.len() == 2).await;
+    etcd.ctl(&["lease", "revoke", &session]).await;
     in_time(held.lost()).await;
     let lockattr::Error::Lost { reason, .. } = held.ensure_held().unwrap_err() else { panic!() };
     assert_eq!(reason, LostReason::Taken);
@@ -27,7 +25,7 @@ async fn a_session_that_is_revoked_by_hand_is_lost_at_once() {
     next.release().await.unwrap();
     // A new session replaces the old one.
     here.acquire("revoked", LockOptions::new()).await.unwrap().release().await.unwrap();
-    assert_eq!(etcd.left().await, [""; 0]);
+    assert_eq!(etcd.keys("lock:revoked/").await, [""; 0]);
 }
 
 /// An election may extend an old session beyond the time that its store expects.
@@ -53,12 +51,12 @@ async fn an_entry_of_an_earlier_session_is_not_taken_for_ours() {
 #[tokio::test]
 async fn a_lock_is_held_for_longer_than_a_session_lasts_by_itself() {
     let etcd = Etcd::shared().await;
-    let url = etcd.url_with("session_timeout=2s&ttl=1s&prefix=longer:");
-    let (here, there) = (manager(&url).await, manager(&url).await);
+    // It is proved every ten seconds.
+    let url = etcd.url_with("session_timeout=40s&ttl=20s&heartbeat=1h&prefix=longer:");
+    let here = manager(&url).await;
     let held = here.acquire("kept", LockOptions::new()).await.unwrap();
-    let once = LockOptions::new().wait(Duration::from_secs(6));
-    let other = there.acquire("kept", once).await;
-    assert!(matches!(other, Err(lockattr::Error::Contended { .. })), "{other:?}");
+    let session = etcd.lease_of("longer:kept/").await;
+    is_kept_alive(etcd, &session).await;
     held.ensure_held().unwrap();
     held.release().await.unwrap();
     assert_eq!(etcd.keys("longer:").await, [""; 0]);
@@ -68,7 +66,7 @@ async fn a_lock_is_held_for_longer_than_a_session_lasts_by_itself() {
 #[tokio::test]
 async fn a_lease_longer_than_the_session_certainly_lives_is_refused() {
     let etcd = Etcd::shared().await;
-    let manager = manager(&etcd.url_with("session_timeout=16s&prefix=long:")).await;
+    let manager = manager(&etcd.url_with("session_timeout=16m&prefix=long:")).await;
     manager.acquire("key", LockOptions::new().ttl(TTL)).await.unwrap().release().await.unwrap();
     let longer = LockOptions::new().ttl(TTL + Duration::from_millis(1));
     let refused = manager.acquire("key", longer).await;

@@ -6,14 +6,11 @@ use lockattr_tests::{Certificates, SecureEtcd};
 
 use crate::over_tls::{assert_says, locks, refused};
 
-/// For a slow machine.
-const PATIENT: &str = "connect_timeout=10s&response_timeout=10s";
-
 #[tokio::test]
 async fn the_name_and_the_authority_of_a_server_are_verified() {
     let (ours, other) = (Certificates::new(), Certificates::new());
     let etcd = SecureEtcd::start(&ours).await;
-    let url = |settings: &str| etcd.url(&format!("{PATIENT}&{settings}"));
+    let url = |settings: &str| etcd.url(settings);
     locks(&url(&ours.trusted())).await;
     let unknown = "the certificate of localhost is signed by an unknown authority";
     assert_says(&refused(&url(&other.trusted())).await, unknown);
@@ -22,7 +19,7 @@ async fn the_name_and_the_authority_of_a_server_are_verified() {
 
     let named = Certificates::of_another_name();
     let etcd = SecureEtcd::start(&named).await;
-    let sentence = refused(&etcd.url(&format!("{PATIENT}&{}", named.trusted()))).await;
+    let sentence = refused(&etcd.url(&named.trusted())).await;
     assert_says(&sentence, "the certificate of localhost is for another host (");
     assert_says(&sentence, "db.example");
 }
@@ -31,7 +28,7 @@ async fn the_name_and_the_authority_of_a_server_are_verified() {
 async fn an_expired_certificate_is_refused() {
     let expired = Certificates::expired();
     let etcd = SecureEtcd::start(&expired).await;
-    let sentence = refused(&etcd.url(&format!("{PATIENT}&{}", expired.trusted()))).await;
+    let sentence = refused(&etcd.url(&expired.trusted())).await;
     assert_says(&sentence, "the certificate of localhost has expired (");
     assert_says(&sentence, "renew it on the server");
 }
@@ -40,7 +37,7 @@ async fn an_expired_certificate_is_refused() {
 async fn a_server_that_demands_a_certificate_gets_it_or_the_error_says_so() {
     let demanding = Certificates::new().demanding_clients();
     let etcd = SecureEtcd::start(&demanding).await;
-    let url = |settings: &str| etcd.url(&format!("{PATIENT}&{settings}"));
+    let url = |settings: &str| etcd.url(settings);
     locks(&url(&demanding.presented())).await;
     let sentence = refused(&url(&demanding.trusted())).await;
     assert_says(&sentence, "localhost requires a client certificate");

@@ -7,15 +7,13 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use lockattr::{Lease, LockManager, LockOptions};
+use lockattr_tests::HUNG;
 use tokio::time::sleep;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
 use super::SECOND;
 use crate::support::{Fate, Scripted};
-
-/// A limit, since a hang does not end by itself.
-const LIMIT: Duration = Duration::from_secs(60);
 
 /// Acquires a lock of the manager, and installs the manager, at each of our events.
 #[derive(Clone, Default)]
@@ -106,7 +104,7 @@ fn heard_during<F: Future<Output = ()>>(
         });
         done.send(heard).unwrap();
     });
-    ends.recv_timeout(LIMIT).expect("it hangs, or it panicked")
+    ends.recv_timeout(HUNG).expect("it hangs, or it panicked")
 }
 
 #[test]

@@ -1,19 +1,23 @@
-//! No body begins on an expired lease, whatever `on_lost` is. Runs on the real clock, because a
-//! slow tracing subscriber blocks the task.
+//! No body begins on an expired lease, whatever `on_lost` is. A slow tracing subscriber blocks the task
+//! that has just been granted the lock.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use futures_util::stream::{self, Stream, StreamExt};
 use lockattr::{Error, Lease, LockManager, LockOptions, LostReason, OnLost, distributed_lock};
 use lockattr_tests::capture_events;
+use tokio::time::advance;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::DefaultGuard;
 use tracing::{Event, Metadata, Subscriber};
 
-const TTL: Duration = Duration::from_millis(100);
+/// No thread gets no core for so long.
+const TTL: Duration = Duration::from_secs(10);
 const NO_TIME: Duration = Duration::ZERO;
 const TIME: Duration = Duration::from_secs(60);
 
@@ -29,21 +33,23 @@ enum Late {
 /// A subscriber that takes longer than the lease.
 struct Slow {
     late: Late,
+    block: fn(),
     granted: AtomicBool,
     has_blocked: Arc<AtomicBool>,
 }
 
 impl Slow {
-    fn on_this_thread(late: Late) -> (DefaultGuard, Arc<AtomicBool>) {
+    fn on_this_thread(late: Late, block: fn()) -> (DefaultGuard, Arc<AtomicBool>) {
         let has_blocked = Arc::<AtomicBool>::default();
-        let slow = Self { late, granted: AtomicBool::default(), has_blocked: has_blocked.clone() };
+        let granted = AtomicBool::default();
+        let slow = Self { late, block, granted, has_blocked: has_blocked.clone() };
         (tracing::subscriber::set_default(slow), has_blocked)
     }
 
     fn block_at(&self, late: Late) {
         let granted = self.granted.load(Ordering::SeqCst);
         if granted && late == self.late && !self.has_blocked.swap(true, Ordering::SeqCst) {
-            block();
+            (self.block)();
         }
     }
 }
@@ -125,7 +131,7 @@ async fn each(call: impl AsyncFn(LockManager, Duration, Begun) -> Result<(), Err
     for late in [Late::InEvent, Late::InSpan] {
         for wait in [NO_TIME, TIME] {
             let (manager, begun) = (manager(), Begun::default());
-            let (subscribed, has_blocked) = Slow::on_this_thread(late);
+            let (subscribed, has_blocked) = Slow::on_this_thread(late, block);
             let outcome = call(manager.clone(), wait, begun.clone()).await;
             drop(subscribed);
             assert!(has_blocked.load(Ordering::SeqCst), "{late:?}: the test does nothing");
@@ -135,19 +141,25 @@ async fn each(call: impl AsyncFn(LockManager, Duration, Begun) -> Result<(), Err
     }
 }
 
-/// The same on a thread without a runtime.
-fn each_blocking(call: impl Fn(LockManager, Duration, Begun) -> Result<(), Error>) {
-    for late in [Late::InEvent, Late::InSpan] {
-        for wait in [NO_TIME, TIME] {
-            let (manager, begun) = (manager(), Begun::default());
-            let (subscribed, has_blocked) = Slow::on_this_thread(late);
-            let outcome = call(manager.clone(), wait, begun.clone());
-            drop(subscribed);
-            assert!(has_blocked.load(Ordering::SeqCst), "{late:?}: the test does nothing");
-            begins_only_when_held(late, wait, &begun, outcome);
-            assert_eq!(manager.holder_blocking("job").unwrap(), None, "{late:?}");
+/// The same on threads without a runtime, on the real clock. All at once, because each blocks for longer than `TTL`.
+fn each_blocking(call: impl Fn(LockManager, Duration, Begun) -> Result<(), Error> + Sync) {
+    let blocked = |late, wait| {
+        let (manager, begun) = (manager(), Begun::default());
+        let (subscribed, has_blocked) = Slow::on_this_thread(late, block_for_real);
+        let outcome = call(manager.clone(), wait, begun.clone());
+        drop(subscribed);
+        assert!(has_blocked.load(Ordering::SeqCst), "{late:?}: the test does nothing");
+        begins_only_when_held(late, wait, &begun, outcome);
+        assert_eq!(manager.holder_blocking("job").unwrap(), None, "{late:?}");
+    };
+    thread::scope(|scope| {
+        for late in [Late::InEvent, Late::InSpan] {
+            for wait in [NO_TIME, TIME] {
+                let blocked = &blocked;
+                scope.spawn(move || blocked(late, wait));
+            }
         }
-    }
+    });
 }
 
 async fn by_hand(manager: LockManager, wait: Duration, begun: Begun) -> Result<(), Error> {
@@ -157,11 +169,11 @@ async fn by_hand(manager: LockManager, wait: Duration, begun: Begun) -> Result<(
 }
 
 /// The caller's code is the body here. Nothing enters the span.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn no_guard_is_returned_on_a_lease_that_has_ended() {
     for wait in [NO_TIME, TIME] {
         let (manager, begun) = (manager(), Begun::default());
-        let (subscribed, has_blocked) = Slow::on_this_thread(Late::InEvent);
+        let (subscribed, has_blocked) = Slow::on_this_thread(Late::InEvent, block);
         let outcome = by_hand(manager.clone(), wait, begun.clone()).await;
         drop(subscribed);
         assert!(has_blocked.load(Ordering::SeqCst), "the test does nothing");
@@ -174,7 +186,7 @@ fn options(wait: Duration, on_lost: OnLost) -> LockOptions {
     LockOptions::new().ttl(TTL).wait(wait).on_lost(on_lost)
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn no_body_of_with_lock_begins_on_a_lease_that_has_ended() {
     for on_lost in [OnLost::Cancel, OnLost::Error, OnLost::Ignore] {
         each(async |manager: LockManager, wait, begun: Begun| {
@@ -190,13 +202,17 @@ async fn no_body_of_with_lock_begins_on_a_lease_that_has_ended() {
 
 #[test]
 fn no_body_of_with_lock_blocking_begins_on_a_lease_that_has_ended() {
-    for on_lost in [OnLost::Error, OnLost::Ignore] {
+    let each_ending = |on_lost| {
         each_blocking(|manager, wait, begun| {
             // The manager's own thread would renew it while this thread is blocked.
             let options = options(wait, on_lost).renew(false);
             manager.with_lock_blocking("job", options, |_| begun.here())?
         });
-    }
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| each_ending(OnLost::Error));
+        scope.spawn(|| each_ending(OnLost::Ignore));
+    });
 }
 
 #[distributed_lock(key = "job", manager = &manager, ttl = TTL, wait = wait)]
@@ -222,7 +238,7 @@ async fn of_two(manager: LockManager, wait: Duration, begun: Begun) -> Result<()
     begun.here()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn no_annotated_body_begins_on_a_lease_that_has_ended() {
     each(cancelled).await;
     each(told).await;
@@ -244,8 +260,10 @@ fn plain_ignored(manager: LockManager, wait: Duration, begun: Begun) -> Result<(
 
 #[test]
 fn no_plain_body_begins_on_a_lease_that_has_ended() {
-    each_blocking(plain);
-    each_blocking(plain_ignored);
+    thread::scope(|scope| {
+        scope.spawn(|| each_blocking(plain));
+        scope.spawn(|| each_blocking(plain_ignored));
+    });
 }
 
 #[distributed_lock(key = "job", manager = &manager, ttl = TTL, wait = wait, on_lost = error)]
@@ -273,14 +291,14 @@ async fn first(stream: impl Stream<Item = Result<(), Error>>) -> Result<(), Erro
     items.into_iter().collect()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn no_stream_begins_on_a_lease_that_has_ended() {
     each(async |manager, wait, begun| first(streamed(manager, wait, begun)).await).await;
     each(async |manager, wait, begun| first(streamed_ignored(manager, wait, begun)).await).await;
 }
 
 /// The stream is created while the lock is held, and first polled after its lease has expired.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_stream_that_was_made_in_time_and_is_polled_late_is_lost() {
     let polled = AtomicU32::new(0);
     let stream = late_stream(manager(), &polled);
@@ -289,10 +307,15 @@ async fn a_stream_that_was_made_in_time_and_is_polled_late_is_lost() {
     assert_eq!(polled.load(Ordering::SeqCst), 0);
 }
 
-/// Blocks the whole thread, and not only a timer, for longer than the lease.
-#[expect(clippy::disallowed_methods, reason = "the fault that is meant")]
+/// Blocks the whole thread, and not only a timer, for longer than the lease: the paused clock goes on, and no task runs.
 fn block() {
-    std::thread::sleep(TTL * 3 / 2);
+    let _yields = advance(TTL * 3 / 2).now_or_never();
+}
+
+/// The same on the real clock.
+#[expect(clippy::disallowed_methods, reason = "the fault that is meant")]
+fn block_for_real() {
+    thread::sleep(TTL * 3 / 2);
 }
 
 #[distributed_lock(key = "job", manager = &manager, ttl = TTL, renew = false, on_lost = error)]
@@ -310,7 +333,7 @@ async fn nested(manager: &LockManager, begun: &Begun) -> Result<(), Error> {
 }
 
 /// A scope cannot fail. Its code finds no lease, and locked calls in it are lost.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_scope_on_a_lease_that_has_ended_runs_as_no_holder() {
     let (manager, events, begun) = (manager(), capture_events(), Begun::default());
     let guard = manager.acquire("job", LockOptions::new().ttl(TTL).renew(false)).await.unwrap();

@@ -29,8 +29,9 @@ pub(super) use zookeeper::OnZooKeeper;
 const PREFIX: &str = "contract:";
 
 /// A prefix for each test, for tests that share one store.
-fn prefix_of(test: usize) -> String {
-    format!("{PREFIX}test {test}:")
+fn next_prefix() -> String {
+    static TESTS: AtomicUsize = AtomicUsize::new(0);
+    format!("{PREFIX}test {}:", TESTS.fetch_add(1, Ordering::Relaxed))
 }
 
 pub(super) struct InMemory(Arc<MemoryStore>);
@@ -62,82 +63,112 @@ impl Fleet for QuorumInMemory {
     }
 }
 
-/// A quorum of five Redis servers.
-pub(super) struct OnRedlock(Independents);
+/// Five Redis servers for all tests. Each test has a database of its own, because all locks of a database have one
+/// fencing counter, and the five counters would not agree while other tests use them.
+pub(super) struct OnRedlock {
+    servers: &'static Independents,
+    database: usize,
+}
 
 impl Fleet for OnRedlock {
     async fn start() -> Self {
-        Self(Independents::start(5).await)
+        static SERVERS: OnceCell<Independents> = OnceCell::const_new();
+        static TESTS: AtomicUsize = AtomicUsize::new(0);
+        let start = async || {
+            let node = RedisServer::builder().line("databases 1000");
+            Independents::builder().servers(node).start().await
+        };
+        let servers = SERVERS.get_or_init(start).await;
+        Self { servers, database: TESTS.fetch_add(1, Ordering::Relaxed) }
     }
 
     fn node(&self) -> AnyStore {
         // The servers have just started. With `durable=true` the store need not wait out the leases
         // that a server might have forgotten.
-        let url = self.0.url_with("durable=true");
+        let url = self.servers.url_with("durable=true");
+        let url = url.replacen('?', &format!("/{}?", self.database), 1);
         AnyStore::new(RedlockStore::open(&for_store(&url)).expect("a good URL"))
     }
 
     async fn wait_until_gone(&self, subscriber: u64) {
-        for server in self.0.nodes() {
+        for server in self.servers.nodes() {
             no_subscribers_left(server, subscriber).await;
         }
     }
 }
 
-pub(super) struct OnRedis(RedisServer);
+/// One Redis server for all tests. The keys of each test have a prefix of their own.
+pub(super) struct OnRedis {
+    server: &'static RedisServer,
+    prefix: String,
+}
 
 impl Fleet for OnRedis {
     async fn start() -> Self {
-        Self(RedisServer::start().await)
+        static SERVER: OnceCell<RedisServer> = OnceCell::const_new();
+        Self { server: SERVER.get_or_init(RedisServer::start).await, prefix: next_prefix() }
+    }
+
+    fn prefix(&self) -> String {
+        self.prefix.clone()
     }
 
     fn node(&self) -> AnyStore {
-        AnyStore::new(RedisStore::open(&for_store(&self.0.url())).expect("a good URL"))
+        AnyStore::new(RedisStore::open(&for_store(&self.server.url())).expect("a good URL"))
     }
 
     async fn wait_until_gone(&self, subscriber: u64) {
-        no_subscribers_left(&self.0, subscriber).await;
+        no_subscribers_left(self.server, subscriber).await;
     }
 }
 
-/// One Redis server, used by a user that has exactly the rights that the docs name.
-pub(super) struct WithLeastRights(RedisServer);
+/// One Redis server for all tests, used by a user that has exactly the rights that the docs name.
+pub(super) struct WithLeastRights(OnRedis);
 
 impl Fleet for WithLeastRights {
     async fn start() -> Self {
-        // Listing the held locks needs one more right, which the docs name too.
-        let rights = format!("{RIGHTS} ~{PREFIX}* +scan");
-        // The default user has a password, so the store cannot use it by mistake.
-        let server = RedisServer::builder().password("harness").user("locker", "s3cret", &rights);
-        let server = server.start().await;
-        // Rights for commands that only newer servers have, as the docs describe.
-        let cli = server.cli().await;
-        for newer in ["+delex", "+delifeq"] {
-            // A server that lacks the command rejects the right.
-            let _known = cli.try_query::<()>(&["ACL", "SETUSER", "locker", newer]).await;
-        }
-        Self(server)
+        static SERVER: OnceCell<RedisServer> = OnceCell::const_new();
+        Self(OnRedis { server: SERVER.get_or_init(least_rights).await, prefix: next_prefix() })
+    }
+
+    fn prefix(&self) -> String {
+        self.0.prefix()
     }
 
     fn node(&self) -> AnyStore {
-        let url = self.0.url_as("locker", "s3cret");
+        let url = self.0.server.url_as("locker", "s3cret");
         AnyStore::new(RedisStore::open(&for_store(&url)).expect("a good URL"))
     }
 
     async fn wait_until_gone(&self, subscriber: u64) {
-        no_subscribers_left(&self.0, subscriber).await;
+        self.0.wait_until_gone(subscriber).await;
     }
 
     /// Checks the ACL log: scripts continue after some errors, so a missing right may only suppress
     /// a notification.
     async fn finish(&self) {
         let log: Vec<HashMap<String, redis::Value>> =
-            self.0.cli().await.query(&["ACL", "LOG"]).await;
+            self.0.server.cli().await.query(&["ACL", "LOG"]).await;
         let refused = log.iter().map(|entry| format!("{:?}", entry["object"]));
         // The client sends its name and version for display. Redis 7.0 has no right for that.
         let refused: Vec<_> = refused.filter(|what| !what.contains("setinfo")).collect();
         assert!(refused.is_empty(), "{refused:?}");
     }
+}
+
+async fn least_rights() -> RedisServer {
+    // Listing the held locks needs one more right, which the docs name too.
+    let rights = format!("{RIGHTS} ~{PREFIX}* +scan");
+    // The default user has a password, so the store cannot use it by mistake.
+    let server = RedisServer::builder().password("harness").user("locker", "s3cret", &rights);
+    let server = server.start().await;
+    // Rights for commands that only newer servers have, as the docs describe.
+    let cli = server.cli().await;
+    for newer in ["+delex", "+delifeq"] {
+        // A server that lacks the command rejects the right.
+        let _known = cli.try_query::<()>(&["ACL", "SETUSER", "locker", newer]).await;
+    }
+    server
 }
 
 /// One Sentinel fleet for all tests, because it takes seconds to start. Each test has a database of

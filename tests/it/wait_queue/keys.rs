@@ -184,10 +184,9 @@ async fn the_loss_of_one_key_is_the_loss_of_all() {
     let manager = LockManager::connect(&server.url()).await.unwrap();
     let keys = ["a", "b", "c"];
     for lost in keys {
-        let options = LockOptions::new().ttl(3 * SECOND);
-        let guard = manager.acquire_all(keys, options).await.unwrap();
+        let guard = manager.acquire_all(keys, LockOptions::new()).await.unwrap();
         cli.query::<i64>(&["DEL", &format!("lock:{lost}")]).await;
-        in_time(guard.lost()).await;
+        guard.extend(600 * SECOND).await.unwrap_err();
         let error = guard.release().await.unwrap_err();
         let Error::Lost { key, reason } = &error else { panic!("{error:?}") };
         assert_eq!((key.as_str(), *reason), ("a, b, c", LostReason::Taken));

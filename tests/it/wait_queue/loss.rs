@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 
 use lockattr::{Error, Lease, LockOptions, LostReason};
-use lockattr_tests::{eventually, in_time};
+use lockattr_tests::{HUNG, eventually, in_time};
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep};
 
@@ -121,7 +121,7 @@ fn waiters_on_another_runtime_are_handed_the_lock_of_one_that_ends() {
         sender.send(()).unwrap();
         std::future::pending::<()>().await;
     });
-    receiver.recv_timeout(20 * SECOND).unwrap();
+    receiver.recv_timeout(HUNG).unwrap();
     // One waiter that ends with the holder, and one behind it that does not.
     let started = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let ask = |runtime: &tokio::runtime::Runtime| {

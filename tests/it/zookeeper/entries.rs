@@ -2,15 +2,40 @@
 
 use std::pin::pin;
 
-use lockattr_tests::{Engine, Wires, for_store, in_time};
+use lockattr_tests::{Wire, Wires, for_store, in_time};
 
 use super::*;
 
+/// Returns wires to an ensemble, and the URL of a store over them that has a node of its own.
+async fn over_wires(ensemble: &ZooKeeper) -> (Wires, String) {
+    let wires = Wires::before(ensemble).await;
+    let addrs: Vec<_> = wires.each().iter().map(Wire::addr).collect();
+    let url = ensemble.url_below(&addrs, &ensemble.chroot_apart());
+    (wires, url)
+}
+
+/// Acquires over wires that carry no reply, and cuts them once the entry is made.
+async fn is_made_without_a_reply(
+    store: &impl Store,
+    request: &AcquireRequest,
+    wires: &Wires,
+    is_made: impl AsyncFnMut() -> bool,
+) {
+    wires.swallow_replies();
+    let cut = async {
+        eventually("it is made", is_made).await;
+        wires.cut().await;
+    };
+    let (answer, ()) = tokio::join!(store.acquire(request), cut);
+    assert!(answer.is_err(), "a reply arrived: {answer:?}");
+    wires.pass().await;
+}
+
 #[tokio::test]
 async fn a_lost_create_reply_is_found_again() {
-    let ensemble = ZooKeeper::start().await;
-    let wires = Wires::before(&ensemble).await;
-    let store = ZookeeperStore::open(&for_store(&wires.url_with("response_timeout=3s"))).unwrap();
+    let ensemble = ZooKeeper::shared().await;
+    let (wires, url) = over_wires(ensemble).await;
+    let store = ZookeeperStore::open(&for_store(&url)).unwrap();
     store.ping().await.unwrap();
     let subscriber = Arc::new(Subscriber::new(|_| {}));
     store.subscribe(&subscriber);
@@ -22,58 +47,51 @@ async fn a_lost_create_reply_is_found_again() {
     // Creates the lock's node and keeps it, so that the create of the entry is the only request.
     assert!(asks(&store, &other).await);
 
-    wires.swallow_replies();
     let request = AcquireRequest::new(lost.clone(), TTL);
-    assert!(store.acquire(&request).await.is_err(), "no reply arrived");
-    let url = ensemble.url();
-    let made = async || line(&ensemble, &url, "a").await.len() == 2;
-    eventually("it was made", made).await;
-    wires.cut().await;
-    wires.pass().await;
+    let made = async || line(ensemble, &url, "a").await.len() == 2;
+    is_made_without_a_reply(&store, &request, &wires, made).await;
     let again =
         async || matches!(store.acquire(&request).await, Ok(AcquireOutcome::Acquired { .. }));
     eventually("it is found", again).await;
-    assert_eq!(line(&ensemble, &url, "a").await.len(), 2, "made twice");
+    assert_eq!(line(ensemble, &url, "a").await.len(), 2, "made twice");
     assert!(releases(&store, &lost).await);
     assert!(releases(&store, &other).await);
     drop(store);
-    nothing_is_left(&ensemble, &url).await;
+    nothing_is_left(ensemble, &url).await;
 }
 
 /// The outcome of two entries is unknown, and one of them is removed by hand before they are found.
 #[tokio::test]
 async fn a_part_of_an_unknown_outcome_is_not_taken_for_the_whole() {
-    let ensemble = ZooKeeper::start().await;
-    let wires = Wires::before(&ensemble).await;
-    let store = ZookeeperStore::open(&for_store(
-        &wires.url_with("response_timeout=3s&session_timeout=40s"),
-    ))
-    .unwrap();
+    let ensemble = ZooKeeper::shared().await;
+    let (wires, url) = over_wires(ensemble).await;
+    let store = ZookeeperStore::open(&for_store(&url)).unwrap();
     store.ping().await.unwrap();
     let subscriber = Arc::new(Subscriber::new(|_| {}));
     store.subscribe(&subscriber);
-    let url = ensemble.url();
     let key = |name| LockKey::new("lock:", name).unwrap();
     let shared = Sharing::Permits(2);
     let both = || Arc::new(Claim::of(&subscriber, key("a"), [key("b")], shared, "service=test"));
-    // Creates the locks' nodes and keeps them, for as long as a loaded machine needs.
+    // Creates the locks' nodes and keeps them.
     let other = both();
-    let request = AcquireRequest::new(other.clone(), 2 * TTL);
+    let request = AcquireRequest::new(other.clone(), TTL);
     assert!(matches!(store.acquire(&request).await, Ok(AcquireOutcome::Acquired { .. })));
     for removed in ["a", "b"] {
         let lost = both();
         let (token, _) = lost.value().split_once(' ').expect("a token");
         let made = async |key| {
-            let entries = line(&ensemble, &url, key).await;
+            let entries = line(ensemble, &url, key).await;
             entries.into_iter().filter(|entry| entry.contains(token)).collect::<Vec<_>>()
         };
-        wires.swallow_replies();
         let request = AcquireRequest::new(lost.clone(), TTL);
-        assert!(store.acquire(&request).await.is_err(), "no reply arrived");
-        eventually("it was made", async || made(removed).await.len() == 1).await;
-        ensemble.delete(&made(removed).await[0]).await;
-        wires.cut().await;
-        wires.pass().await;
+        let is_made = async || {
+            let entries = made(removed).await;
+            if let [entry] = &entries[..] {
+                ensemble.delete(entry).await;
+            }
+            !entries.is_empty()
+        };
+        is_made_without_a_reply(&store, &request, &wires, is_made).await;
         let again =
             async || matches!(store.acquire(&request).await, Ok(AcquireOutcome::Acquired { .. }));
         eventually("it is requested again", again).await;
@@ -85,33 +103,27 @@ async fn a_part_of_an_unknown_outcome_is_not_taken_for_the_whole() {
     }
     assert!(releases(&store, &other).await);
     drop(store);
-    nothing_is_left(&ensemble, &url).await;
+    nothing_is_left(ensemble, &url).await;
 }
 
 #[tokio::test]
 async fn a_lost_create_reply_is_undone_by_a_release() {
-    let ensemble = ZooKeeper::start().await;
-    let wires = Wires::before(&ensemble).await;
-    let store = ZookeeperStore::open(&for_store(&wires.url_with("response_timeout=3s"))).unwrap();
+    let ensemble = ZooKeeper::shared().await;
+    let (wires, url) = over_wires(ensemble).await;
+    let store = ZookeeperStore::open(&for_store(&url)).unwrap();
     let subscriber = Arc::new(Subscriber::new(|_| {}));
     store.subscribe(&subscriber);
     let (lost, next) = (claim(&subscriber, "a"), claim(&subscriber, "a"));
     assert!(asks(&store, &next).await);
     assert!(releases(&store, &next).await);
-    wires.swallow_replies();
-    assert!(
-        store.acquire(&AcquireRequest::new(lost.clone(), TTL)).await.is_err(),
-        "no reply arrived"
-    );
-    wires.cut().await;
-    wires.pass().await;
-    let url = ensemble.url();
+    let made = async || line(ensemble, &url, "a").await.len() == 1;
+    is_made_without_a_reply(&store, &AcquireRequest::new(lost.clone(), TTL), &wires, made).await;
     let answered = async || store.release(&[ReleaseRequest::new(lost.clone())]).await[0].is_ok();
     eventually("it is undone", answered).await;
-    assert!(line(&ensemble, &url, "a").await.is_empty());
+    assert!(line(ensemble, &url, "a").await.is_empty());
     assert!(asks(&store, &next).await);
     drop(store);
-    nothing_is_left(&ensemble, &url).await;
+    nothing_is_left(ensemble, &url).await;
 }
 
 /// The node of an earlier session, which the servers are about to remove, is not ours

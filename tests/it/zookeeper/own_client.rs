@@ -2,13 +2,13 @@
 
 use lockattr::Error;
 use lockattr::store::ServerOptions;
-use lockattr_tests::Engine;
+use lockattr_tests::{Engine, HUNG};
 use zookeeper_client::Client;
 
 use super::*;
 
 fn options() -> ServerOptions {
-    ServerOptions::new().connect_timeout(LIMIT / 3).response_timeout(LIMIT / 3)
+    ServerOptions::new().connect_timeout(HUNG).response_timeout(HUNG)
 }
 
 #[tokio::test]
@@ -18,10 +18,9 @@ async fn stores_from_a_connector_and_from_a_url_share_their_locks() {
     let connector = Client::connector().with_auth("digest", b"app:s3cret");
     let cluster = format!("tcp://{}{}", ensemble.addrs().join(",tcp://"), chroot(&url));
     let store = ZookeeperStore::from_connector(connector, &cluster, options()).unwrap();
-    let store = store.with_private_nodes().with_session_timeout(LIMIT).unwrap();
+    let store = store.with_private_nodes().with_session_timeout(2 * HUNG).unwrap();
     // Longer than a session of twenty seconds allows.
-    let ours =
-        LockManager::builder().store(Arc::new(store)).ttl(LIMIT / 2).connect().await.unwrap();
+    let ours = LockManager::builder().store(Arc::new(store)).ttl(HUNG).connect().await.unwrap();
     let held = ours.acquire("a", LockOptions::new()).await.unwrap();
     let theirs = LockManager::connect(url.replacen("://", "://app:s3cret@", 1)).await.unwrap();
     assert!(theirs.try_acquire("a", LockOptions::new()).await.unwrap().is_none());

@@ -14,14 +14,13 @@ use super::*;
 /// Red without: the entry that is tried again when the node is gone.
 #[tokio::test]
 async fn a_node_that_is_removed_keeps_nobody_from_entering() {
-    let ensemble = ZooKeeper::start().await;
-    let url = ensemble.url();
+    let ensemble = ZooKeeper::shared().await;
+    let url = ensemble.url_apart();
     let managers = try_join_all((0..6).map(|_| LockManager::connect(&url))).await.unwrap();
     for round in 0..40 {
         let key = format!("new{round}");
-        let options = LockOptions::new().wait(LIMIT);
         let each = managers.iter().map(async |manager| {
-            let guard = manager.acquire(&key, options.clone()).await?;
+            let guard = manager.acquire(&key, LockOptions::new()).await?;
             let token = guard.fencing_token();
             guard.release().await?;
             Ok::<_, lockattr::Error>(token)
@@ -59,7 +58,7 @@ async fn a_node_that_another_program_removed_is_made_again() {
 /// Red without: the node that is made and removed in the transaction of its entry.
 #[tokio::test]
 async fn a_lock_that_was_never_used_costs_two_transactions() {
-    let ensemble = ZooKeeper::start().await;
+    let ensemble = ZooKeeper::single().await;
     let manager = LockManager::connect(&ensemble.url()).await.unwrap();
     let mut tokens = Vec::new();
     for key in ["first", "a", "b", "c", "d", "e", "f"] {
@@ -84,9 +83,8 @@ async fn nodes_that_other_processes_have_made_are_entered() {
     let (one, other) = (&managers[0], &managers[1]);
     let held = one.acquire_all(["a", "b"], LockOptions::new()).await.unwrap();
     let own = other.acquire("d", LockOptions::new()).await.unwrap();
-    let waits = LockOptions::new().wait(LIMIT);
-    let all = other.acquire_all(["a", "b", "c", "d2"], waits.clone());
-    let single = other.acquire("b", waits);
+    let all = other.acquire_all(["a", "b", "c", "d2"], LockOptions::new());
+    let single = other.acquire("b", LockOptions::new());
     let ends = async {
         let queued = async || line(ensemble, &url, "b").await.len() == 3;
         eventually("both others are in the queue", queued).await;

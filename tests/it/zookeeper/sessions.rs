@@ -1,7 +1,8 @@
 //! Sessions that end.
 
+use lockattr::store::Notification;
 use lockattr::{Error, LostReason};
-use lockattr_tests::{for_store, in_time, node, with_query};
+use lockattr_tests::{HUNG, for_store, in_time, node};
 
 use super::*;
 
@@ -9,9 +10,8 @@ use super::*;
 async fn a_session_closed_by_the_servers_is_lost_at_once_and_the_next_gets_in() {
     let ensemble = ZooKeeper::shared().await;
     let url = ensemble.url_apart();
-    // Renewals are a third of `ttl` apart, too late to be the first to notice.
-    let long = with_query(&url, "session_timeout=600s&ttl=300s");
-    let here = LockManager::connect(&long).await.unwrap();
+    // Renewals are a third of ten minutes apart, too late to be the first to notice.
+    let here = LockManager::connect(&url).await.unwrap();
     let there = LockManager::connect(&url).await.unwrap();
     // Two locks of one session.
     let held = here.acquire("a", LockOptions::new()).await.unwrap();
@@ -27,7 +27,7 @@ async fn a_session_closed_by_the_servers_is_lost_at_once_and_the_next_gets_in() 
         let Err(Error::Lost { reason, .. }) = lost.ensure_held() else { panic!("still held") };
         assert_eq!(reason, LostReason::Taken);
     }
-    let next = waits.await.unwrap().unwrap();
+    let next = in_time(waits).await.unwrap().unwrap();
     assert!(next.fencing_token() > fencing);
 
     // A new session serves the next call.
@@ -42,25 +42,34 @@ async fn a_session_closed_by_the_servers_is_lost_at_once_and_the_next_gets_in() 
 async fn a_waiter_joins_the_queue_again_when_its_session_ends() {
     let ensemble = ZooKeeper::shared().await;
     let url = ensemble.url_apart();
-    let here = LockManager::connect(&url).await.unwrap();
-    let there = LockManager::connect(&url).await.unwrap();
-    let held = here.acquire("a", LockOptions::new()).await.unwrap();
-    let waits = tokio::spawn(async move { there.acquire("a", LockOptions::new()).await });
-    let two = async || line(ensemble, &url, "a").await.len() == 2;
-    eventually("it waits", two).await;
+    let held = LockManager::connect(&url).await.unwrap();
+    let held = held.acquire("a", LockOptions::new()).await.unwrap();
+    // A store without a manager asks again only when it is notified.
+    let store = ZookeeperStore::open(&for_store(&url)).unwrap();
+    let subscriber = Arc::new(Subscriber::new(|_| {}));
+    store.subscribe(&subscriber);
+    let waiter = claim(&subscriber, "a");
+    let expected = subscriber.subscribe(waiter.token());
+    let request = AcquireRequest::new(waiter.clone(), TTL).waiting(Waiting::Queued);
+    let queued = async || {
+        let outcome = store.acquire(&request).await;
+        matches!(outcome, Ok(AcquireOutcome::Held { queued: Some(_), .. }))
+    };
+    assert!(queued().await);
     let mut entries = line(ensemble, &url, "a").await;
     entries.sort_by_key(|entry| entry.rsplit('-').next().unwrap().to_owned());
-    let waiter = entries.pop().unwrap();
-    end_session_of(ensemble, &waiter).await;
-    let again = async || {
-        let line = line(ensemble, &url, "a").await;
-        line.len() == 2 && !line.contains(&waiter)
-    };
-    // By itself it would ask again after 15 s.
-    eventually("it waits again", again).await;
+    let entry = entries.pop().unwrap();
+    end_session_of(ensemble, &entry).await;
+    let notified = in_time(expected.next()).await;
+    assert!(matches!(notified, Notification::AskAgain(_)), "{notified:?}");
+    // Over a new session.
+    eventually("it is queued again", queued).await;
+    let again = line(ensemble, &url, "a").await;
+    assert!(again.len() == 2 && !again.contains(&entry), "{again:?}");
     held.release().await.unwrap();
-    drop(waits.await.unwrap().expect("granted"));
-    drop(here);
+    let granted = in_time(expected.next()).await;
+    assert!(matches!(granted, Notification::Granted(_)), "{granted:?}");
+    drop(store);
     nothing_is_left(ensemble, &url).await;
 }
 
@@ -68,12 +77,11 @@ async fn a_waiter_joins_the_queue_again_when_its_session_ends() {
 async fn an_entry_that_is_removed_by_hand_is_lost_at_the_next_renewal() {
     let ensemble = ZooKeeper::shared().await;
     let url = ensemble.url_apart();
-    let manager = LockManager::connect(&with_query(&url, "ttl=1s")).await.unwrap();
+    let manager = LockManager::connect(&url).await.unwrap();
     let held = manager.acquire("a", LockOptions::new()).await.unwrap();
     let entry = line(ensemble, &url, "a").await.remove(0);
     ensemble.delete(&entry).await;
-    in_time(held.lost()).await;
-    let Err(Error::Lost { reason, .. }) = held.ensure_held() else { panic!("still held") };
+    let Err(Error::Lost { reason, .. }) = held.extend(TTL).await else { panic!("still held") };
     assert_eq!(reason, LostReason::Taken);
     drop((held, manager));
     nothing_is_left(ensemble, &url).await;
@@ -84,14 +92,13 @@ async fn a_manager_that_is_dropped_closes_its_session() {
     let ensemble = ZooKeeper::shared().await;
     let url = ensemble.url_apart();
     // A session that is not closed would outlive this test.
-    let long = with_query(&url, "session_timeout=600s");
-    let manager = LockManager::connect(&long).await.unwrap();
+    let manager = LockManager::connect(&url).await.unwrap();
     let held = manager.acquire("a", LockOptions::new()).await.unwrap();
     // The guard is leaked. The session's end frees the lock, long before its timeout.
     std::mem::forget(held);
     assert_eq!(line(ensemble, &url, "a").await.len(), 1);
     drop(manager);
-    let store = ZookeeperStore::open(&for_store(&long)).unwrap();
+    let store = ZookeeperStore::open(&for_store(&url)).unwrap();
     let subscriber = Arc::new(Subscriber::new(|_| {}));
     store.subscribe(&subscriber);
     let orphan = claim(&subscriber, "b");
@@ -106,11 +113,10 @@ async fn a_manager_that_is_dropped_closes_its_session() {
 async fn a_manager_created_in_a_forked_process_is_refused() {
     let ensemble = ZooKeeper::shared().await;
     let url = ensemble.url_apart();
-    // The parent leaves a session behind, and the test waits for its end.
-    let mut node = node!("fork", url = with_query(&url, "ttl=2s&session_timeout=4s"));
+    let mut node = node!("fork", url = url);
     let mut said = Vec::new();
     while said.last().is_none_or(|line: &String| !line.starts_with("parent holds: ")) {
-        let line = node.line_within(LIMIT).await;
+        let line = node.line_within(HUNG).await;
         said.push(line.unwrap_or_else(|| panic!("it exited or hangs after {said:#?}")));
     }
     assert_eq!(said.last().map(String::as_str), Some("parent holds: Ok(())"));
@@ -123,5 +129,9 @@ async fn a_manager_created_in_a_forked_process_is_refused() {
     node.say("go on").await;
     assert_eq!(node.line().await, "parent released");
     assert!(node.finish().await.success());
+    // The parent had forgotten a lock, which is held until the session ends.
+    for entry in line(ensemble, &url, "parents").await {
+        end_session_of(ensemble, &entry).await;
+    }
     nothing_is_left(ensemble, &url).await;
 }

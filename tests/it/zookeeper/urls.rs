@@ -39,15 +39,15 @@ fn invalid_urls_are_refused_with_a_message() {
 #[tokio::test]
 async fn a_session_shorter_than_requested_is_refused_and_the_message_says_what_to_set() {
     let ensemble = ZooKeeper::shared().await;
-    let url = with_query(&ensemble.url_apart(), "session_timeout=20m");
+    let url = with_query(&ensemble.url_apart(), "session_timeout=2h");
     let error = LockManager::connect(&url).await.unwrap_err().to_string();
-    assert!(error.contains("maxSessionTimeout") && error.contains("600s"), "{error}");
+    assert!(error.contains("maxSessionTimeout") && error.contains("3600s"), "{error}");
 }
 
 #[tokio::test]
 async fn a_ttl_beyond_half_a_session_is_refused() {
     let ensemble = ZooKeeper::shared().await;
-    let url = ensemble.url_apart();
+    let url = with_query(&ensemble.url_apart(), "session_timeout=20s");
     let error = LockManager::connect(&with_query(&url, "ttl=11s")).await.unwrap_err().to_string();
     assert!(error.contains("10s at most"), "{error}");
     assert!(LockManager::connect(&with_query(&url, "ttl=11s&session_timeout=22s")).await.is_ok());
@@ -78,7 +78,7 @@ async fn the_nodes_of_a_login_are_closed_to_others() {
 /// The client needs no rights above the node that the URL names.
 #[tokio::test]
 async fn the_root_may_be_closed_to_readers() {
-    let ensemble = ZooKeeper::start().await;
+    let ensemble = ZooKeeper::single().await;
     let url = ensemble.url_apart();
     ensemble.hide("/").await;
     let manager = LockManager::connect(&url).await.expect("its node is not there yet");
@@ -93,7 +93,8 @@ async fn the_root_may_be_closed_to_readers() {
 #[tokio::test]
 async fn parent_nodes_are_created_and_deleted_with_their_locks() {
     let ensemble = ZooKeeper::shared().await;
-    let url = format!("{}/deep/down", ensemble.url_apart());
+    let chroot = format!("{}/deep/down", ensemble.chroot_apart());
+    let url = ensemble.url_below(&ensemble.addrs(), &chroot);
     let manager = LockManager::connect(&url).await.unwrap();
     for _ in 0..3 {
         let held = manager.acquire("a/b", LockOptions::new()).await.unwrap();

@@ -4,14 +4,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lockattr::store::{Notification, Subscription};
-use lockattr_tests::{Engine, for_store, in_time};
+use lockattr_tests::{for_store, in_time};
 use tokio::time::timeout;
 
 use super::*;
 
 #[tokio::test]
 async fn a_release_wakes_one_of_a_hundred() {
-    let ensemble = ZooKeeper::start().await;
+    let ensemble = ZooKeeper::single().await;
     let url = ensemble.url_apart();
     let store = ZookeeperStore::open(&for_store(&url)).unwrap();
     let subscriber = Arc::new(Subscriber::new(|_| {}));
@@ -51,7 +51,7 @@ async fn a_release_wakes_one_of_a_hundred() {
 /// change is noticed when the claim asks again, every 15 s.
 #[tokio::test]
 async fn an_entry_that_may_not_be_read_is_waited_for_too() {
-    let ensemble = ZooKeeper::start().await;
+    let ensemble = ZooKeeper::shared().await;
     let url = ensemble.url_apart();
     let store = ZookeeperStore::open(&for_store(&url)).unwrap();
     let contended = Arc::new(AtomicBool::new(false));
@@ -60,24 +60,24 @@ async fn an_entry_that_may_not_be_read_is_waited_for_too() {
     store.subscribe(&subscriber);
     let (holder, waiter) = (claim(&subscriber, "hidden"), claim(&subscriber, "hidden"));
     assert!(asks(&store, &holder).await);
-    let entries = line(&ensemble, &url, "hidden").await;
+    let entries = line(ensemble, &url, "hidden").await;
     ensemble.hide(&entries[0]).await;
     assert!(!asks(&store, &waiter).await);
     // The holder's own watch, which would be counted too, must fire first.
     let notified = async || contended.load(Ordering::Acquire);
     eventually("the holder is notified", notified).await;
-    let watches = async || ensemble.sum("zk_watch_count").await;
+    let watches = async || ensemble.watches(&chroot(&url)).await;
     eventually("it is watched", async || watches().await == 1).await;
     assert!(releases(&store, &holder).await);
     assert!(asks(&store, &waiter).await);
     assert!(releases(&store, &waiter).await);
     drop(store);
-    nothing_is_left(&ensemble, &url).await;
+    nothing_is_left(ensemble, &url).await;
 }
 
 #[tokio::test]
 async fn a_waiter_that_gives_up_removes_its_watch() {
-    let ensemble = ZooKeeper::start().await;
+    let ensemble = ZooKeeper::shared().await;
     let url = ensemble.url_apart();
     let here = LockManager::connect(&url).await.unwrap();
     let there = LockManager::connect(&url).await.unwrap();
@@ -86,10 +86,10 @@ async fn a_waiter_that_gives_up_removes_its_watch() {
         let max_wait = LockOptions::new().wait(Duration::from_millis(100));
         assert!(there.acquire("watched", max_wait).await.is_err());
     }
-    let watches = async || ensemble.sum("zk_watch_count").await;
+    let watches = async || ensemble.watches(&chroot(&url)).await;
     eventually("no watch is left", async || watches().await == 0).await;
-    assert_eq!(line(&ensemble, &url, "watched").await.len(), 1, "places left");
+    assert_eq!(line(ensemble, &url, "watched").await.len(), 1, "places left");
     held.release().await.unwrap();
     drop((here, there));
-    nothing_is_left(&ensemble, &url).await;
+    nothing_is_left(ensemble, &url).await;
 }

@@ -1,12 +1,10 @@
 //! One etcd cluster of three members for all tests. The keys of each test have a prefix of their
 //! own.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use lockattr::store::EtcdStore;
 use lockattr_tests::{Engine, Etcd, eventually, for_store};
 
-use super::{AnyStore, Fleet, prefix_of};
+use super::{AnyStore, Fleet, next_prefix};
 
 /// The store as each process sees it. Its session is long enough for the longest lease of the
 /// suite.
@@ -17,9 +15,7 @@ pub(in super::super) struct OnEtcd {
 
 impl Fleet for OnEtcd {
     async fn start() -> Self {
-        static TESTS: AtomicUsize = AtomicUsize::new(0);
-        let etcd = Etcd::shared().await;
-        Self { etcd, prefix: prefix_of(TESTS.fetch_add(1, Ordering::Relaxed)) }
+        Self { etcd: Etcd::shared().await, prefix: next_prefix() }
     }
 
     fn prefix(&self) -> String {
@@ -27,8 +23,7 @@ impl Fleet for OnEtcd {
     }
 
     fn node(&self) -> AnyStore {
-        // Three members and many other tests share this machine.
-        let url = self.etcd.url_with("session_timeout=200s");
+        let url = self.etcd.url_with("session_timeout=2h");
         AnyStore::new(EtcdStore::open(&for_store(&url)).expect("a good URL"))
     }
 

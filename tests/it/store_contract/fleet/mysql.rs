@@ -19,8 +19,7 @@ impl OnMysql {
     /// Opens a store with these settings.
     pub(super) fn node_with(&self, settings: &str) -> AnyStore {
         let url = self.server.url_of(&self.database);
-        // Many other tests share two cores.
-        let url = with_query(&url, &format!("{settings}connect_timeout=10s"));
+        let url = if settings.is_empty() { url } else { with_query(&url, settings) };
         AnyStore::new(MysqlStore::open(&for_store(&url)).expect("a good URL"))
     }
 }

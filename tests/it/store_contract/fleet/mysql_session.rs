@@ -10,7 +10,7 @@ impl Fleet for OnMysqlSessions {
     }
 
     fn node(&self) -> AnyStore {
-        self.0.node_with("lock=session&")
+        self.0.node_with("lock=session")
     }
 
     /// A session lock leaves no row. This checks that no table of the other lock form was used.

@@ -14,7 +14,7 @@ impl Fleet for OnPostgres {
     async fn start() -> Self {
         let (url, schema) = PostgresServer::shared().await.new_schema().await;
         // Many tests share a machine with their server, so slow replies are expected.
-        let url = with_query(&url, "heartbeat=60s");
+        let url = with_query(&url, "heartbeat=1h");
         Self { url, schema }
     }
 

@@ -1,13 +1,11 @@
 //! PostgreSQL's advisory locks: one server and one database for all tests, used by a role that may
 //! only connect. Each test has keys of its own.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use lockattr::store::PostgresSessionStore;
-use lockattr_tests::{PostgresServer, eventually, for_store};
+use lockattr_tests::{PostgresServer, eventually, for_store, patient};
 use tokio::sync::OnceCell;
 
-use super::{AnyStore, Fleet, prefix_of};
+use super::{AnyStore, Fleet, next_prefix};
 
 pub(in crate::store_contract) struct OnPostgresSessions {
     url: String,
@@ -34,12 +32,11 @@ async fn database() -> &'static str {
 
 impl Fleet for OnPostgresSessions {
     async fn start() -> Self {
-        static TESTS: AtomicUsize = AtomicUsize::new(0);
-        let prefix = prefix_of(TESTS.fetch_add(1, Ordering::Relaxed));
+        let prefix = next_prefix();
         let (server, database) = (PostgresServer::shared().await, database().await);
         // Many tests share a machine with their server, so slow replies are expected.
-        let timing = "response_timeout=10s&connect_timeout=10s&heartbeat=60s";
-        let url = format!("postgres://connects@{}/{database}?{timing}", server.addr());
+        let url =
+            patient(&format!("postgres://connects@{}/{database}?heartbeat=1h", server.addr()));
         Self { url, prefix }
     }
 
