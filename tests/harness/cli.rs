@@ -147,6 +147,24 @@ impl Cli {
         let () = self.query(&["CLIENT", "PAUSE", &pause.as_millis().to_string(), "ALL"]).await;
     }
 
+    /// Ends the lease on a lock as if its time had passed: of each holder whose value contains `whose`,
+    /// such as `pid=7`.
+    pub async fn end_lease(&self, key: &str, whose: &str) {
+        let script = "local lock = KEYS[1] \
+            if redis.call('TYPE', lock).ok == 'zset' then \
+              for _, value in ipairs(redis.call('ZRANGE', lock, 0, -1)) do \
+                if string.find(value .. ' ', ARGV[1] .. '%D') then redis.call('ZADD', lock, 'XX', 1, value) end \
+              end \
+              return \
+            end \
+            local value = redis.call('GET', lock) \
+            if not value or not string.find(value .. ' ', ARGV[1] .. '%D') then return end \
+            local kept, rest = string.match(value, '^queued=1 until=%d+ kept=(%d+) (.*)') \
+            if not kept then redis.call('DEL', lock) return end \
+            redis.call('SET', lock, 'queued=1 until=1 kept=' .. kept .. ' ' .. rest, 'PXAT', kept)";
+        let () = self.query(&["EVAL", script, "1", key, whose]).await;
+    }
+
     /// Deletes all data.
     pub async fn flushall(&self) {
         let () = self.query(&["FLUSHALL"]).await;

@@ -7,6 +7,7 @@
 mod authority;
 mod certificates;
 mod cli;
+mod clock;
 mod cluster;
 mod connections;
 mod engine;
@@ -38,6 +39,7 @@ mod zookeeper;
 
 pub use certificates::Certificates;
 pub use cli::Cli;
+pub use clock::{StoppedClock, pause, skip};
 pub use cluster::{Cluster, ClusterBuilder};
 pub use connections::own_connections;
 pub use engine::{Engine, bare, for_store, patient, with_query};

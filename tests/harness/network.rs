@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{Instant, sleep_until};
 
 use crate::eventually::Backoff;
 use crate::port::Port;
@@ -163,4 +164,11 @@ async fn listen(addr: SocketAddrV4) -> TcpListener {
 
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Sleeps, unless the time has come: even a sleep into the past ends at the next millisecond.
+pub(crate) async fn wait_until(due: Instant) {
+    if due > Instant::now() {
+        sleep_until(due).await;
+    }
 }

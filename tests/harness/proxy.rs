@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::network::{Flow, Gateway, Switches, locked, wait_for_flow};
+use crate::network::{Flow, Gateway, Switches, locked, wait_for_flow, wait_until};
 
 pub use script::Fault;
 use script::Script;

@@ -8,12 +8,12 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 use super::replies::{self, Event, Pending, Reply};
 use super::resp::{self, Splitter};
 use super::script::{self, Fault, Gate};
-use super::{Controls, Flow, locked};
+use super::{Controls, Flow, locked, wait_until};
 
 /// A frame in transit, and when it may arrive.
 pub(super) struct Chunk {
@@ -107,7 +107,7 @@ async fn write_requests(
     // Once bytes are lost, the stream carries nothing more: later bytes would mean something else.
     let mut lost_bytes = false;
     while let Some(Request { chunk, name, replies, mut fault }) = queue.recv().await {
-        sleep_until(chunk.due).await;
+        wait_until(chunk.due).await;
         if let Some((Fault::HoldRequest, gate)) = &mut fault {
             gate.wait_until_open().await;
         }

@@ -8,12 +8,12 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 use super::connection::Chunk;
 use super::resp::{is_error, is_push, words};
 use super::script::{Fault, Gate};
-use super::{Controls, Flow, locked};
+use super::{Controls, Flow, locked, wait_until};
 
 /// The writer's input, in the order of the stream.
 pub(super) enum Event {
@@ -84,7 +84,7 @@ struct Writer {
 impl Writer {
     /// Handles a frame of the server: the reply to the oldest request, or a push.
     async fn write_frame(&mut self, chunk: Chunk) -> io::Result<()> {
-        sleep_until(chunk.due).await;
+        wait_until(chunk.due).await;
         let bytes = &chunk.bytes;
         if is_push(bytes) && words(bytes).first() == Some(&b"message".as_slice()) {
             let passes = locked(&self.controls.script).record_message();
@@ -117,7 +117,7 @@ impl Writer {
         while self.pending.front().is_some_and(Pending::is_from_proxy)
             && let Some(request) = self.pending.pop_front()
         {
-            sleep_until(request.due).await;
+            wait_until(request.due).await;
             match request.reply {
                 Reply::FromServer { .. } => {}
                 Reply::Error(line) => {

@@ -30,7 +30,7 @@ async fn a_dead_master_is_replaced_and_comes_back_as_a_replica() {
     let old = cluster.node_of(KEY).await;
     let replica = cluster.replica_of(cluster.slot_of(KEY)).await.unwrap();
     old.cli().await.query::<()>(&["SET", KEY, "theirs", "PX", "60000"]).await;
-    assert_eq!(old.cli().await.query::<usize>(&["WAIT", "1", "5000"]).await, 1);
+    assert_eq!(old.cli().await.query::<usize>(&["WAIT", "1", "100000"]).await, 1);
 
     old.kill();
     cluster.failed_over(old).await;
@@ -82,7 +82,7 @@ async fn a_sharded_subscription_is_noticed() {
     let cluster = Cluster::start().await;
     let client =
         redis::Client::open(cluster.node_of("{product:42}").await.url_with("protocol=resp3"));
-    let mut subscriber = client.unwrap().get_multiplexed_async_connection().await.unwrap();
+    let mut subscriber = super::connect(&client.unwrap()).await.unwrap();
     redis::cmd("SSUBSCRIBE").arg("{product:42}").exec_async(&mut subscriber).await.unwrap();
     let listened_to = listened_to(&cluster).await;
     assert!(matches!(&*listened_to, [one] if one.ends_with(": {product:42}")), "{listened_to:?}");

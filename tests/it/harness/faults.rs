@@ -7,14 +7,11 @@ use std::time::Duration;
 
 use lockattr_tests::{Cli, Fault, Proxy, RedisServer, eventually};
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, ErrorKind, RedisResult, ServerErrorKind};
+use redis::{Client, ErrorKind, RedisResult, ServerErrorKind};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
 use raw::Raw;
-
-/// The limit for every step in this file, so that a hang is a failure, not a slow test.
-const LIMIT: Duration = Duration::from_secs(10);
 
 /// How long a test waits for something that must not happen.
 const QUIET: Duration = Duration::from_millis(100);
@@ -34,11 +31,8 @@ async fn setup() -> Setup {
 
 impl Setup {
     async fn connect(&self) -> MultiplexedConnection {
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(LIMIT))
-            .set_response_timeout(Some(LIMIT));
         let client = Client::open(self.server.url_through(&self.proxy)).unwrap();
-        client.get_multiplexed_async_connection_with_config(&config).await.unwrap()
+        super::connect(&client).await.unwrap()
     }
 
     async fn raw(&self) -> Raw {

@@ -4,7 +4,7 @@ use lockattr_tests::{Fault, Independents, RedisServer, assert_nothing_left, bare
 
 async fn set(url: &str) -> bool {
     let client = redis::Client::open(url).unwrap();
-    let Ok(mut connection) = client.get_multiplexed_async_connection().await else {
+    let Ok(mut connection) = super::connect(&client).await else {
         return false;
     };
     redis::cmd("SET").arg("lock:fence").arg(7).exec_async(&mut connection).await.is_ok()

@@ -6,7 +6,7 @@ use lockattr_tests::{RedisServer, assert_nothing_left, eventually, left};
 use redis::{Client, ErrorKind, RedisResult, TlsCertificates};
 
 async fn ping(client: RedisResult<Client>) -> RedisResult<String> {
-    let mut connection = client?.get_multiplexed_async_connection().await?;
+    let mut connection = super::connect(&client?).await?;
     redis::cmd("PING").query_async(&mut connection).await
 }
 
@@ -46,7 +46,7 @@ async fn a_password_is_asked_for_and_is_in_the_url() {
 async fn a_user_may_do_what_its_rules_say() {
     let server = RedisServer::builder().user("app", "secret", "~lock:* +@all").start().await;
     let client = Client::open(server.url_as("app", "secret")).unwrap();
-    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut connection = super::connect(&client).await.unwrap();
     let () = redis::cmd("SET").arg("lock:a").arg(1).query_async(&mut connection).await.unwrap();
     let refused: RedisResult<()> =
         redis::cmd("SET").arg("other").arg(1).query_async(&mut connection).await;
@@ -109,7 +109,7 @@ async fn it_waits_for_its_port() {
 async fn a_stopped_server_is_silent_and_later_executes_the_request() {
     let server = RedisServer::start().await;
     let client = Client::open(server.url()).unwrap();
-    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut connection = super::connect(&client).await.unwrap();
     connection.set_response_timeout(Duration::from_millis(50));
     let mut set = redis::cmd("SET");
     set.arg("lock:a").arg("late");
@@ -128,7 +128,7 @@ async fn the_cli_counts_commands_and_clients() {
     let server = RedisServer::start().await;
     let cli = server.cli().await;
     let client = Client::open(server.url()).unwrap();
-    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut connection = super::connect(&client).await.unwrap();
     cli.reset_stats().await;
     for _ in 0..3 {
         let () = redis::cmd("SET").arg("a").arg(1).query_async(&mut connection).await.unwrap();

@@ -37,14 +37,14 @@ async fn two_holders_at_once_are_seen_by_the_first_to_return() {
     let mut guards = Vec::new();
     for _ in 0..2 {
         // Two in-memory stores, so both guards hold the lock.
-        let manager = LockManager::connect("memory://").await.unwrap();
+        let manager = LockManager::connect("memory://?ttl=1h").await.unwrap();
         guards.push(manager.acquire("a", LockOptions::new()).await.unwrap());
     }
     assert!(resource.add(&guards[1], Duration::ZERO).await.unwrap());
     let overlap = resource.add(&guards[0], Duration::ZERO).await.unwrap_err();
     assert!(overlap.to_string().contains("used the resource"), "{overlap}");
     let other = resource.watch(&guards[0], Duration::from_millis(100));
-    let (other, added) = tokio::join!(other, resource.add(&guards[1], Duration::ZERO));
+    let (other, added) = tokio::join!(biased; other, resource.add(&guards[1], Duration::ZERO));
     assert!(added.unwrap());
     assert!(other.unwrap_err().to_string().contains("used the resource"));
 }

@@ -9,7 +9,7 @@ async fn they_are_ready_at_once_and_fail_over_when_the_master_dies() {
     assert_eq!(sentinels.replicas().await.len(), 2);
     let cli = old.cli().await;
     cli.query::<()>(&["SET", "lock:fence", "7"]).await;
-    assert_eq!(cli.query::<usize>(&["WAIT", "2", "5000"]).await, 2);
+    assert_eq!(cli.query::<usize>(&["WAIT", "2", "100000"]).await, 2);
 
     old.kill();
     let new = sentinels.failed_over(old).await;
@@ -55,7 +55,7 @@ async fn servers_and_sentinels_have_passwords_of_their_own() {
     assert!(sentinels.url_with("ttl=1s").contains("/lockattr?"));
     for server in [&sentinels.sentinels()[0], sentinels.master().await] {
         let stranger = redis::Client::open(format!("redis://{}/", server.addr())).unwrap();
-        let mut stranger = stranger.get_multiplexed_async_connection().await.unwrap();
+        let mut stranger = super::connect(&stranger).await.unwrap();
         let error = redis::cmd("PING").query_async::<()>(&mut stranger).await.unwrap_err();
         assert_eq!(error.code(), Some("NOAUTH"), "{error}");
     }

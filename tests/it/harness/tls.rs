@@ -14,7 +14,7 @@ async fn ping(server: &RedisServer, with_certificate: bool) -> RedisResult<Strin
     let root_cert = Some(read(server.ca_path()).unwrap());
     let client =
         Client::build_with_tls(server.tls_url(), TlsCertificates { client_tls, root_cert });
-    let mut connection = client?.get_multiplexed_async_connection().await?;
+    let mut connection = super::connect(&client?).await?;
     redis::cmd("PING").query_async(&mut connection).await
 }
 

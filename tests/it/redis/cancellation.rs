@@ -1,7 +1,7 @@
 //! Every public future that sends a request to a real Redis, dropped at each of its await points:
 //! while all requests are answered, and while one is kept on its way there or back.
 
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tokio::task::yield_now;
 use tokio::time::sleep;
 
 /// Longer than any test: a lock that is free was released, and did not expire.
-const TTL: Duration = Duration::from_secs(60);
+const TTL: Duration = Duration::from_secs(3_600);
 
 /// A future that is not woken for so long is stuck. A shorter time would only drop it earlier.
 const STUCK: Duration = Duration::from_millis(150);
@@ -55,7 +55,7 @@ impl World {
                 self.proxy.always(command, fault.clone());
             }
             let mut future = set_up(self.manager.clone());
-            let end = poll_until(future.as_mut(), polls).await;
+            let end = poll_until(future.as_mut(), polls, self.is_kept(kept.as_ref())).await;
             let before = self.commands().len();
             drop(future);
             // Requests that were kept on their way arrive now; replies may do so as well.
@@ -74,6 +74,14 @@ impl World {
         unreachable!("it is polled forever");
     }
 
+    /// Returns when the next such command was kept on its way, and its future is stuck.
+    async fn is_kept(&self, kept: Option<&(&str, Fault)>) {
+        let Some((command, _)) = kept else { return pending().await };
+        let before = self.proxy.seen(command);
+        eventually("it is kept", async || self.proxy.seen(command) > before).await;
+        sleep(STUCK).await;
+    }
+
     /// The commands for locks so far.
     fn commands(&self) -> Vec<String> {
         let mut log = self.proxy.log();
@@ -90,6 +98,7 @@ impl World {
 async fn poll_until(
     mut future: Pin<&mut dyn Future<Output = Result<(), Error>>>,
     polls: usize,
+    is_kept: impl Future<Output = ()>,
 ) -> End {
     let mut done = 0;
     let polling = poll_fn(|context| {
@@ -105,7 +114,7 @@ async fn poll_until(
     });
     tokio::select! {
         end = polling => end,
-        () = sleep(STUCK) => End::Stuck,
+        () = is_kept => End::Stuck,
     }
 }
 
@@ -118,7 +127,7 @@ async fn body(_: &Lease) {
     yield_now().await;
 }
 
-#[distributed_lock(key = "a", ttl = "60s", manager = &manager)]
+#[distributed_lock(key = "a", ttl = "1h", manager = &manager)]
 async fn annotated(manager: LockManager) -> Result<(), Error> {
     yield_now().await;
     nested(manager).await
@@ -208,7 +217,8 @@ async fn a_dropped_extend_leaves_its_hold_alone() {
         let guard = world.manager.acquire("a", options()).await.unwrap();
         world.proxy.always("renew", fault);
         let mut extend = Box::pin(guard.extend(2 * TTL));
-        assert!(poll_until(extend.as_mut(), usize::MAX).await == End::Stuck);
+        let is_kept = world.is_kept(Some(&("renew", Fault::HoldReply)));
+        assert!(poll_until(extend.as_mut(), usize::MAX, is_kept).await == End::Stuck);
         drop(extend);
         world.proxy.pass();
         guard.ensure_held().unwrap();

@@ -1,11 +1,10 @@
 //! How many connections a process opens, as the docs of `RedisStore` count them.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use lockattr::store::{RedisStore, ServerOptions, redis};
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::{Cli, Cluster, Fault, Proxy, RedisServer, Sentinels, eventually};
+use lockattr_tests::{Cli, Cluster, Fault, HUNG, Proxy, RedisServer, Sentinels, eventually};
 
 /// Every connection that this store can use has carried a lock.
 async fn used(manager: &LockManager) {
@@ -24,8 +23,8 @@ async fn assert_connections(cli: &Cli, expected: usize) {
 
 async fn connected(url: &str, options: ServerOptions) -> LockManager {
     let client = redis::Client::open(url).unwrap();
-    let store = RedisStore::from_client(client, options).unwrap();
-    let manager = LockManager::builder().store(Arc::new(store)).connect().await.unwrap();
+    let options = options.connect_timeout(HUNG).response_timeout(HUNG);
+    let manager = super::own_client::manager(RedisStore::from_client(client, options));
     used(&manager).await;
     manager
 }

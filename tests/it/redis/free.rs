@@ -18,11 +18,16 @@ use lockattr_tests::{
 use tokio::task::JoinHandle;
 
 /// Longer than any test here waits.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(3_600);
+
+/// A lease that is shorter, and lasts all the same.
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// The same as a setting; and a connection counts by plain commands for as long as there is no heartbeat.
+const PATIENT: &str = "ttl=1h&wait=10h&heartbeat=10h&connections=1";
 
 async fn manager(server: &RedisServer, query: &str) -> LockManager {
-    let url = server.url_with(&format!("ttl=60s&wait=60s&connections=1&{query}"));
-    LockManager::connect(url).await.unwrap()
+    LockManager::connect(with_query(&server.url_with(PATIENT), query)).await.unwrap()
 }
 
 async fn round(manager: &LockManager) -> u64 {
@@ -92,7 +97,7 @@ impl Claims {
 #[tokio::test]
 async fn a_free_lock_needs_no_script_except_the_first_of_a_connection() {
     let server = RedisServer::start().await;
-    let (cli, manager) = (server.cli().await, manager(&server, "").await);
+    let (cli, manager) = (server.cli().await, manager(&server, PATIENT).await);
     round(&manager).await;
     let before = calls(&cli, "incr").await;
     let mut last = 0;
@@ -121,10 +126,12 @@ async fn a_lock_with_a_waiter_is_never_absent() {
     let first = claims.claim(&["other"], Sharing::Exclusive);
     assert!(claims.asks(&first, LONG).await);
     let (holder, waits, newcomer) = (claims.exclusive(), claims.exclusive(), claims.exclusive());
-    assert!(claims.asks(&holder, Duration::from_millis(200)).await);
+    // Shorter than the queue lasts.
+    assert!(claims.asks(&holder, Duration::from_secs(12)).await);
     assert!(!claims.waits(&waits, LONG).await);
-    eventually("over", async || cli.held_value("lock:a").await.is_none()).await;
-    assert!(cli.pttl("lock:a").await >= cli.pttl("lockattr:line-of:{lock:a}").await - 100);
+    let ends = async |key| cli.query::<i64>(&["PEXPIRETIME", key]).await;
+    assert!(ends("lock:a").await >= ends("lockattr:line-of:{lock:a}").await - 100);
+    cli.end_lease("lock:a", "").await;
     assert!(!Claims::new(&server).asks(&newcomer, LONG).await, "it overtook a waiter");
     assert!(claims.waits(&waits, LONG).await, "granted");
     assert_eq!(claims.releases(ReleaseRequest::new(holder)).await, ReleaseOutcome::NotHeld);
@@ -140,7 +147,7 @@ async fn a_renewal_moves_the_end_that_the_mark_says_and_never_back() {
     let server = RedisServer::start().await;
     let (cli, claims) = (server.cli().await, Claims::new(&server));
     let (holder, waits) = (claims.exclusive(), claims.exclusive());
-    assert!(claims.asks(&holder, Duration::from_secs(2)).await);
+    assert!(claims.asks(&holder, MINUTE).await);
     assert!(!claims.waits(&waits, LONG).await);
     let until = async || -> u64 {
         let value = cli.value("lock:a").await.expect("it is held");
@@ -154,8 +161,11 @@ async fn a_renewal_moves_the_end_that_the_mark_says_and_never_back() {
         assert_eq!(claims.store.renew(&renewals).await.remove(0).unwrap(), RenewOutcome::Renewed);
         assert_eq!(until().await > before, grows, "{ttl:?}");
     }
-    assert!(until().await - begins > 50_000);
-    assert!(cli.pttl("lock:a").await > 50_000, "a marked key lasts until the later of both ends");
+    assert!(until().await - begins > 3_000_000);
+    assert!(
+        cli.pttl("lock:a").await > 3_000_000,
+        "a marked key lasts until the later of both ends"
+    );
     for claim in [holder, waits] {
         assert_eq!(claims.releases(ReleaseRequest::new(claim)).await, ReleaseOutcome::Released);
     }
@@ -177,7 +187,7 @@ async fn the_last_waiter_that_leaves_takes_the_mark_with_it() {
     claims.releases(ReleaseRequest::new(other)).await;
     assert_eq!(cli.value("lock:a").await.as_deref(), Some(holder.value()));
     let left = u64::try_from(cli.pttl("lock:a").await).unwrap();
-    assert!((50_000..=60_000).contains(&left), "{left} ms of its lease");
+    assert!((3_000_000..=3_600_000).contains(&left), "{left} ms of its lease");
     assert_eq!(claims.releases(ReleaseRequest::new(holder)).await, ReleaseOutcome::Released);
     assert_nothing_left(&server).await;
 }
@@ -193,7 +203,7 @@ async fn a_free_key_of_a_claim_that_waits_is_reserved_and_held_by_no_process() {
     let both = claims.claim(&["a", "b"], Sharing::Exclusive);
     assert!(!claims.waits(&both, LONG).await);
     assert!(cli.value("lock:a").await.is_some_and(|value| value.starts_with("queued=1 until=0 ")));
-    let manager = manager(&server, "").await;
+    let manager = manager(&server, PATIENT).await;
     assert_eq!(manager.holder("a").await.unwrap(), None);
     let held: Vec<_> = manager.held_locks().await.unwrap();
     assert_eq!(held.iter().map(|lock| lock.key.as_str()).collect::<Vec<_>>(), ["b"]);
@@ -237,7 +247,7 @@ async fn the_value_of_another_program_is_never_marked() {
     // One with an end and one without; one as long as a token, and one that is like a token alone.
     for (value, ends) in [("5f2b", true), (&"f".repeat(32), true), ("nobody's", false)] {
         let mut set = vec!["SET", "lock:a", value];
-        set.extend(if ends { &["PX", "60000"][..] } else { &[] });
+        set.extend(if ends { &["PX", "3600000"][..] } else { &[] });
         cli.query::<()>(&set).await;
         let waits = waiter(&cli, &manager).await;
         eventually("it polls again", async || calls(&cli, "evalsha").await > 4).await;
@@ -255,9 +265,9 @@ async fn the_value_of_another_program_is_never_marked() {
 async fn a_plain_release_of_a_marked_lock_hands_it_off() {
     let server = RedisServer::start().await;
     let proxy = lockattr_tests::Proxy::start(server.addr()).await;
-    let url = with_query(&server.url_through(&proxy), "ttl=60s&wait=60s&connections=1");
+    let url = with_query(&server.url_through(&proxy), PATIENT);
     let (cli, one) = (server.cli().await, LockManager::connect(url).await.unwrap());
-    let other = manager(&server, "").await;
+    let other = manager(&server, PATIENT).await;
     let held = one.acquire("a", LockOptions::new()).await.unwrap();
     proxy.swallow_messages(1);
     let waits = waiter(&cli, &other).await;
@@ -277,12 +287,16 @@ async fn a_shared_lock_whose_waiter_left_ends_with_its_lease() {
     let server = RedisServer::start().await;
     let (cli, claims) = (server.cli().await, Claims::new(&server));
     let sharer = claims.claim(&["a"], Sharing::Shared);
-    assert!(claims.asks(&sharer, Duration::from_millis(500)).await);
+    // Shorter than the queue lasts.
+    assert!(claims.asks(&sharer, Duration::from_secs(12)).await);
     let waits = claims.exclusive();
     assert!(!claims.waits(&waits, LONG).await);
-    assert!(cli.pttl("lock:a").await > 10_000, "it lasts for its queue");
+    let ends = async || cli.query::<f64>(&["PEXPIRETIME", "lock:a"]).await;
+    let lease = cli.query::<f64>(&["ZSCORE", "lock:a", sharer.value()]).await;
+    assert!(ends().await > lease, "it lasts for its queue");
     claims.releases(ReleaseRequest::new(waits)).await;
-    assert!(cli.pttl("lock:a").await <= 500);
+    assert!(ends().await <= lease);
+    claims.releases(ReleaseRequest::new(sharer)).await;
     assert_nothing_left(&server).await;
 }
 
@@ -294,7 +308,7 @@ async fn a_server_out_of_memory_renews_a_lock_with_waiters() {
     let alone = claims.claim(&["b"], Sharing::Exclusive);
     let waiters = ["a", "b"].map(|key| claims.claim(&[key], Sharing::Exclusive));
     for holder in [&sharer, &alone] {
-        assert!(claims.asks(holder, Duration::from_secs(20)).await);
+        assert!(claims.asks(holder, MINUTE).await);
     }
     for waiter in &waiters {
         assert!(!claims.waits(waiter, LONG).await);
@@ -304,7 +318,7 @@ async fn a_server_out_of_memory_renews_a_lock_with_waiters() {
     for outcome in claims.store.renew(&renewals).await {
         assert_eq!(outcome.unwrap(), RenewOutcome::Renewed);
     }
-    assert!(cli.pttl("lock:b").await > 50_000);
+    assert!(cli.pttl("lock:b").await > 3_000_000);
     cli.query::<()>(&["CONFIG", "SET", "maxmemory", "0"]).await;
     for claim in waiters.into_iter().chain([sharer, alone]) {
         claims.releases(ReleaseRequest::new(claim)).await;
@@ -315,7 +329,6 @@ async fn a_server_out_of_memory_renews_a_lock_with_waiters() {
 /// A request that its caller gave up may arrive late, when the lease has already been extended.
 #[tokio::test]
 async fn a_request_that_arrives_late_shortens_no_lease() {
-    const SHORT: Duration = Duration::from_secs(5);
     let server = RedisServer::start().await;
     let (cli, claims) = (server.cli().await, Claims::new(&server));
     let renewed = async |claim: &Arc<Claim>| {
@@ -323,27 +336,27 @@ async fn a_request_that_arrives_late_shortens_no_lease() {
         claims.store.renew(&[RenewRequest::new(claim, ttl)]).await.remove(0).unwrap()
     };
     let alone = claims.exclusive();
-    assert!(claims.asks(&alone, SHORT).await);
+    assert!(claims.asks(&alone, MINUTE).await);
     assert_eq!(renewed(&alone).await, RenewOutcome::Renewed);
-    assert!(claims.asks(&alone, SHORT).await, "it already holds it");
-    assert!(cli.pttl("lock:a").await > 50_000);
+    assert!(claims.asks(&alone, MINUTE).await, "it already holds it");
+    assert!(cli.pttl("lock:a").await > 3_000_000);
     // The same while a claim waits for it.
     let waits = claims.exclusive();
-    assert!(!claims.waits(&waits, SHORT).await);
-    assert!(claims.asks(&alone, SHORT).await);
+    assert!(!claims.waits(&waits, MINUTE).await);
+    assert!(claims.asks(&alone, MINUTE).await);
     let marked = cli.value("lock:a").await.unwrap();
     let until = marked.split("until=").nth(1).and_then(|rest| rest.split(' ').next());
     let until: i64 = until.expect("it is marked").parse().unwrap();
     let now: Vec<i64> = cli.query(&["TIME"]).await;
-    assert!(until / 1_000 - now[0] > 50, "{marked}");
+    assert!(until / 1_000 - now[0] > 3_000, "{marked}");
     for claim in [alone, waits] {
         assert_eq!(claims.releases(ReleaseRequest::new(claim)).await, ReleaseOutcome::Released);
     }
     let shared = claims.claim(&["b"], Sharing::Shared);
-    assert!(claims.asks(&shared, SHORT).await);
+    assert!(claims.asks(&shared, MINUTE).await);
     assert_eq!(renewed(&shared).await, RenewOutcome::Renewed);
-    assert!(claims.asks(&shared, SHORT).await);
-    assert!(cli.pttl("lock:b").await > 50_000);
+    assert!(claims.asks(&shared, MINUTE).await);
+    assert!(cli.pttl("lock:b").await > 3_000_000);
     assert_eq!(claims.releases(ReleaseRequest::new(shared)).await, ReleaseOutcome::Released);
     assert_nothing_left(&server).await;
 }

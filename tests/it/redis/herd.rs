@@ -8,15 +8,15 @@ use lockattr::{Lease, LockManager, LockOptions};
 use lockattr_tests::{RedisServer, assert_nothing_left, eventually};
 use tokio::task::{JoinSet, yield_now};
 
-/// Far beyond what a busy machine needs.
-const LIMIT: Duration = Duration::from_secs(600);
+/// Longer than any test waits, so that no lease is renewed either.
+const LONG: Duration = Duration::from_secs(3_600);
 
 #[tokio::test]
 async fn a_thousand_waiters_get_in_one_at_a_time_when_their_holder_lets_go() {
     let server = RedisServer::start().await;
     let manager = LockManager::connect(&server.url()).await.unwrap();
     let cli = server.cli().await;
-    let held = manager.acquire("a", LockOptions::new().ttl(LIMIT)).await.unwrap();
+    let held = manager.acquire("a", LockOptions::new().ttl(LONG)).await.unwrap();
     let (inside, done) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let waiting = Arc::new(AtomicUsize::new(0));
     let mut waiters = JoinSet::new();
@@ -32,7 +32,7 @@ async fn a_thousand_waiters_get_in_one_at_a_time_when_their_holder_lets_go() {
                 done.fetch_add(1, Ordering::SeqCst);
                 others
             };
-            manager.with_lock("a", LockOptions::new().ttl(LIMIT).wait(LIMIT), body).await
+            manager.with_lock("a", LockOptions::new().ttl(LONG).wait(LONG), body).await
         });
     }
     eventually("all wait", async || waiting.load(Ordering::SeqCst) == 1_000).await;

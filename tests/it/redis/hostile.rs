@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use lockattr::{Error, LockGuard, LockManager, LockOptions};
 use lockattr_history::seed;
+use lockattr_tests::in_time;
 use tokio::runtime::Builder;
-use tokio::time::Instant;
 
 use server::Hostile;
 
@@ -62,7 +62,12 @@ async fn is_asked(seed: u64) {
     let url = format!("redis://{}/?{URL}", server.addr());
     let manager = LockManager::builder().url(&url).build().unwrap();
     let (mut granted, mut extended, mut released) = (0, 0, 0);
-    for round in 0..number("LOCKATTR_HOSTILE_ROUNDS").unwrap_or(ROUNDS) {
+    let rounds = number("LOCKATTR_HOSTILE_ROUNDS").unwrap_or(ROUNDS);
+    for round in 0.. {
+        // On a busy machine many answers are too late, and fewer rounds show something.
+        if round >= rounds && granted > 20 && extended > 2 && released > 2 {
+            break;
+        }
         let key = format!("{round}");
         let Some(guard) = asks(&manager, &key).await else { continue };
         granted += 1;
@@ -78,14 +83,8 @@ async fn is_asked(seed: u64) {
             assert!(server.said_yes("release", &key), "seed {seed}: {key} was not released");
         }
     }
-    // Otherwise the test has shown nothing.
-    assert!(granted > 20 && extended > 2 && released > 2, "{granted} {extended} {released}");
-
     server.is_honest_now();
-    let until = Instant::now() + Duration::from_secs(20);
-    while !works(&manager).await {
-        assert!(Instant::now() < until, "seed {seed}: the manager works no more");
-    }
+    in_time(async { while !works(&manager).await {} }).await;
 }
 
 async fn works(manager: &LockManager) -> bool {

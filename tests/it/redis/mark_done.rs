@@ -135,16 +135,21 @@ async fn with_replicas_a_mark_counts_once_they_have_it() {
     let (cli, copy) = (master.cli().await, replica.cli().await);
     // The replica counts once it has answered, which may take a second.
     cli.query::<()>(&["SET", "lockattr:test:fence", "replicated"]).await;
-    assert_eq!(cli.query::<usize>(&["WAIT", "1", "20000"]).await, 1);
-    let process = process(&master.url_with("replicas=1&response_timeout=4s"));
-    let claim = process.holder_of("nightly").await;
-    assert_eq!(process.mark(&claim, DAY).await.unwrap(), ReleaseOutcome::Released);
+    assert_eq!(cli.query::<usize>(&["WAIT", "1", "100000"]).await, 1);
+    let patient = process(&master.url_with("replicas=1"));
+    let claim = patient.holder_of("nightly").await;
+    assert_eq!(patient.mark(&claim, DAY).await.unwrap(), ReleaseOutcome::Released);
     assert_eq!(copy.value("lock:nightly").await, Some(format!("{} done=1", claim.value())));
 
-    let late = process.holder_of("late").await;
+    let late = patient.holder_of("late").await;
     replica.kill();
-    let refused = process.mark(&late, DAY).await.expect_err("only the master has it");
-    assert!(refused.to_string().contains("replica"), "{refused}");
+    let hasty = process(&master.url_with("replicas=1&response_timeout=1s"));
+    eventually("it is refused for the replica", async || {
+        let refused = hasty.mark(&late, DAY).await.expect_err("only the master has it");
+        // On a busy machine the master itself may be late.
+        refused.to_string().contains("replica")
+    })
+    .await;
 }
 
 /// A process of a version without marks sends the commands that it always did.

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use lockattr::{Error, LockGuard, LockManager, LockOptions, LostReason};
 use lockattr_tests::{
-    Cli, Fault, Proxy, RedisServer, assert_nothing_left, eventually, in_time, with_query,
+    Cli, Fault, Proxy, RedisServer, StoppedClock, assert_nothing_left, eventually, in_time,
+    with_query,
 };
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -44,7 +45,9 @@ impl Newer {
 }
 
 async fn connect(url: &str) -> LockManager {
-    LockManager::connect(with_query(url, "connections=1&wait=60s")).await.unwrap()
+    LockManager::connect(with_query(url, "connections=1&ttl=1h&wait=10h&heartbeat=10h"))
+        .await
+        .unwrap()
 }
 
 async fn acquire(manager: &LockManager) -> LockGuard {
@@ -117,10 +120,13 @@ async fn a_lock_that_is_not_ours_any_more_is_left_alone() {
 #[tokio::test]
 async fn the_next_in_the_queue_gets_it_at_once_whether_or_not_its_holder_knows_that_it_waits() {
     for (newer, unknown) in newer().iter().flat_map(|newer| [(newer, true), (newer, false)]) {
+        // A holder remembers for a moment that another waits.
+        let clock = StoppedClock::new();
         let world = World::new(newer, unknown).await;
         world.held.release().await.unwrap();
         // By the server's command, if at all, and by the script.
         assert_eq!(world.proxy.seen("release"), 1 + usize::from(unknown), "unknown: {unknown}");
+        drop(clock);
         let granted = in_time(world.waiter).await;
         granted.unwrap().release().await.unwrap();
         assert_nothing_left(&world.server).await;

@@ -16,7 +16,8 @@ use super::RIGHTS;
 pub(super) fn manager(store: Result<RedisStore, Error>) -> LockManager {
     let store = Arc::new(store.unwrap());
     assert!(!format!("{store:?}").contains("s3cret"), "{store:?}");
-    LockManager::builder().store(store).build().unwrap()
+    let minutes = Duration::from_secs(600);
+    LockManager::builder().store(store).wait(minutes).ttl(minutes).build().unwrap()
 }
 
 /// A lock is acquired, excludes a manager that was opened by URL, and is handed off by a

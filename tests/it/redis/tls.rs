@@ -11,16 +11,15 @@ use std::time::Duration;
 
 use lockattr::{Error, Lease, LockManager, LockOptions, Mode};
 use lockattr_tests::{
-    RedisServer, assert_nothing_left, capture_events_from, eventually, in_time, node, with_query,
+    RedisServer, assert_nothing_left, capture_events_from, eventually, in_time, node, skip,
+    with_query,
 };
-use tokio::time::Instant;
 use tracing::Level;
 use url::Url;
 
 use crate::redis::describe;
 
-/// Long before a lease of these tests ends, or a waiter asks again without a notification.
-const SOON: Duration = Duration::from_secs(3);
+const TTL: Duration = Duration::from_secs(600);
 
 /// The server's URL with these files; an empty path leaves its parameter out.
 fn url(server: &RedisServer, ca: &Path, cert: &Path, key: &Path) -> String {
@@ -54,13 +53,9 @@ async fn a_lock_is_acquired_renewed_handed_off_and_released_over_tls() {
     let url = with_query(&right_url(&server), "connections=1");
     let (one, other) = (connect(&url).await, connect(&url).await);
 
-    let brief = LockOptions::new().ttl(SOON / 10);
-    let guard = one.acquire("a", brief).await.unwrap();
-    tokio::time::sleep(SOON / 5).await;
-    guard.ensure_held().expect("renewed");
-    guard.release().await.unwrap();
-
-    let guard = one.acquire("a", LockOptions::new()).await.unwrap();
+    let guard = one.acquire("a", LockOptions::new().ttl(TTL)).await.unwrap();
+    skip(TTL / 2);
+    eventually("renewed", async || guard.remaining() > TTL * 3 / 4).await;
     let holder = other.holder("a").await.unwrap().unwrap();
     assert_eq!(holder.process, Some(std::process::id()));
     let refused = other.try_acquire("a", LockOptions::new()).await;
@@ -166,13 +161,11 @@ async fn a_process_that_is_not_trusted_learns_why_and_runs_no_body() {
     for (case, url, expected) in cases {
         // Several times, because the network decides whether the server's reason arrives.
         for _ in 0..5 {
-            let began = Instant::now();
             let connected = LockManager::connect(&url).await.unwrap_err();
             let manager = LockManager::builder().url(&url).build().unwrap();
             let body = async |_: &Lease| panic!("a body without its lock");
             let refused = manager.with_lock("a", LockOptions::new().retry(0), body).await;
             let refused = refused.map(|()| "granted").unwrap_err();
-            assert!(began.elapsed() < SOON * 3, "{case}: {:?}", began.elapsed());
             for error in [connected, refused] {
                 assert!(matches!(error, Error::Store { .. }), "{case}: {error:?}");
                 let text = describe(&error);

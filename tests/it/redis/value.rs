@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lockattr::LostReason::Taken;
 use lockattr::{Error, LockManager, LockOptions, Release};
-use lockattr_tests::{RedisServer, assert_nothing_left, eventually, in_time};
+use lockattr_tests::{RedisServer, assert_nothing_left, eventually, in_time, skip};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -14,11 +14,11 @@ async fn a_lock_is_a_plain_string_with_a_ttl_under_prefix_and_key() {
     let cli = server.cli().await;
     let manager = LockManager::builder().url(server.url()).service("order desk").connect();
     let manager = manager.await.unwrap();
-    let options = LockOptions::new().ttl(5 * SECOND).function("shop::sell");
+    let options = LockOptions::new().ttl(60 * SECOND).function("shop::sell");
     let guard = manager.acquire("product:42", options).await.unwrap();
 
     assert_eq!(cli.query::<String>(&["TYPE", "lock:product:42"]).await, "string");
-    assert!((1..=5_000).contains(&cli.pttl("lock:product:42").await));
+    assert!((1..=60_000).contains(&cli.pttl("lock:product:42").await));
     let value = cli.value("lock:product:42").await.unwrap();
     let (token, label) = value.split_once(' ').unwrap();
     assert!(token.len() == 32 && token.bytes().all(|byte| byte.is_ascii_hexdigit()), "{value}");
@@ -81,18 +81,21 @@ async fn a_deleted_and_a_stolen_lock_are_lost_and_the_thief_is_left_alone() {
     let server = RedisServer::start().await;
     let cli = server.cli().await;
     let manager = LockManager::connect(&server.url()).await.unwrap();
-    // Renewed every 300 ms, so that a renewal reports the loss, long before the deadline.
-    let options = LockOptions::new().ttl(Duration::from_millis(900));
+    // A renewal reports the loss, not the deadline.
+    let ttl = 3_600 * SECOND;
+    let options = LockOptions::new().ttl(ttl);
 
     let deleted = manager.acquire("deleted", options.clone()).await.unwrap();
     cli.query::<i64>(&["DEL", "lock:deleted"]).await;
+    skip(ttl / 2);
     in_time(deleted.lost()).await;
     // By the renewal that found out, not by the deadline.
     assert!(matches!(deleted.release().await, Err(Error::Lost { reason: Taken, .. })));
 
-    let stolen = manager.acquire("stolen", options).await.unwrap();
-    let live = manager.acquire("live", LockOptions::new()).await.unwrap();
-    cli.query::<String>(&["SET", "lock:stolen", "thief", "PX", "60000"]).await;
+    let stolen = manager.acquire("stolen", options.clone()).await.unwrap();
+    let live = manager.acquire("live", options).await.unwrap();
+    cli.query::<String>(&["SET", "lock:stolen", "thief", "PX", "3600000"]).await;
+    skip(ttl / 2);
     in_time(stolen.lost()).await;
     assert!(matches!(stolen.release().await, Err(Error::Lost { reason: Taken, .. })));
     assert_eq!(cli.value("lock:stolen").await.as_deref(), Some("thief"));

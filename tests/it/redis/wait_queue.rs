@@ -25,18 +25,12 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use witness::Witness;
 
-/// For what needs no timer. Shorter than the time after which a waiter behind a long lease asks
-/// again without a notification, so the limit reveals a forgotten waiter.
-const SOON: Duration = Duration::from_secs(10);
+/// Longer than any test here waits, so no lock is free because a lease ended. A claim in the queue asks every five
+/// seconds all the same.
+const LONG: &str = "ttl=1h&wait=10h";
 
-/// For what takes a TTL or two.
-const LIMIT: Duration = Duration::from_secs(30);
-
-/// Longer than any test here waits.
-const LONG: &str = "ttl=60s&wait=60s";
-
-/// For a holder or waiter that is killed soon.
-const SHORT: &str = "ttl=2s&wait=60s";
+/// For a lease that ends within a test. A third of it is left for a busy machine, twice.
+const SHORT: &str = "ttl=15s&wait=10h";
 
 /// A manager with its own connections and subscription, which the store takes for a process.
 async fn manager(server: &RedisServer, query: &str) -> LockManager {
@@ -78,7 +72,7 @@ fn crowd(manager: &LockManager, witness: &Witness, tasks: usize) -> JoinSet<()> 
     crowd
 }
 
-async fn all_have_worked(_limit: Duration, crowds: Vec<JoinSet<()>>) {
+async fn all_have_worked(crowds: Vec<JoinSet<()>>) {
     let all = async {
         for crowd in crowds {
             crowd.join_all().await;

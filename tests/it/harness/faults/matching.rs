@@ -1,9 +1,11 @@
 //! Tests of matching requests to rules: order, names, pipelines, pushes and long values.
 
+use std::time::Duration;
+
 use lockattr::{LockManager, LockOptions};
 use lockattr_tests::{Fault, assert_nothing_left, with_query};
 
-use super::{LIMIT, QUIET, Raw, Setup, incr, setup};
+use super::{QUIET, Raw, Setup, incr, setup};
 
 #[tokio::test]
 async fn rules_come_in_order_on_whatever_connection_until_all_passes() {
@@ -120,7 +122,7 @@ async fn our_scripts_go_by_their_names() {
     assert!(setup.proxy.log().contains(&"script".to_owned()), "{:?}", setup.proxy.log());
     setup.proxy.clear_log();
     let guard = manager.acquire("a", LockOptions::new()).await.unwrap();
-    guard.extend(LIMIT * 2).await.unwrap();
+    guard.extend(Duration::from_secs(3_600)).await.unwrap();
     manager.holder("a").await.unwrap().unwrap();
     guard.release().await.unwrap();
     // From the second time on, acquire and release are plain commands.

@@ -4,7 +4,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::{LIMIT, QUIET};
+use super::QUIET;
 use lockattr_tests::in_time;
 
 pub(super) struct Raw(TcpStream);
@@ -20,9 +20,9 @@ impl Raw {
 
     pub(super) async fn expect_reply(&mut self, expected: &str) {
         let mut received = vec![0; expected.len()];
-        let reading = timeout(LIMIT, self.0.read_exact(&mut received)).await;
+        let reading = in_time(self.0.read_exact(&mut received)).await;
         let received = String::from_utf8_lossy(&received);
-        assert!(matches!(reading, Ok(Ok(_))), "{reading:?} after {received:?}, not {expected:?}");
+        assert!(reading.is_ok(), "{reading:?} after {received:?}, not {expected:?}");
         assert_eq!(received, expected);
     }
 

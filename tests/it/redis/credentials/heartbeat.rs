@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use lockattr::store::{Credentials, RedisStore, ServerOptions, redis};
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::{Cli, Fault, Proxy, RedisServer, Rotating, assert_nothing_left, eventually};
+use lockattr_tests::{
+    Cli, Fault, HUNG, Proxy, RedisServer, Rotating, assert_nothing_left, eventually,
+};
 
 use super::{rotating, set_password};
 use crate::redis::own_client::manager;
 
-pub(super) const SOON: Duration = Duration::from_secs(10);
 const RIGHTS: &str = "~* &* +@all";
 
 /// The id and the user of each connection but the harness' own.
@@ -34,8 +35,14 @@ pub(super) async fn two_users() -> RedisServer {
         .await
 }
 
+/// A server that takes long to answer keeps its connection.
+pub(super) fn often_asked() -> ServerOptions {
+    let patient = ServerOptions::new().connect_timeout(HUNG).response_timeout(HUNG);
+    patient.heartbeat(Duration::from_millis(50))
+}
+
 fn options(rotating: &Rotating) -> ServerOptions {
-    ServerOptions::new().heartbeat(Duration::from_millis(50)).credentials(rotating.provider())
+    often_asked().credentials(rotating.provider())
 }
 
 /// Services close a connection whose token is too old, unless it logs in again.

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use lockattr::store::{Credentials, RedisStore, ServerOptions, redis};
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::{Proxy, RedisServer, assert_nothing_left, eventually};
+use lockattr_tests::{Fault, Proxy, RedisServer, assert_nothing_left, eventually, in_time, skip};
 
-use super::heartbeat::{SOON, clients, cycle, two_users};
+use super::heartbeat::{clients, cycle, often_asked, two_users};
 use crate::provider::{Provider, Reply};
 use crate::redis::describe;
 use crate::redis::own_client::manager;
@@ -17,8 +17,7 @@ fn answer(user: &str, password: &str) -> Reply {
     Reply::Answer(Credentials::new(user, password))
 }
 
-fn often_asked(server: &RedisServer, provider: &Provider) -> LockManager {
-    let options = ServerOptions::new().heartbeat(Duration::from_millis(50));
+fn asks(server: &RedisServer, options: ServerOptions, provider: &Provider) -> LockManager {
     let client = redis::Client::open(server.url()).unwrap();
     manager(RedisStore::from_client(client, options.credentials(provider.function())))
 }
@@ -30,14 +29,15 @@ async fn a_provider_that_hangs_or_panics_is_named_and_asked_again() {
     let server = two_users().await;
     for (reply, says) in [(Reply::Hang, "has not answered"), (Reply::Panic, "panicked")] {
         let provider = Provider::new(reply);
-        let manager = often_asked(&server, &provider);
+        // A provider that hangs does so for as long.
+        let options = often_asked().connect_timeout(Duration::from_secs(1));
+        let manager = asks(&server, options, &provider);
         let refused = manager.acquire("a", LockOptions::new().retry(0)).await;
         let text = describe(&refused.unwrap_err());
         assert!(text.contains("the credentials provider") && text.contains(says), "{text}");
         assert!(!text.contains("no connection") && !text.contains("s3cret"), "{text}");
         provider.set(answer("one", "s3cret-1"));
-        let options = LockOptions::new().wait(SOON);
-        manager.acquire("a", options).await.unwrap().release().await.unwrap();
+        cycle(&manager).await;
     }
 }
 
@@ -46,7 +46,7 @@ async fn a_provider_that_hangs_or_panics_is_named_and_asked_again() {
 async fn a_provider_that_panics_at_a_heartbeat_costs_no_connection() {
     let server = two_users().await;
     let (cli, provider) = (server.cli().await, Provider::new(answer("one", "s3cret-1")));
-    let manager = often_asked(&server, &provider);
+    let manager = asks(&server, often_asked(), &provider);
     let held = manager.acquire("held", LockOptions::new()).await.unwrap();
     let before = clients(&cli).await;
     provider.set(Reply::Panic);
@@ -68,15 +68,14 @@ async fn a_connection_is_replaced_with_the_login_that_was_verified_though_the_pr
     let server = two_users().await;
     let (cli, provider) = (server.cli().await, Provider::new(answer("one", "s3cret-1")));
     let (current, rest) = (provider.function(), provider.clone());
-    let options =
-        ServerOptions::new().heartbeat(Duration::from_millis(50)).credentials(move || {
-            let reply = current();
-            // It answers once more, at a heartbeat, and then it fails.
-            if rest.is_next("two") {
-                rest.set(Reply::Fail);
-            }
-            reply
-        });
+    let options = often_asked().credentials(move || {
+        let reply = current();
+        // It answers once more, at a heartbeat, and then it fails.
+        if rest.is_next("two") {
+            rest.set(Reply::Fail);
+        }
+        reply
+    });
     let client = redis::Client::open(server.url()).unwrap();
     let manager = manager(RedisStore::from_client(client, options));
     cycle(&manager).await;
@@ -133,8 +132,18 @@ async fn a_refusal_is_reported_though_the_second_login_gets_no_answer() {
             network.freeze();
         }
     });
-    let refused = manager.acquire("a", LockOptions::new().retry(0)).await;
-    let text = describe(&refused.unwrap_err());
+    // The limit of the second login alone, which a part of the client knows, ends later than the whole.
+    proxy.next("hello", Fault::Delay(Duration::from_secs(30)));
+    let refused =
+        tokio::spawn(
+            async move { manager.acquire("a", LockOptions::new().retry(0)).await.map(drop) },
+        );
+    eventually("it logs in", async || proxy.seen("hello") == 1).await;
+    skip(Duration::from_secs(30));
+    eventually("it logs in again", async || count.load(Ordering::Relaxed) == 2).await;
+    // More than what is left of the connect timeout.
+    skip(Duration::from_secs(40));
+    let text = describe(&in_time(refused).await.unwrap().unwrap_err());
     assert!(text.contains("WRONGPASS") && !text.contains("wr0ng"), "{text}");
     assert_eq!(count.load(Ordering::Relaxed), 2);
 }

@@ -15,7 +15,7 @@ async fn counts_by_script(cli: &Cli, manager: &LockManager) -> bool {
 async fn a_counter_that_was_lost_is_raised_to_the_clock() {
     let server = RedisServer::start().await;
     let (cli, one, other) =
-        (server.cli().await, manager(&server, "").await, manager(&server, "").await);
+        (server.cli().await, manager(&server, PATIENT).await, manager(&server, PATIENT).await);
     let last = round(&one).await.max(round(&other).await);
     for _ in 0..3 {
         let deleted: u32 = cli.query(&["DEL", "lockattr:fence"]).await;
@@ -34,7 +34,7 @@ async fn a_counter_that_was_lost_is_raised_to_the_clock() {
 #[tokio::test]
 async fn a_token_that_was_seen_before_is_discarded() {
     let server = RedisServer::start().await;
-    let (cli, manager) = (server.cli().await, manager(&server, "").await);
+    let (cli, manager) = (server.cli().await, manager(&server, PATIENT).await);
     round(&manager).await;
     let early = cli.value("lockattr:fence").await.unwrap();
     let last = [round(&manager).await, round(&manager).await, round(&manager).await];
@@ -49,7 +49,7 @@ async fn a_token_that_was_seen_before_is_discarded() {
 async fn a_new_connection_counts_by_a_script_first() {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr()).await;
-    let url = with_query(&server.url_through(&proxy), "connections=1");
+    let url = with_query(&server.url_through(&proxy), PATIENT);
     let (cli, manager) = (server.cli().await, LockManager::connect(url).await.unwrap());
     assert!(counts_by_script(&cli, &manager).await);
     assert!(!counts_by_script(&cli, &manager).await);

@@ -55,7 +55,7 @@ fn assert_numbered(tokens: &[Vec<u64>]) {
 async fn requests_sent_together_share_one_increment() {
     const TIMES: usize = 10;
     let server = RedisServer::start().await;
-    let (cli, manager) = (server.cli().await, manager(&server, "").await);
+    let (cli, manager) = (server.cli().await, manager(&server, PATIENT).await);
     round(&manager).await;
     let tokens = crowd(&manager, TIMES).await;
     assert_numbered(&tokens);
@@ -73,7 +73,7 @@ async fn requests_sent_together_share_one_increment() {
 #[tokio::test]
 async fn a_crowd_survives_that_the_server_forgets_its_scripts() {
     let server = RedisServer::start().await;
-    let (cli, manager) = (server.cli().await, manager(&server, "").await);
+    let (cli, manager) = (server.cli().await, manager(&server, PATIENT).await);
     for _ in 0..5 {
         cli.query::<()>(&["SCRIPT", "FLUSH"]).await;
         assert_numbered(&crowd(&manager, 3).await);
@@ -93,7 +93,7 @@ async fn the_loss_of_one_lock_of_a_crowd_is_reported_to_its_holder_alone() {
     const WRITTEN: usize = 20;
     const LISTED: usize = 21;
     let server = RedisServer::start().await;
-    let (cli, manager) = (server.cli().await, manager(&server, "").await);
+    let (cli, manager) = (server.cli().await, manager(&server, PATIENT).await);
     let own = |task| manager.acquire(format!("own:{task}"), LockOptions::new());
     let held = try_join_all((0..TASKS).map(own)).await.unwrap();
     cli.query::<()>(&["SET", "lock:own:20", "a stranger's"]).await;
@@ -118,7 +118,7 @@ async fn the_loss_of_one_lock_of_a_crowd_is_reported_to_its_holder_alone() {
 async fn a_lock_that_its_user_may_not_delete_keeps_no_other_from_its_release() {
     const FORBIDDEN: usize = 20;
     let server = RedisServer::start().await;
-    let (cli, manager) = (server.cli().await, manager(&server, "").await);
+    let (cli, manager) = (server.cli().await, manager(&server, PATIENT).await);
     let own = |task| manager.acquire(format!("own:{task}"), LockOptions::new());
     let held = try_join_all((0..TASKS).map(own)).await.unwrap();
     let mut rights = vec!["ACL", "SETUSER", "default", "resetkeys", "~lockattr:*"];
@@ -165,7 +165,7 @@ async fn a_released_lock_is_acquired_again_in_the_same_pipeline() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_waiter_that_gives_up_in_a_crowd_leaves_nothing() {
     let server = RedisServer::start().await;
-    let manager = manager(&server, "").await;
+    let manager = manager(&server, PATIENT).await;
     round(&manager).await;
     let mut tasks = JoinSet::new();
     for task in 0..TASKS {
@@ -202,7 +202,7 @@ async fn a_waiter_that_gives_up_in_a_crowd_leaves_nothing() {
 async fn a_crowd_whose_connection_is_cut_continues_over_the_next() {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr()).await;
-    let url = with_query(&server.url_through(&proxy), "ttl=60s&wait=60s");
+    let url = with_query(&server.url_through(&proxy), "ttl=1h&wait=10h");
     let manager = LockManager::connect(url).await.unwrap();
     let cuts = async {
         for _ in 0..5 {
@@ -232,7 +232,7 @@ async fn a_crowd_without_the_right_to_incr_uses_scripts() {
 #[tokio::test]
 async fn a_release_in_a_crowd_is_sent_before_a_script_that_comes_later() {
     let server = RedisServer::start().await;
-    let manager = manager(&server, "linger=30s").await;
+    let manager = manager(&server, "linger=30m").await;
     round(&manager).await;
     let mut set = JoinSet::new();
     for task in 0..TASKS {

@@ -3,14 +3,17 @@
 use std::time::Duration;
 
 use lockattr::{Error, LockManager, LostReason};
-use lockattr_tests::{Proxy, RedisServer, assert_nothing_left, eventually, with_query};
+use lockattr_tests::{Proxy, RedisServer, assert_nothing_left, eventually, in_time, pause, skip};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::{LIMIT, TTL, is_lost, is_renewed, lease, manager, wait_until_lockable};
+use super::{
+    TTL, is_lost, is_renewed, is_renewed_now, lease, manager, renewal_is_due, retry_is_due,
+    wait_until_lockable,
+};
 
-/// Short timeouts, so that a silent server is noticed.
-const QUICK: &str = "response_timeout=200ms&connect_timeout=200ms&heartbeat=300ms";
+/// Longer than the response timeout, and shorter than what is left of a lease after a renewal was due.
+const SILENCE: Duration = Duration::from_secs(90);
 
 /// The commands that release locks, whatever the server.
 const RELEASES: [&str; 3] = ["evalsha", "delex", "delifeq"];
@@ -20,7 +23,7 @@ const RELEASES: [&str; 3] = ["evalsha", "delex", "delifeq"];
 async fn no_command_carries_the_time_of_day() {
     let server = RedisServer::builder().line("slowlog-log-slower-than 0").start().await;
     let (cli, manager) = (server.cli().await, manager(&server).await);
-    let ttl = Duration::from_millis(1234);
+    let ttl = Duration::from_millis(1_234_567);
     let guard = manager.acquire("a", lease(ttl)).await.unwrap();
     is_renewed(&guard, ttl, 1).await;
     guard.release().await.unwrap();
@@ -39,9 +42,9 @@ async fn no_command_carries_the_time_of_day() {
         }
     }
     let keys = ["3", "lockattr:fence", "lock:a", "lockattr:line-of:{lock:a}"];
-    let acquire = [&keys[..], &["1234", "x", "+"]].concat();
+    let acquire = [&keys[..], &["1234567", "x", "+"]].concat();
     assert_eq!(seen.remove(0), acquire);
-    assert_eq!(seen.remove(0), ["2", "lock:a", "lock:a", "1", "1234", "0"]);
+    assert_eq!(seen.remove(0), ["2", "lock:a", "lock:a", "1", "1234567", "0"]);
     // By a script, by `DELEX lock:a IFEQ …`, or by `DELIFEQ lock:a …`.
     let [seen] = seen.as_slice() else { panic!("{seen:?}") };
     assert!(*seen == ["1", "lock:a"] || *seen == ["IFEQ"] || seen.is_empty(), "{seen:?}");
@@ -62,17 +65,18 @@ async fn connections_killed_under_an_acquire_a_renewal_and_a_release() {
         assert!(cli.client_kill_all_others().await > 0);
         cli.query::<()>(&["CLIENT", "UNPAUSE"]).await;
     };
-    let pause = async || cli.query::<()>(&["CLIENT", "PAUSE", "20000", "WRITE"]).await;
+    let pause_writes = async || cli.query::<()>(&["CLIENT", "PAUSE", "3600000", "WRITE"]).await;
 
-    pause().await;
+    pause_writes().await;
     let acquiring = manager.acquire("a", lease(TTL));
     let guard = tokio::join!(acquiring, asks_and_is_killed()).0.unwrap();
-    pause().await;
-    // By its next renewal.
+    pause_writes().await;
+    renewal_is_due(TTL);
     asks_and_is_killed().await;
-    is_renewed(&guard, TTL, 1).await;
-    guard.extend(LIMIT).await.unwrap();
-    pause().await;
+    retry_is_due();
+    is_renewed_now(&guard, TTL).await;
+    guard.extend(TTL).await.unwrap();
+    pause_writes().await;
     let released = tokio::join!(guard.release(), asks_and_is_killed()).0;
     assert!(matches!(released, Err(Error::Store { .. })), "{released:?}");
     // Long before the lease would have expired.
@@ -85,16 +89,20 @@ async fn connections_killed_under_an_acquire_a_renewal_and_a_release() {
 #[tokio::test]
 async fn a_pause_longer_than_one_lease_and_shorter_than_another() {
     let server = RedisServer::start().await;
-    let cli = server.cli().await;
-    let manager = LockManager::connect(server.url_with(QUICK)).await.unwrap();
+    let manager = manager(&server).await;
     let long = manager.acquire("long", lease(TTL)).await.unwrap();
     let short = manager.acquire("short", lease(TTL / 6)).await.unwrap();
-    cli.client_pause(TTL / 2).await;
+    server.stop_signal();
+    renewal_is_due(TTL);
     is_lost(&short, LostReason::Expired).await;
-    let overdue = async || long.remaining() < TTL * 3 / 5;
-    eventually("a renewal is overdue", overdue).await;
+    // The renewal gets no answer.
+    skip(SILENCE);
+    pause(Duration::from_millis(100)).await;
+    assert!(long.remaining() < TTL * 3 / 5);
     long.ensure_held().expect("unknown, not lost");
-    is_renewed(&long, TTL, 1).await;
+    server.continue_signal();
+    retry_is_due();
+    is_renewed_now(&long, TTL).await;
     long.release().await.unwrap();
     drop(short);
     wait_until_lockable(&manager).await;
@@ -106,19 +114,25 @@ async fn a_pause_longer_than_one_lease_and_shorter_than_another() {
 #[tokio::test]
 async fn a_pause_of_writes() {
     let server = RedisServer::start().await;
-    let cli = server.cli().await;
-    let manager = LockManager::connect(server.url_with(QUICK)).await.unwrap();
+    let (cli, manager) = (server.cli().await, manager(&server).await);
     let long = manager.acquire("long", lease(TTL)).await.unwrap();
     let short = manager.acquire("short", lease(TTL / 6)).await.unwrap();
-    cli.query::<()>(&["CLIENT", "PAUSE", "20000", "WRITE"]).await;
+    cli.query::<()>(&["CLIENT", "PAUSE", "3600000", "WRITE"]).await;
     // Still under way when writes go on, so it is granted then.
-    let long_wait = LockManager::connect(server.url()).await.unwrap();
-    let none = long_wait.acquire("a", lease(LIMIT).retry(0)).await.unwrap_err();
+    let asks = tokio::spawn({
+        let other = LockManager::connect(server.url()).await.unwrap();
+        async move { other.acquire("a", lease(TTL).retry(0)).await.map(drop) }
+    });
+    eventually("it asks", async || cli.info("blocked_clients").await != "0").await;
+    skip(SILENCE);
+    let none = in_time(asks).await.unwrap().unwrap_err();
     assert!(matches!(none, Error::Store { .. }), "{none:?}");
+    renewal_is_due(TTL);
     is_lost(&short, LostReason::Expired).await;
     long.ensure_held().expect("unknown, not lost");
     cli.query::<()>(&["CLIENT", "UNPAUSE"]).await;
-    is_renewed(&long, TTL, 1).await;
+    retry_is_due();
+    is_renewed_now(&long, TTL).await;
     long.release().await.unwrap();
     drop(short);
     wait_until_lockable(&manager).await;
@@ -129,13 +143,17 @@ async fn a_pause_of_writes() {
 async fn a_release_sent_again_after_its_answer_was_lost_does_not_free_the_next_holder() {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr()).await;
-    let url = with_query(&server.url_through(&proxy), QUICK);
-    let (cli, manager) = (server.cli().await, LockManager::connect(url).await.unwrap());
-    let guard = manager.acquire("a", lease(2 * TTL)).await.unwrap();
+    let manager = LockManager::connect(server.url_through(&proxy)).await.unwrap();
+    let cli = server.cli().await;
+    let guard = manager.acquire("a", lease(TTL)).await.unwrap();
     proxy.swallow_replies();
-    assert!(matches!(guard.release().await, Err(Error::Store { .. })));
+    let released = tokio::spawn(guard.release());
+    eventually("the server releases it", async || cli.value("lock:a").await.is_none()).await;
+    skip(SILENCE);
+    let released = in_time(released).await.unwrap();
+    assert!(matches!(released, Err(Error::Store { .. })), "{released:?}");
     let other = LockManager::connect(server.url()).await.unwrap();
-    let fixed = lease(LIMIT).renew(false).retry(0);
+    let fixed = lease(TTL).renew(false).retry(0);
     let next = other.acquire("a", fixed).await.expect("the server did release it");
 
     cli.reset_stats().await;
@@ -146,7 +164,7 @@ async fn a_release_sent_again_after_its_answer_was_lost_does_not_free_the_next_h
         RELEASES.iter().any(|release| stats.contains_key(*release))
     };
     eventually("the release is sent again", sent_again).await;
-    next.extend(LIMIT).await.expect("freed by a release that was not its own");
+    next.extend(TTL).await.expect("freed by a release that was not its own");
     next.release().await.unwrap();
     wait_until_lockable(&manager).await;
     assert_nothing_left(&server).await;

@@ -3,7 +3,7 @@
 use lockattr::LockManager;
 use lockattr_tests::{Fault, Proxy, RedisServer, assert_nothing_left, eventually, with_query};
 
-use super::{LIMIT, TTL, lease, manager, refused};
+use super::{SETTINGS, TTL, lease, manager, refused};
 use crate::redis::meddling::is_renewed;
 
 /// A full server grants nothing, but a held lock can be renewed and released, since neither takes
@@ -12,9 +12,8 @@ use crate::redis::meddling::is_renewed;
 async fn out_of_memory_nothing_is_half_locked_and_what_is_held_is_renewed_and_released() {
     let server = RedisServer::start().await;
     let (cli, manager) = (server.cli().await, manager(&server).await);
-    let ttl = TTL / 4;
-    let guard = manager.acquire("held", lease(ttl)).await.unwrap();
-    let dropped = manager.acquire("dropped", lease(LIMIT)).await.unwrap();
+    let guard = manager.acquire("held", lease(TTL)).await.unwrap();
+    let dropped = manager.acquire("dropped", lease(TTL)).await.unwrap();
     let counter = cli.value("lockattr:fence").await;
     cli.query::<()>(&["CONFIG", "SET", "maxmemory", "1"]).await;
 
@@ -23,11 +22,11 @@ async fn out_of_memory_nothing_is_half_locked_and_what_is_held_is_renewed_and_re
     assert_eq!(cli.keys("lock:*").await, ["lock:dropped", "lock:held"]);
     assert_eq!(cli.value("lockattr:fence").await, counter);
     let other = LockManager::connect(server.url()).await.unwrap();
-    assert!(other.try_acquire("held", lease(ttl)).await.unwrap().is_none(), "known, not unknown");
-    is_renewed(&guard, ttl, 2).await;
+    assert!(other.try_acquire("held", lease(TTL)).await.unwrap().is_none(), "known, not unknown");
+    is_renewed(&guard, TTL, 2).await;
     cli.client_kill_all_others().await;
-    is_renewed(&guard, ttl, 2).await;
-    guard.extend(LIMIT).await.unwrap();
+    is_renewed(&guard, TTL, 2).await;
+    guard.extend(TTL).await.unwrap();
     guard.release().await.unwrap();
     drop(dropped);
     assert_nothing_left(&server).await;
@@ -44,10 +43,10 @@ async fn a_full_server_that_refuses_a_subscription_is_subscribed_to_later() {
     let (cli, proxy) = (server.cli().await, Proxy::start(server.addr()).await);
     let oom = "OOM command not allowed when used memory > 'maxmemory'.";
     proxy.always("subscribe", Fault::Answer(oom.into()));
-    let url = with_query(&server.url_through(&proxy), "heartbeat=100ms");
+    let url = with_query(&server.url_through(&proxy), SETTINGS);
     let manager = LockManager::connect(url).await.unwrap();
-    let guard = manager.try_acquire("held", lease(TTL / 4)).await.unwrap().unwrap();
-    is_renewed(&guard, TTL / 4, 2).await;
+    let guard = manager.try_acquire("held", lease(TTL)).await.unwrap().unwrap();
+    is_renewed(&guard, TTL, 2).await;
     let listens = async || {
         let channels: Vec<String> = cli.query(&["PUBSUB", "CHANNELS", "lockattr:*"]).await;
         channels.len() == 1

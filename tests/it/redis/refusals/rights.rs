@@ -4,7 +4,7 @@ use lockattr::{Error, LockManager};
 use lockattr_tests::{RedisServer, assert_nothing_left, capture_events_from};
 use tracing::Level;
 
-use super::{outlived, refused};
+use super::{connect, outlived, refused};
 use crate::redis::RIGHTS;
 
 /// The server's words; each version uses one of the later ones for a refusal inside a script.
@@ -18,7 +18,7 @@ async fn server_with_a_user() -> RedisServer {
 async fn while_its_user_may_run_no_scripts() {
     let server = server_with_a_user().await;
     let cli = server.cli().await;
-    let manager = LockManager::connect(server.url_as("locker", "s3cret")).await.unwrap();
+    let manager = connect(&server.url_as("locker", "s3cret")).await;
     // A free lock is acquired without a script.
     let refuse = async || cli.query(&["ACL", "SETUSER", "locker", "-evalsha", "-set"]).await;
     let mend = async || cli.query(&["ACL", "SETUSER", "locker", "+evalsha", "+set"]).await;
@@ -30,7 +30,7 @@ async fn while_its_user_may_run_no_scripts() {
 async fn a_lock_that_may_not_be_read_is_neither_contended_nor_lost() {
     let server = server_with_a_user().await;
     let cli = server.cli().await;
-    let manager = LockManager::connect(server.url_as("locker", "s3cret")).await.unwrap();
+    let manager = connect(&server.url_as("locker", "s3cret")).await;
     let refuse = async || {
         // A free lock is acquired without reading it.
         cli.query::<()>(&["ACL", "SETUSER", "locker", "-get", "-exists", "-incr"]).await;

@@ -1,8 +1,13 @@
 //! Many callers of one process whose wait budgets end at the same moment, over a healthy server and
 //! over a silent one.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use lockattr::{Error, Mode};
-use lockattr_tests::{Proxy, RedisServer, in_time, with_query};
+use lockattr_tests::{
+    Fault, Proxy, RedisServer, StoppedClock, eventually, in_time, skip, with_query,
+};
 
 use super::*;
 
@@ -22,15 +27,26 @@ async fn ten_thousand_callers_whose_wait_ends_together_are_all_contended() {
         let query = format!("{LONG}&retry_delay=1s");
         let next = LockManager::connect(with_query(&server.url_through(&proxy), &query)).await;
         let (next, mut crowd) = (next.unwrap(), JoinSet::new());
+        // However long the callers take to begin, their waits end together, and no answer is late.
+        let clock = StoppedClock::new();
         let options = options.wait(Duration::from_secs(2));
+        let waiting = Arc::<AtomicUsize>::default();
         for _ in 0..CROWD {
-            let (next, options) = (next.clone(), options.clone());
-            crowd.spawn(async move { next.acquire("a", options).await.map(drop) });
+            let (next, options, waiting) = (next.clone(), options.clone(), waiting.clone());
+            crowd.spawn(async move {
+                waiting.fetch_add(1, Ordering::Relaxed);
+                next.acquire("a", options).await.map(drop)
+            });
         }
-        while let Some(refused) = crowd.join_next().await {
+        eventually("all wait", async || waiting.load(Ordering::Relaxed) == CROWD).await;
+        wait_until_queued(&server.cli().await, 1).await;
+        clock.advance(Duration::from_secs(1));
+        clock.advance(Duration::from_secs(2));
+        while let Some(refused) = in_time(crowd.join_next()).await {
             let error = refused.unwrap().unwrap_err();
             assert!(matches!(error, Error::Contended { holder: Some(_), .. }), "{error}");
         }
+        drop(clock);
         // The first caller's requests, its regular rechecks, and a few of those that could share
         // the lock.
         assert!(proxy.seen("acquire") < 60, "{} requests", proxy.seen("acquire"));
@@ -79,45 +95,43 @@ async fn readers_of_one_process_share_its_place_before_a_writer_that_came_later(
 /// The wait ends before the answer comes, while the server answers others: it is busy, not away.
 #[tokio::test]
 async fn a_late_answer_from_a_server_that_answers_others_is_contention() {
+    const SECOND: Duration = Duration::from_secs(1);
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr()).await;
-    let url = with_query(
-        &server.url_through(&proxy),
-        &format!("connections=1&response_timeout=5s&{LONG}"),
-    );
+    let url = with_query(&server.url_through(&proxy), &format!("connections=1&{LONG}"));
     let manager = LockManager::connect(&url).await.unwrap();
-    // The answer takes longer than the caller waits, while others get many answers.
-    proxy.delay(Duration::from_millis(800));
-    let busy = {
+    let acquires = |key: &'static str, options: LockOptions| {
         let manager = manager.clone();
-        tokio::spawn(async move {
-            for round in 0.. {
-                let (manager, key) = (manager.clone(), format!("other {round}"));
-                tokio::spawn(
-                    async move { manager.acquire(key, LockOptions::new()).await.map(drop) },
-                );
-                tokio::time::sleep(Duration::from_millis(25)).await;
-            }
-        })
+        tokio::spawn(async move { manager.acquire(key, options).await })
     };
-    let answered = async || proxy.answered("acquire") > 10;
-    eventually("replies arrive", answered).await;
-    let hasty = LockOptions::new().wait(Duration::from_secs(1));
-    let error = manager.acquire("a", hasty.clone()).await.unwrap_err();
+    let hasty = || LockOptions::new().wait(SECOND);
+    // The other's answer comes after the caller has asked, and before its wait ends.
+    proxy.next("acquire", Fault::HoldReply);
+    let other = acquires("other", LockOptions::new());
+    eventually("the other asks", async || proxy.seen("acquire") == 1).await;
+    let clock = StoppedClock::new();
+    proxy.next("acquire", Fault::Delay(3600 * SECOND));
+    let late = acquires("a", hasty());
+    eventually("it asks", async || proxy.seen("acquire") == 2).await;
+    clock.advance(SECOND / 2);
+    proxy.pass();
+    drop(in_time(other).await.unwrap().unwrap());
+    clock.advance(SECOND);
+    let error = in_time(late).await.unwrap().unwrap_err();
     assert!(matches!(error, Error::Contended { .. }), "{error}");
-    busy.abort();
-    let cli = server.cli().await;
-    let quiet = async || {
-        let held: Vec<String> = cli.query(&["KEYS", "lock:*"]).await;
-        let answered = |what| proxy.answered(what) == proxy.seen(what);
-        held.is_empty() && answered("acquire") && answered("release")
-    };
-    eventually("all is answered", quiet).await;
+    drop(clock);
+    proxy.cut().await;
+    assert_nothing_left(&server).await;
     // If all are silent, the outcome is unknown.
+    let before = proxy.seen("acquire");
     proxy.swallow_replies();
-    let error = manager.acquire("b", hasty).await.unwrap_err();
+    let silent = acquires("b", hasty());
+    eventually("it asks", async || proxy.seen("acquire") > before).await;
+    skip(2 * SECOND);
+    let error = in_time(silent).await.unwrap().unwrap_err();
     assert!(matches!(error, Error::Store { .. }), "{error}");
     proxy.pass();
+    proxy.cut().await;
     drop(manager);
     assert_no_trace(&server).await;
 }

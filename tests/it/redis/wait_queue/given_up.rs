@@ -4,7 +4,7 @@
 use std::pin::Pin;
 
 use lockattr::Error;
-use lockattr_tests::{Fault, Proxy, RedisServer, eventually, with_query};
+use lockattr_tests::{Fault, Proxy, RedisServer, StoppedClock, eventually, skip, with_query};
 
 use super::*;
 
@@ -44,7 +44,7 @@ async fn a_waiter_dropped_at_the_moment_of_its_grant_passes_it_on() {
         }
         drop(waiter);
         proxy.pass();
-        all_have_worked(SOON, crowds).await;
+        all_have_worked(crowds).await;
         assert_eq!(witness.count(), 4);
         drop((first, next, fickle));
         assert_no_trace(&server).await;
@@ -57,8 +57,16 @@ async fn a_waiter_that_gives_up_or_is_dropped_leaves_its_place_in_the_queue() {
     let (cli, witness) = (server.cli().await, Witness::default());
     let (first, fickle) = (manager(&server, LONG).await, manager(&server, LONG).await);
     let holder = acquire(&first).await;
+    let clock = StoppedClock::new();
     let soon = LockOptions::new().wait(Duration::from_millis(200));
-    let error = fickle.acquire("a", soon).await.unwrap_err();
+    let gives_up = {
+        let fickle = fickle.clone();
+        tokio::spawn(async move { fickle.acquire("a", soon).await.map(drop) })
+    };
+    wait_until_queued(&cli, 1).await;
+    clock.advance(Duration::from_millis(200));
+    let error = gives_up.await.unwrap().unwrap_err();
+    drop(clock);
     assert!(matches!(error, Error::Contended { holder: Some(_), .. }), "{error}");
     wait_until_queued(&cli, 0).await;
 
@@ -75,7 +83,7 @@ async fn a_waiter_that_gives_up_or_is_dropped_leaves_its_place_in_the_queue() {
     waiter.abort();
     witness.saw(holder.fencing_token());
     holder.release().await.unwrap();
-    all_have_worked(SOON, crowds).await;
+    all_have_worked(crowds).await;
     assert_eq!(witness.count(), 2);
     wait_until_queued(&cli, 0).await;
     drop((first, fickle));
@@ -89,8 +97,7 @@ async fn a_waiter_whose_request_to_leave_is_lost_leaves_all_the_same() {
         let server = RedisServer::start().await;
         let (cli, witness) = (server.cli().await, Witness::default());
         let proxy = Proxy::start(server.addr()).await;
-        let query = format!("{LONG}&response_timeout=200ms");
-        let url = with_query(&server.url_through(&proxy), &query);
+        let url = with_query(&server.url_through(&proxy), LONG);
         let fickle = LockManager::connect(url).await.unwrap();
         let (first, next) = (manager(&server, LONG).await, manager(&server, LONG).await);
         let holder = acquire(&first).await;
@@ -101,10 +108,18 @@ async fn a_waiter_whose_request_to_leave_is_lost_leaves_all_the_same() {
         proxy.next("release", fault.clone());
         drop(waiter);
         eventually("it sends its release", async || proxy.seen("release") > 0).await;
+        // Longer than the response timeout.
+        skip(Duration::from_secs(90));
+        eventually("it repeats its release", async || proxy.seen("release") > 1).await;
+        // Then its connection is pinged, and replaced after as long.
+        if !matches!(fault, Fault::CutBefore) {
+            eventually("it pings", async || proxy.seen("ping") > 0).await;
+            skip(Duration::from_secs(90));
+        }
         wait_until_queued(&cli, 1).await;
         witness.saw(holder.fencing_token());
         holder.release().await.unwrap();
-        all_have_worked(SOON, crowds).await;
+        all_have_worked(crowds).await;
         assert_eq!(witness.count(), 3, "{fault:?}");
         drop((first, next, fickle));
         assert_no_trace(&server).await;

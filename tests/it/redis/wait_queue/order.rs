@@ -29,7 +29,7 @@ async fn managers_acquire_in_the_order_of_their_arrival() {
     }
     witness.saw(holder.fencing_token());
     holder.release().await.unwrap();
-    all_have_worked(SOON, vec![waiting]).await;
+    all_have_worked(vec![waiting]).await;
     assert_eq!(*order.lock().unwrap(), (1..=16).collect::<Vec<_>>());
     assert_eq!(witness.count(), 16);
     drop(first);
@@ -93,7 +93,7 @@ async fn tasks_of_a_process_acquire_in_the_order_of_their_arrival() {
     wait_until_queued(&cli, 1).await;
     witness.saw(holder.fencing_token());
     holder.release().await.unwrap();
-    all_have_worked(SOON, vec![waiting]).await;
+    all_have_worked(vec![waiting]).await;
     assert_eq!(*order.lock().unwrap(), (1..=16).collect::<Vec<_>>());
     assert_eq!(witness.count(), 16);
     drop((first, next));

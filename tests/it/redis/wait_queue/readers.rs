@@ -4,9 +4,8 @@
 use std::time::Duration;
 
 use lockattr::{LockGuard, LockManager, LockOptions, Mode};
-use lockattr_tests::{RedisServer, Wire, assert_nothing_left, in_time};
+use lockattr_tests::{RedisServer, StoppedClock, Wire, assert_nothing_left, eventually, in_time};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -16,7 +15,7 @@ fn reads() -> LockOptions {
 
 async fn manager(server: &RedisServer) -> LockManager {
     // No waiter asks again during the test, or comes before the reader of the writer's process.
-    let parameters = "wait=60s&ttl=30s&retry_delay=30s&max_handoff_time=60s";
+    let parameters = "wait=10h&ttl=1h&retry_delay=1h&max_handoff_time=10h";
     LockManager::connect(server.url_with(parameters)).await.unwrap()
 }
 
@@ -34,18 +33,16 @@ async fn writer_and_reader(manager: &LockManager) -> (LockGuard, JoinSet<LockGua
 /// Waits until the lock is a shared one.
 async fn is_shared(server: &RedisServer) {
     let cli = server.cli().await;
-    let shared = async {
-        while cli.query::<String>(&["TYPE", "lock:a"]).await != "zset" {
-            sleep(Duration::from_millis(5)).await;
-        }
-    };
-    in_time(shared).await;
+    let shared = async || cli.query::<String>(&["TYPE", "lock:a"]).await == "zset";
+    eventually("it is shared", shared).await;
 }
 
 /// More readers than one script run serves.
 #[tokio::test]
 async fn readers_of_many_processes_that_wait_are_let_in_by_the_renewal() {
     let server = RedisServer::start().await;
+    // None of them asks again.
+    let clock = StoppedClock::new();
     let here = manager(&server).await;
     let (writer, mut inside) = writer_and_reader(&here).await;
     let mut others = JoinSet::new();
@@ -54,14 +51,12 @@ async fn readers_of_many_processes_that_wait_are_let_in_by_the_renewal() {
         others.spawn(async move { (there.acquire("a", reads()).await.unwrap(), there) });
     }
     let cli = server.cli().await;
-    while cli.query::<u64>(&["ZCARD", "lockattr:line-of:{lock:a}"]).await < 30 {
-        sleep(Duration::from_millis(5)).await;
-    }
-    let began = Instant::now();
+    let line = ["ZCARD", "lockattr:line-of:{lock:a}"];
+    eventually("all wait", async || cli.query::<u64>(&line).await == 30).await;
     writer.release().await.unwrap();
     let inside = inside.join_next().await.unwrap().unwrap();
     let others = in_time(others.join_all()).await;
-    assert!(began.elapsed() < 10 * SECOND);
+    drop(clock);
     inside.ensure_held().unwrap();
     let members: Vec<String> = cli.query(&["ZRANGE", "lock:a", "0", "-1"]).await;
     assert_eq!(members.len(), 31);
@@ -113,7 +108,7 @@ async fn a_reader_that_leaves_before_the_server_knows_that_it_shares_leaves_noth
 async fn what_a_reader_has_extended_meanwhile_is_not_shortened() {
     let server = RedisServer::start().await;
     let wire = Wire::start(server.addr()).await;
-    let parameters = "wait=60s&ttl=2s&retry_delay=30s&max_handoff_time=60s";
+    let parameters = "wait=10h&ttl=10m&retry_delay=1h&max_handoff_time=10h";
     let here = format!("redis://{}/?{parameters}", wire.addr());
     let here = LockManager::connect(here).await.unwrap();
     let (writer, mut inside) = writer_and_reader(&here).await;
@@ -126,11 +121,11 @@ async fn what_a_reader_has_extended_meanwhile_is_not_shortened() {
     wire.delay(Duration::from_millis(100));
     writer.release().await.unwrap();
     let inside = inside.join_next().await.unwrap().unwrap();
-    inside.extend(600 * SECOND).await.unwrap();
+    inside.extend(3_600 * SECOND).await.unwrap();
     is_shared(&server).await;
     let cli = server.cli().await;
-    assert!(cli.query::<u64>(&["PTTL", "lock:a"]).await > 500_000);
-    assert!(inside.remaining() > 500 * SECOND);
+    assert!(cli.query::<u64>(&["PTTL", "lock:a"]).await > 3_000_000);
+    assert!(inside.remaining() > 3_000 * SECOND);
     next.abort();
     inside.release().await.unwrap();
     drop(here);

@@ -109,13 +109,14 @@ async fn a_holder_of_a_permit_that_was_killed_frees_its_own_after_its_ttl_and_no
     let server = RedisServer::start().await;
     let (cli, two) = (server.cli().await, LockOptions::new().permits(2));
     let first = manager(&server, LONG).await;
-    let mut dead = node!("lock", url = server.url_with(SHORT));
+    let mut dead = node!("lock", url = server.url_with(LONG));
     dead.say("permit a 2").await;
     held(&mut dead).await;
     let stays = first.acquire("a", two.clone()).await.unwrap();
     let next = waiter(&server, two.clone(), 1).await;
     let behind = waiter(&server, two, 2).await;
     dead.kill();
+    cli.end_lease("lock:a", &format!("pid={}", dead.id())).await;
     let next = granted(next).await;
     assert_eq!(queued(&cli, "a").await, 1, "one permit, and so one more holder");
     assert!(!behind.is_finished());
@@ -132,14 +133,20 @@ async fn a_reader_that_was_killed_is_waited_for_until_its_ttl_ends_and_no_longer
     let server = RedisServer::start().await;
     let cli = server.cli().await;
     let first = manager(&server, LONG).await;
-    let mut dead = node!("lock", url = server.url_with(SHORT));
+    let mut dead = node!("lock", url = server.url_with(LONG));
     dead.say("share a").await;
     held(&mut dead).await;
     let reader = first.acquire("a", shared()).await.unwrap();
     let writer = waiter(&server, LockOptions::new(), 1).await;
     dead.kill();
     reader.release().await.unwrap();
-    assert!(cli.pttl("lock:a").await > 0, "a killed process cannot release");
+    assert_eq!(
+        cli.query::<usize>(&["ZCARD", "lock:a"]).await,
+        1,
+        "a killed process cannot release"
+    );
+    assert!(!writer.is_finished());
+    cli.end_lease("lock:a", "").await;
     granted(writer).await.release().await.unwrap();
     drop(first);
     assert_no_trace(&server).await;

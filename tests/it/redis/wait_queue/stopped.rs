@@ -10,11 +10,11 @@ use super::*;
 async fn a_stopped_head_costs_its_ttl_and_does_not_hold_when_it_resumes() {
     let server = RedisServer::start().await;
     let (cli, witness) = (server.cli().await, Witness::default());
-    let first = manager(&server, SHORT).await;
+    let first = manager(&server, LONG).await;
     let holder = acquire(&first).await;
     let mut head = waiting_node(&server, SHORT, 1).await;
     // It serves all of its own waiters before the head gets the lock again.
-    let next = manager(&server, &format!("{LONG}&max_handoff_time=60s")).await;
+    let next = manager(&server, &format!("{LONG}&max_handoff_time=10h")).await;
     let waiting = tokio::spawn({
         let next = next.clone();
         async move { acquire(&next).await }
@@ -36,7 +36,7 @@ async fn a_stopped_head_costs_its_ttl_and_does_not_hold_when_it_resumes() {
     eventually("it joins the queue again", async || queued(&cli, "a").await == 1).await;
     successor.ensure_held().unwrap();
     successor.release().await.expect("another process held it meanwhile");
-    all_have_worked(SOON, vec![behind]).await;
+    all_have_worked(vec![behind]).await;
     witness.saw(held(&mut head).await);
     assert_eq!(head.line().await, "written");
     assert_eq!(witness.count(), 4);
@@ -50,7 +50,7 @@ async fn a_stopped_head_costs_its_ttl_and_does_not_hold_when_it_resumes() {
 async fn the_body_of_a_stopped_head_never_overlaps_another() {
     let server = RedisServer::start().await;
     let cli = server.cli().await;
-    let (first, next) = (manager(&server, SHORT).await, manager(&server, LONG).await);
+    let (first, next) = (manager(&server, LONG).await, manager(&server, LONG).await);
     let holder = first.acquire("job", LockOptions::new()).await.unwrap();
     let mut head = node!("job", url = server.url_with(SHORT));
     let stands = |count| {

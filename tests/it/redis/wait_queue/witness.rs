@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lockattr::{FencingToken, Lease};
-use tokio::time::sleep;
+use lockattr_tests::pause;
 
 /// Each holder reads a number, yields to all others, and writes it back incremented, so none is
 /// missing only if each was alone; their fencing tokens may only grow.
@@ -22,7 +22,7 @@ impl Witness {
     pub(super) async fn sees(&self, holder: &Lease) {
         self.saw(holder.fencing_token());
         let count = self.0.count.load(Ordering::SeqCst);
-        sleep(Duration::from_millis(1)).await;
+        pause(Duration::from_millis(1)).await;
         self.0.count.store(count + 1, Ordering::SeqCst);
     }
 
