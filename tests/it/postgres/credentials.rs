@@ -34,7 +34,7 @@ fn builder(server: &PostgresServer, query: &str) -> LockManagerBuilder {
 /// Callers of two keys, on managers of their own, so that some wait for a notification while the
 /// sessions are cut.
 async fn locks_through_rotations(query: &str) {
-    const ROUNDS: usize = 5;
+    const ROUNDS: usize = 3;
     let (server, current) = (server().await, Rotating::new(password(0)));
     // The lock may have ended with its session. The next acquisition counts.
     let mut load = Load::new(LockOptions::new(), Release::Awaited);

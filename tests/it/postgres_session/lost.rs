@@ -112,7 +112,7 @@ async fn a_killed_process_leaves_the_queue() {
 #[tokio::test]
 async fn fencing_tokens_grow_over_a_crash_of_the_server() {
     let server = PostgresServer::start().await;
-    tokens_grow_over_crashes(&server, 200).await;
+    tokens_grow_over_crashes(&server, 70).await;
 }
 
 /// Crashes the server three times, with this many acquisitions before each crash.
