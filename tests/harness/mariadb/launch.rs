@@ -54,6 +54,8 @@ pub(super) async fn connect(port: u16, database: &str) -> Result<Conn, mysql_asy
         .user(Some(USER))
         .pass(Some(PASSWORD))
         .db_name(Some(database))
+        // Whatever limits a test sets for statements.
+        .init(vec!["SET autocommit = 1 /*M!, max_statement_time = 0 */"])
         .prefer_socket(false);
     Conn::new(login).await
 }

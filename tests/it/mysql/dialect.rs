@@ -59,8 +59,9 @@ async fn a_waiter_stays_in_the_queue_where_the_server_limits_statements() {
         server.execute("mysql", &format!("CREATE DATABASE odd_{form}")).await;
         let url = server.url_of(&format!("odd_{form}"));
         let url = with_query(&url, &format!("lock={form}"));
-        let (here, there) =
-            (LockManager::connect(&url).await.unwrap(), LockManager::connect(&url).await.unwrap());
+        // Each acquires until its connections have replaced that limit.
+        let manager = || LockManager::builder().url(&url).build().unwrap();
+        let (here, there) = (manager(), manager());
         let guard = here.acquire("a", LockOptions::new()).await.unwrap();
         let next = tokio::spawn(async move {
             there.acquire("a", LockOptions::new()).await.unwrap().release().await

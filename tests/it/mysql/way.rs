@@ -9,10 +9,10 @@ use tokio::time::sleep;
 
 use super::Database;
 
-/// Connects over the test's own proxy.
-async fn over(wire: &Wire, database: &Database, settings: &str) -> LockManager {
+/// A manager over the test's own proxy.
+fn over(wire: &Wire, database: &Database, settings: &str) -> LockManager {
     let url = database.server.url_of(&database.name).replace(&database.server.addr(), &wire.addr());
-    LockManager::connect(with_query(&url, settings)).await.unwrap()
+    LockManager::builder().url(with_query(&url, settings)).build().unwrap()
 }
 
 /// A late ping is no reason to drop the connection, which is the lock.
@@ -21,7 +21,7 @@ async fn a_slow_ping_loses_no_session_lock() {
     let database = Database::new().await;
     let wire = Wire::start(database.server.addr()).await;
     let settings = "lock=session&heartbeat=200ms&response_timeout=300ms";
-    let here = over(&wire, &database, settings).await;
+    let here = over(&wire, &database, settings);
     let there = database.manager("lock=session").await;
     let guard = here.acquire("a", LockOptions::new()).await.unwrap();
     let before = wire.came();
@@ -68,7 +68,7 @@ async fn a_lease_whose_grant_was_cut_off_is_released() {
     let database = Database::new().await;
     let wire = Wire::start(database.server.addr()).await;
     let settings = "connections=1&heartbeat=1h";
-    let manager = over(&wire, &database, settings).await;
+    let manager = over(&wire, &database, settings);
     manager.acquire("first", LockOptions::new()).await.unwrap().release().await.unwrap();
     database.holds_nothing().await;
     wire.hold_replies();
