@@ -78,8 +78,9 @@ async fn a_commit_notifies_the_waiters() {
 async fn the_holder_of_the_lease_excludes_a_transaction() {
     let database = Database::new().await;
     let pool = pool(&bare(&database.url)).await;
-    for manager in both(&database, "wait=300ms").await {
-        let guard = acquire(&manager, "a").await;
+    let holders = both(&database, "").await;
+    for (holder, manager) in holders.iter().zip(&both(&database, "wait=300ms").await) {
+        let guard = acquire(holder, "a").await;
         // If the server has not answered by then, it is an outage.
         let refused = async || {
             let mut transaction = pool.begin().await.unwrap();
@@ -93,7 +94,7 @@ async fn the_holder_of_the_lease_excludes_a_transaction() {
         };
         eventually("it is contended", refused).await;
         guard.release().await.unwrap();
-        assert!(is_free(&manager, "a").await);
+        assert!(is_free(holder, "a").await);
     }
 }
 
