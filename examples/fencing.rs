@@ -52,7 +52,7 @@ async fn sleeper(manager: &LockManager, rows: &Client) -> Result<(), Anything> {
         "sleeper: holds {KEY} under token {token}, sees {seen} in stock, and begins to compute"
     );
     // SIGSTOP arrives here; the process does not notice.
-    sleep(TTL / 2).await;
+    sleep(5 * TTL).await;
     match write(rows, seen - 3, token).await? {
         true => println!("sleeper: has written {}", seen - 3),
         false => println!("sleeper: was REFUSED: a holder with a greater token has written"),

@@ -6,7 +6,6 @@ mod postgres;
 mod postgres_transactions;
 
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use lockattr::{FencingToken, LockManager, LockOptions};
 use lockattr_tests::Node;
@@ -36,7 +35,7 @@ fn client(program: &str, arguments: &[&str], input: &str) -> (bool, String) {
     (output.status.success(), String::from_utf8_lossy(&text).into_owned())
 }
 
-/// A holder that is stopped past its lease, and another one that has the lock meanwhile.
+/// A holder that is stopped and loses its lock meanwhile, and another one that gets it.
 struct Overtaken {
     late: Node,
     next: FencingToken,
@@ -47,15 +46,15 @@ impl Overtaken {
     /// [`write_late`](Self::write_late) is called.
     async fn new(store: &str, write: &str) -> Self {
         let script = format!("echo \"$LOCKATTR_FENCING_TOKEN\"; read go; {write}; echo \"end $?\"");
-        let mut command = lockattr(store, &["run", "--ttl", "600ms", "product:42"]);
+        let mut command = lockattr(store, &["run", "product:42"]);
         command.args(["--", "sh", "-c", &script]);
         let mut late = Node::run(command);
         let first: u64 = late.line().await.parse().expect("a token");
-        // Without its renewals, the lease ends.
         late.stop_signal();
         let manager = LockManager::connect(store).await.unwrap();
-        let options = LockOptions::new().wait(Duration::from_secs(20));
-        let guard = manager.acquire("product:42", options).await.unwrap();
+        // As the end of its lease, which it does not renew.
+        assert!(manager.force_release("product:42").await.unwrap());
+        let guard = manager.acquire("product:42", LockOptions::new()).await.unwrap();
         let next = guard.fencing_token();
         assert!(next.get() > first);
         guard.release().await.unwrap();

@@ -76,7 +76,10 @@ impl PostgresServer {
     ///
     /// If it cannot connect.
     pub async fn client_of(&self, database: &str) -> Client {
-        let words = format!("host=127.0.0.1 port={} user=lockattr dbname={database}", self.port);
+        // Whatever limits a test sets for the database.
+        let options = "options='-c statement_timeout=0 -c lock_timeout=0'";
+        let words =
+            format!("host=127.0.0.1 port={} user=lockattr dbname={database} {options}", self.port);
         let (client, connection) =
             tokio_postgres::connect(&words, NoTls).await.unwrap_or_else(|error| {
                 panic!("the harness cannot connect to {}: {error:?}", self.addr())
@@ -95,15 +98,26 @@ impl PostgresServer {
         result.unwrap_or_else(|error| panic!("{statements}: {error:?}"));
     }
 
+    /// Starts a server with these settings (`name = value`) in addition to the usual ones.
+    pub async fn with(settings: &[&str]) -> Self {
+        let server = launch::create().await;
+        server.set(settings);
+        server.revive().await;
+        server
+    }
+
     /// Starts a server whose commits take this many microseconds at least, as on a slow disk.
     pub async fn with_slow_commits(delay: u32) -> Self {
-        let server = <Self as Engine>::start().await;
         let delay = format!("commit_delay = {delay}");
-        for setting in ["fsync = on", "commit_siblings = 0", &delay] {
-            server.run(&format!("alter system set {setting}")).await;
-        }
-        server.run("select pg_reload_conf()").await;
-        server
+        Self::with(&["fsync = on", "commit_siblings = 0", &delay]).await
+    }
+
+    /// Adds settings, for its next start.
+    fn set(&self, settings: &[&str]) {
+        let file = self.directory.path().join("data/postgresql.auto.conf");
+        let before = std::fs::read_to_string(&file).expect("its configuration can be read");
+        let lines = format!("{before}{}\n", settings.join("\n"));
+        std::fs::write(file, lines).expect("its configuration can be written");
     }
 
     /// Returns the process id that it has now. A restart changes it.
@@ -129,7 +143,7 @@ impl PostgresServer {
     /// If it is not down.
     pub async fn revive(&self) {
         assert!(self.slot().is_none(), "revive() is for a server that was killed");
-        let process = launch::revive(self.directory.path(), self.port.number()).await;
+        let process = launch::start(self.directory.path(), self.port.number()).await;
         *self.slot() = Some(process);
     }
 
@@ -177,7 +191,7 @@ impl PostgresServer {
 
 impl Engine for PostgresServer {
     async fn start() -> Self {
-        launch::launch().await
+        Self::with(&[]).await
     }
 
     fn addrs(&self) -> Vec<String> {

@@ -22,8 +22,6 @@ use std::time::Duration;
 use lockattr::{LockGuard, LockManager, LockOptions};
 use lockattr_tests::{PostgresServer, eventually, with_query};
 
-const SOON: Duration = Duration::from_secs(12);
-
 /// A database of the test's own, on the shared server.
 struct Database {
     server: &'static PostgresServer,
@@ -39,7 +37,6 @@ impl Database {
     }
 
     fn url_with(&self, query: &str) -> String {
-        // Many other tests share two cores.
         with_query(&self.url, query)
     }
 
@@ -71,11 +68,8 @@ impl Database {
     }
 
     async fn has_nothing_left(&self) {
-        let left = async || self.server.left_in(&self.name, "public").await;
-        let nothing = async || left().await.is_empty();
-        if tokio::time::timeout(SOON, eventually("nothing is left", nothing)).await.is_err() {
-            panic!("left: {:?}", left().await);
-        }
+        let nothing = async || self.server.left_in(&self.name, "public").await.is_empty();
+        eventually("nothing is left", nothing).await;
     }
 }
 

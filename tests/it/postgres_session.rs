@@ -22,11 +22,6 @@ use lockattr::{LockGuard, LockManager, LockOptions};
 use lockattr_tests::{PostgresServer, eventually, with_query};
 use tokio_postgres::Client;
 
-const SOON: Duration = Duration::from_secs(12);
-
-/// Many tests share a machine with their server, so slow replies are expected.
-const PATIENT: &str = "connect_timeout=10s&response_timeout=10s";
-
 /// A database of the test's own, on the shared server.
 struct Database {
     server: &'static PostgresServer,

@@ -9,7 +9,8 @@ use lockattr::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, MemoryStore, ReleaseOutcome, ReleaseRequest,
     RenewOutcome, RenewRequest, Store, StoreError, Subscriber,
 };
-use lockattr::{Error, FencingToken, HeldLock, Holder, LockManager};
+use lockattr::{Error, FencingToken, HeldLock, Holder, LockManager, LockOptions};
+use lockattr_tests::eventually;
 
 /// The fate of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -316,5 +317,28 @@ pub(crate) fn assert_refused(urls: &[(&str, &str)]) {
         let told = format!("{error} {error:?}");
         assert!(told.contains(words), "{url}: {told}");
         assert!(!told.contains("s3cret") && !shown.contains("s3cret"), "{url}: {told} {shown}");
+    }
+}
+
+/// Connects a manager that waits only briefly for an answer, and has it acquire and release a lock. A server that
+/// is busy with other tests may not answer in time; the next attempt has a manager of its own, which has nothing
+/// to undo.
+pub(crate) async fn connected(url: &str) -> LockManager {
+    let mut connected = None;
+    let works = async || {
+        let manager = LockManager::builder().url(url).build().unwrap();
+        let works = works(&manager).await;
+        connected = works.then_some(manager);
+        works
+    };
+    eventually("connected", works).await;
+    connected.unwrap()
+}
+
+/// Whether the manager can acquire and release a lock now.
+pub(crate) async fn works(manager: &LockManager) -> bool {
+    match manager.try_acquire("first", LockOptions::new()).await {
+        Ok(Some(guard)) => guard.release().await.is_ok(),
+        Ok(None) | Err(_) => false,
     }
 }

@@ -236,7 +236,7 @@ async fn the_late_write_of_a_holder_that_was_stopped_is_refused() {
         "psql -X -q -t -v ON_ERROR_STOP=1 -v VERBOSITY=verbose '{}' 2>&1 \
          -c \"select set_config('lockattr.fence', '$LOCKATTR_FENCING_TOKEN', true)\" \
          -c 'update stock set quantity = 97' --single-transaction",
-        shop.url
+        bare(&shop.url)
     );
     let mut holders = Overtaken::new(&shop.url, &write).await;
     shop.write(Some(holders.next.get()), "update stock set quantity = 95").await.unwrap();

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, OptsBuilder};
@@ -17,12 +17,12 @@ pub(super) const PASSWORD: &str = "s3cret";
 
 /// Starts a new server with these options.
 pub(super) async fn launch(
-    program: &Program,
+    program: &'static Program,
     directory: &Path,
     port: u16,
     extra: &[String],
 ) -> Process {
-    copy_template(program, directory).await;
+    create_data(program, directory).await;
     let Ok(process) = boot(program, directory, port, extra).await else {
         panic!("the server did not start:\n{}", log_tail(directory));
     };
@@ -54,6 +54,8 @@ pub(super) async fn connect(port: u16, database: &str) -> Result<Conn, mysql_asy
         .user(Some(USER))
         .pass(Some(PASSWORD))
         .db_name(Some(database))
+        // Whatever limits a test sets for statements.
+        .init(vec!["SET autocommit = 1 /*M!, max_statement_time = 0 */"])
         .prefer_socket(false);
     Conn::new(login).await
 }
@@ -111,15 +113,13 @@ async fn is_this_process(port: u16, pid: u32, directory: &Path) -> bool {
 }
 
 /// Copies an empty server's data, and writes the statements that it runs at each start.
-async fn copy_template(program: &Program, to: &Path) {
-    let template = program.template().await;
-    let copied = Command::new("cp").arg("-r").arg(template).arg(data_in(to)).status();
-    assert!(copied.is_ok_and(|status| status.success()), "the template could not be copied");
+async fn create_data(program: &'static Program, directory: &Path) {
+    program.copy_template(directory).await;
     let init = format!(
         "CREATE USER IF NOT EXISTS {USER}@'%' IDENTIFIED BY '{PASSWORD}';\n\
          GRANT ALL ON *.* TO {USER}@'%' WITH GRANT OPTION;\n"
     );
-    fs::write(to.join("init.sql"), init).expect("a file in our own directory");
+    fs::write(directory.join("init.sql"), init).expect("a file in our own directory");
 }
 
 fn log_tail(directory: &Path) -> String {

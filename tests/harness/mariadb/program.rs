@@ -6,10 +6,9 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use nix::unistd::Uid;
-use tempfile::TempDir;
-use tokio::sync::OnceCell;
 
-use crate::process::{Process, install_hint};
+use crate::process::install_hint;
+use crate::template::Template;
 
 /// The environment variables that name programs other than those on the `PATH` or in `/usr/sbin`.
 const SERVER: &str = "LOCKATTR_MARIADB_SERVER";
@@ -37,9 +36,7 @@ const MYSQL_FILES: [&str; 6] = [
 pub(super) struct Program {
     server: PathBuf,
     is_mysql: bool,
-    /// An empty server's data, and a process whose `Leash` removes the directory: a `static` is
-    /// never dropped.
-    template: OnceCell<(TempDir, Process)>,
+    template: Template,
 }
 
 impl Program {
@@ -65,25 +62,18 @@ impl Program {
         let printed = String::from_utf8_lossy(&output.stdout);
         // `…/mysqld  Ver 9.7.4 for Linux …`, `…/mariadbd  Ver 10.11.14-MariaDB-…`
         let version = printed.rsplit(" Ver ").next().unwrap_or_default();
-        Self { server, is_mysql: !version.contains("MariaDB"), template: OnceCell::new() }
+        Self { server, is_mysql: !version.contains("MariaDB"), template: Template::new() }
     }
 
     pub(super) fn is_mysql(&self) -> bool {
         self.is_mysql
     }
 
-    /// Returns the path of an empty server's data, which is created once per test program. That
-    /// takes MariaDB half a second, and MySQL several seconds.
-    pub(super) async fn template(&self) -> PathBuf {
-        let create = async || {
-            let directory = TempDir::with_prefix("lockattr-").expect("a temporary directory");
-            self.initialize_data(&data_in(directory.path()), directory.path());
-            let mut sleeper = Command::new("sleep");
-            sleeper.arg("infinity").stdin(Stdio::null());
-            let cleaner = Process::start(&mut sleeper, Some(directory.path())).expect("`sleep`");
-            (directory, cleaner)
-        };
-        data_in(self.template.get_or_init(create).await.0.path())
+    /// Copies an empty server's data into a server's own directory. To create it takes MariaDB half a
+    /// second, and MySQL several seconds.
+    pub(super) async fn copy_template(&'static self, directory: &Path) {
+        let create = move |directory: &Path| self.initialize_data(&data_in(directory), directory);
+        self.template.copy_to(directory, create).await;
     }
 
     /// Creates an empty server's data, with temporary files in `directory`.

@@ -16,6 +16,7 @@ use crate::eventually::Backoff;
 use crate::log::last_lines;
 use crate::port::Port;
 use crate::process::{Process, install_hint};
+use crate::template::Template;
 
 /// The environment variable that names a program other than the newest.
 const PROGRAM: &str = "LOCKATTR_POSTGRES";
@@ -26,6 +27,7 @@ listen_addresses = '127.0.0.1'
 unix_socket_directories = ''
 fsync = off
 full_page_writes = off
+max_wal_size = 1GB
 shared_buffers = 32MB
 max_connections = 300
 logging_collector = off
@@ -36,43 +38,43 @@ enum Failure {
     Other(String),
 }
 
-/// Starts a new server on its own port.
-pub(super) async fn launch() -> PostgresServer {
+/// Creates a server with its own directory and port, which has not started yet.
+pub(super) async fn create() -> PostgresServer {
+    static TEMPLATE: Template = Template::new();
     let directory = TempDir::with_prefix("lockattr-").expect("a temporary directory");
+    give_away(directory.path());
+    TEMPLATE.copy_to(directory.path(), create_data).await;
+    PostgresServer { process: Mutex::new(None), directory, port: Port::free() }
+}
+
+/// Makes the server's user the owner.
+fn give_away(path: &Path) {
     if let Some((user, group)) = other_user() {
-        chown(directory.path(), Some(user), Some(group))
-            .expect("root may change the owner of a directory");
-    }
-    let path = directory.path().to_owned();
-    let created = tokio::task::spawn_blocking(move || create_data(&path));
-    created.await.expect("the server's data can be created");
-    let port = Port::free();
-    match boot(directory.path(), port.number()).await {
-        Ok(process) => PostgresServer { process: Mutex::new(Some(process)), directory, port },
-        Err(Failure::PortTaken) => panic!("postgres did not start: port {port} is in use"),
-        Err(Failure::Other(reason)) => panic!("{reason}"),
+        chown(path, Some(user), Some(group)).expect("root may change the owner of a file");
     }
 }
 
-/// Starts the same server again. The system may still be cleaning up after the old process, so a
-/// taken port is retried.
-pub(super) async fn revive(directory: &Path, port: u16) -> Process {
+/// Starts a server. The system may still be cleaning up after an earlier process of it, so a taken port is
+/// retried.
+pub(super) async fn start(directory: &Path, port: u16) -> Process {
     let mut backoff = Backoff::new();
     loop {
         match boot(directory, port).await {
             Ok(process) => return process,
             Err(Failure::PortTaken) if backoff.pause().await => {}
-            Err(Failure::PortTaken) => panic!("the server did not restart: port {port} is in use"),
-            Err(Failure::Other(reason)) => panic!("the server did not restart: {reason}"),
+            Err(Failure::PortTaken) => panic!("postgres did not start: port {port} is in use"),
+            Err(Failure::Other(reason)) => panic!("{reason}"),
         }
     }
 }
 
+/// Creates an empty server's data. Small segments of its log make copies cheap.
 fn create_data(directory: &Path) {
+    give_away(directory);
     let mut command = as_other_user(&program("initdb"));
     let data = directory.join("data");
     command.args(["--username=lockattr", "--auth=trust", "--encoding=UTF8", "--locale=C"]);
-    command.args(["--no-sync", "--no-instructions"]).arg("--pgdata").arg(&data);
+    command.args(["--no-sync", "--no-instructions", "--wal-segsize=1"]).arg("--pgdata").arg(&data);
     let output =
         command.output().unwrap_or_else(|error| panic!("{}", not_started("initdb", &error)));
     assert!(output.status.success(), "initdb: {}", String::from_utf8_lossy(&output.stderr));

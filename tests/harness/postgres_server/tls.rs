@@ -9,7 +9,7 @@ use rcgen::{
     SignatureAlgorithm, date_time_ymd,
 };
 
-use super::{PostgresServer, other_user};
+use super::{PostgresServer, launch, other_user};
 use crate::Engine;
 
 /// The certificate that a server presents. Its authority has signed each of them.
@@ -30,18 +30,22 @@ const CA: &str = "ca.pem";
 impl PostgresServer {
     /// Starts a server with TLS, an authority of its own, and a certificate for `localhost`.
     pub async fn with_tls() -> Self {
-        let server = <Self as Engine>::start().await;
-        server.present(ServerCertificate::Localhost).await;
+        Self::presenting(ServerCertificate::Localhost).await
+    }
+
+    /// Starts a server with TLS, an authority of its own, and this certificate.
+    pub async fn presenting(certificate: ServerCertificate) -> Self {
+        let server = launch::create().await;
+        server.write_certificates(certificate).expect("certificates from constant names");
+        server.set(&["ssl = on", "ssl_ca_file = '../ca.pem'"]);
+        server.set(&["ssl_cert_file = '../server.pem'", "ssl_key_file = '../server.key'"]);
+        server.revive().await;
         server
     }
 
-    /// Makes the server present this certificate, from a new authority, by a restart.
+    /// Makes a server with TLS present this certificate, from a new authority, by a restart.
     pub async fn present(&self, certificate: ServerCertificate) {
         self.write_certificates(certificate).expect("certificates from constant names");
-        let names = ["ssl = on", "ssl_ca_file = '../ca.pem'", "ssl_cert_file = '../server.pem'"];
-        for setting in names.into_iter().chain(["ssl_key_file = '../server.key'"]) {
-            self.run(&format!("alter system set {setting}")).await;
-        }
         self.restart().await;
     }
 

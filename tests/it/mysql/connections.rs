@@ -5,8 +5,8 @@ use lockattr_tests::eventually;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 
+use super::Database;
 use super::observer::Observer;
-use super::{Database, LIMIT};
 
 /// The two connections that listen.
 const LISTENING: usize = 2;
@@ -24,7 +24,7 @@ async fn used(manager: &LockManager) {
 }
 
 async fn acquire(manager: &LockManager, key: &str) -> LockGuard {
-    manager.acquire(key, LockOptions::new().wait(LIMIT)).await.unwrap()
+    manager.acquire(key, LockOptions::new()).await.unwrap()
 }
 
 /// Tasks that wait for this lock.
@@ -34,10 +34,6 @@ fn waiters(manager: &LockManager, keys: &[&'static str]) -> JoinSet<()> {
         async move { acquire(&manager, key).await.release().await.unwrap() }
     };
     keys.iter().map(|key| waits(*key)).collect()
-}
-
-async fn queued(database: &Database) -> i64 {
-    database.number("SELECT COUNT(*) FROM lockattr_v2_queue").await
 }
 
 #[tokio::test]
@@ -58,8 +54,7 @@ async fn leases_have_their_connections_and_two_that_listen_whoever_waits() {
         let held = [acquire(&one, "a").await, acquire(&one, "b").await, acquire(&one, "c").await];
         // The tasks that wait for the same lock queue in their process, behind one of them.
         let waiting = waiters(&other, &["a", "a", "a", "b", "b", "c"]);
-        let all = async || queued(&database).await == 3;
-        eventually("a claim waits for each lock", all).await;
+        database.has_queued(3).await;
         // That of the question before may not have ended yet.
         assert_connections(&mut observer, 2 * of_each).await;
         for held in held {

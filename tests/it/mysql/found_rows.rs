@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, copy, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use super::{Database, LIMIT};
+use super::{Database, HOUR};
 
 /// `CLIENT_FOUND_ROWS`, in the first byte of the capabilities.
 const FOUND_ROWS: u8 = 2;
@@ -42,7 +42,7 @@ async fn counts_found_rows(server: String) -> String {
 
 async fn over_proxy(database: &Database) -> String {
     let server = database.server.addr();
-    database.url("ttl=30s").replace(&server, &counts_found_rows(server.clone()).await)
+    database.url("").replace(&server, &counts_found_rows(server.clone()).await)
 }
 
 /// Each statement then reports the rows that it found, and not those that it changed.
@@ -78,13 +78,13 @@ async fn a_client_that_counts_found_rows_waits_renews_and_releases() {
         let manager = LockManager::connect(&url).await.unwrap();
         tasks.spawn(async move {
             for round in 0..6 {
-                let options = LockOptions::new().wait(LIMIT * 2);
+                let options = LockOptions::new();
                 let guard = match (nth + round) % 3 {
                     0 => manager.acquire("a", options).await.unwrap(),
                     1 => manager.acquire("p", options.permits(2)).await.unwrap(),
                     _ => manager.acquire_all(["a", "b"], options).await.unwrap(),
                 };
-                guard.extend(LIMIT).await.unwrap();
+                guard.extend(HOUR).await.unwrap();
                 guard.release().await.unwrap();
             }
         });

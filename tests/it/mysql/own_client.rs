@@ -6,12 +6,12 @@ use lockattr::store::{MysqlStore, ServerOptions};
 use lockattr::{Error, LockManager, LockOptions};
 use mysql_async::{Opts, OptsBuilder, Pool};
 
-use super::{Database, LIMIT};
-use lockattr_tests::bare;
+use super::Database;
+use lockattr_tests::{HUNG, bare};
 
 fn options() -> ServerOptions {
     // Many other tests share two cores.
-    ServerOptions::new().connect_timeout(LIMIT / 2).response_timeout(LIMIT / 2)
+    ServerOptions::new().connect_timeout(HUNG).response_timeout(HUNG)
 }
 
 async fn manager(store: MysqlStore) -> LockManager {

@@ -21,10 +21,9 @@ fn an_invalid_url_is_refused_with_a_message() {
 #[tokio::test]
 async fn login_errors_name_the_cause_and_no_password() {
     let database = Database::new().await;
-    let addr = database.server.addr();
     for (url, says) in [
-        (format!("mysql://locker:hushhush@{addr}/{}", database.name), "Access denied"),
-        (format!("mysql://locker:s3cret@{addr}/nowhere"), "Unknown database 'nowhere'"),
+        (database.url("").replace("s3cret", "hushhush"), "Access denied"),
+        (database.server.url_of("nowhere"), "Unknown database 'nowhere'"),
         ("mysql://locker:s3cret@127.0.0.1:1/x".into(), "127.0.0.1:1"),
     ] {
         let error = LockManager::connect(&url).await.unwrap_err();
@@ -42,10 +41,8 @@ async fn a_password_is_escaped_as_in_any_url() {
     let name = &database.name;
     database.execute(&format!("CREATE USER `odd@{name}` IDENTIFIED BY 'p@s/s:w?ö#d'")).await;
     database.execute(&format!("GRANT ALL ON {name}.* TO `odd@{name}`")).await;
-    let addr = database.server.addr();
-    let url = format!(
-        "mysql://odd%40{name}:p%40s%2Fs%3Aw%3F%C3%B6%23d@{addr}/{name}?connect_timeout=10s"
-    );
+    let login = format!("odd%40{name}:p%40s%2Fs%3Aw%3F%C3%B6%23d@");
+    let url = database.url("").replace("locker:s3cret@", &login);
     let manager = LockManager::connect(url).await.unwrap();
     manager.acquire("a", LockOptions::new()).await.unwrap().release().await.unwrap();
     database.holds_nothing().await;

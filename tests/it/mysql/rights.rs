@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use lockattr::store::MysqlStore;
 use lockattr::{Error, LockManager, LockOptions};
 
-use super::{Database, LIMIT};
+use super::{Database, take_turns};
 
 #[tokio::test]
 async fn a_user_without_create_rights_learns_what_to_run_and_can_lock_afterwards() {
@@ -15,29 +15,16 @@ async fn a_user_without_create_rights_learns_what_to_run_and_can_lock_afterwards
         format!("GRANT SELECT, INSERT, UPDATE, DELETE, EXECUTE ON {name}.* TO least_{name}");
     database.execute(&format!("CREATE USER least_{name} IDENTIFIED BY 'pass'")).await;
     database.execute(&rights).await;
-    let addr = database.server.addr();
-    let url =
-        format!("mysql://least_{name}:pass@{addr}/{name}?connect_timeout=10s&response_timeout=10s");
+    let url = database.url("").replace("locker:s3cret@", &format!("least_{name}:pass@"));
     let refused = LockManager::connect(&url).await.unwrap_err();
     let text = refused.to_string();
     assert!(matches!(refused, Error::Store { .. }) && text.contains("MIGRATION"), "{text}");
     assert!(!text.contains("pass"), "{text}");
 
     migrate(&database);
-    let (manager, other) =
-        (LockManager::connect(&url).await.unwrap(), LockManager::connect(&url).await.unwrap());
-    let guard = manager.acquire("a", LockOptions::new()).await.unwrap();
-    let next = tokio::spawn(async move {
-        let guard = other.acquire("a", LockOptions::new().wait(LIMIT)).await.unwrap();
-        guard.release().await.unwrap();
-    });
-    let line = "SELECT COUNT(*) FROM lockattr_v2_queue";
-    let stands = async || database.number(line).await == 1;
-    lockattr_tests::eventually("queued", stands).await;
-    let told = tokio::time::Instant::now();
-    guard.release().await.unwrap();
-    next.await.unwrap();
-    assert!(told.elapsed().as_secs() < 5, "it could not be woken: {:?}", told.elapsed());
+    let connect = async || LockManager::connect(&url).await.unwrap();
+    // A waiter that could not be woken would take five seconds each time.
+    take_turns([connect().await, connect().await], 20).await;
     database.holds_nothing().await;
 }
 
@@ -54,19 +41,16 @@ async fn a_process_that_cannot_be_woken_polls_in_time() {
         database.execute(&format!("CREATE USER {user} IDENTIFIED BY 'pass'")).await;
         let rights = "SELECT, INSERT, UPDATE, DELETE, EXECUTE";
         database.execute(&format!("GRANT {rights} ON {name}.* TO {user}")).await;
-        let query = "ttl=60s&connect_timeout=10s&response_timeout=10s";
-        let url = format!("mysql://{user}:pass@{}/{name}?{query}", database.server.addr());
+        let url = database.url("").replace("locker:s3cret@", &format!("{user}:pass@"));
         managers.push(LockManager::connect(&url).await.unwrap());
     }
     let [one, other] = managers.try_into().expect("two of them");
     let guard = one.acquire("a", LockOptions::new()).await.unwrap();
     let next = tokio::spawn(async move {
-        let guard = other.acquire("a", LockOptions::new().wait(LIMIT * 2)).await.unwrap();
+        let guard = other.acquire("a", LockOptions::new()).await.unwrap();
         guard.release().await.unwrap();
     });
-    let line = "SELECT COUNT(*) FROM lockattr_v2_queue";
-    let stands = async || database.number(line).await == 1;
-    lockattr_tests::eventually("queued", stands).await;
+    database.has_queued(1).await;
     let released = tokio::time::Instant::now();
     guard.release().await.unwrap();
     next.await.unwrap();

@@ -28,15 +28,13 @@ async fn rotate(server: &PostgresServer, current: &Rotating, round: usize) {
 }
 
 fn builder(server: &PostgresServer, query: &str) -> LockManagerBuilder {
-    let slow = "connect_timeout=10s&response_timeout=10s&wait=60s";
-    let url = with_query(&server.url().replace("lockattr@", "locks@"), slow);
-    LockManager::builder().url(with_query(&url, query))
+    LockManager::builder().url(server.url_with(query).replace("lockattr@", "locks@"))
 }
 
 /// Callers of two keys, on managers of their own, so that some wait for a notification while the
 /// sessions are cut.
 async fn locks_through_rotations(query: &str) {
-    const ROUNDS: usize = 5;
+    const ROUNDS: usize = 3;
     let (server, current) = (server().await, Rotating::new(password(0)));
     // The lock may have ended with its session. The next acquisition counts.
     let mut load = Load::new(LockOptions::new(), Release::Awaited);
@@ -66,9 +64,7 @@ async fn a_manager_with_the_old_password_fails_once_its_sessions_are_cut() {
     let (server, current) = (server().await, Rotating::new(password(0)));
     for (round, query) in ["lock=lease", "lock=session"].into_iter().enumerate() {
         let old = format!("locks:secret%20{round}@");
-        let url = with_query(&server.url().replace("lockattr@", &old), query);
-        let slow = "connect_timeout=10s&response_timeout=10s";
-        let manager = LockManager::connect(&with_query(&url, slow)).await.unwrap();
+        let manager = manager(&server.url_with(query).replace("lockattr@", &old)).await;
         acquire(&manager, "a").await.release().await.unwrap();
         rotate(&server, &current, round + 1).await;
         // The first attempt may be on a session that has just been cut.
@@ -86,8 +82,7 @@ async fn a_manager_with_the_old_password_fails_once_its_sessions_are_cut() {
 #[tokio::test]
 async fn user_and_password_of_the_url_are_replaced() {
     let server = server().await;
-    let url = with_query(&server.url(), "connect_timeout=10s&response_timeout=10s");
-    let url = url.replace("lockattr@", "nobody:wrong@");
+    let url = server.url().replace("lockattr@", "nobody:wrong@");
     let builder = LockManager::builder()
         .url(&url)
         .credentials(|| async { Ok::<_, std::io::Error>(Credentials::new("locks", "secret 0")) });

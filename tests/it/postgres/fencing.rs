@@ -13,7 +13,7 @@ async fn token(manager: &LockManager) -> u64 {
 #[tokio::test]
 async fn tokens_grow_when_the_clock_goes_back() {
     let database = Database::new().await;
-    let manager = database.manager("ttl=20s").await;
+    let manager = database.manager("").await;
     let before = token(&manager).await;
     let hour =
         "select setval('lockattr_counter', (select last_value from lockattr_counter) + 3600000000)
@@ -21,7 +21,7 @@ async fn tokens_grow_when_the_clock_goes_back() {
     let ahead = database.number(hour).await;
     let mut last = token(&manager).await;
     // Its sessions raise the counter.
-    let next = database.manager("ttl=20s").await;
+    let next = database.manager("").await;
     assert!(last > before && last >> 10 == u64::try_from(ahead).unwrap() + 1);
     for manager in [&next, &manager, &next] {
         let next = token(manager).await;
@@ -35,7 +35,7 @@ async fn tokens_grow_when_the_clock_goes_back() {
 #[tokio::test]
 async fn tokens_grow_when_the_database_has_forgotten_the_last_of_them() {
     let database = Database::new().await;
-    let manager = database.manager("ttl=20s").await;
+    let manager = database.manager("").await;
     let mut before = 0;
     for _ in 0..5 {
         before = token(&manager).await;
@@ -61,7 +61,7 @@ async fn tokens_grow_when_the_database_has_forgotten_the_last_of_them() {
 #[tokio::test]
 async fn no_token_is_issued_twice_under_concurrency() {
     let database = Database::new().await;
-    drop(database.manager("ttl=20s").await);
+    drop(database.manager("").await);
     let count = "select lockattr_count_2() from generate_series(1, 20)";
     let raise = "select lockattr_raise_counter_2()";
     let counts = (0..4).map(async |_| {

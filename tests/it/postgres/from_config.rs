@@ -13,9 +13,10 @@ use tokio_postgres::{Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::*;
+use lockattr_tests::HUNG;
 
 fn options() -> ServerOptions {
-    ServerOptions::new().connections(1).connect_timeout(SOON).response_timeout(SOON)
+    ServerOptions::new().connections(1).connect_timeout(HUNG).response_timeout(HUNG)
 }
 
 /// The settings for a server, by an application name that the test counts.

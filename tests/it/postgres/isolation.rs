@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tokio::time::timeout;
+use lockattr_tests::in_time;
 
 use super::*;
 
@@ -19,7 +19,7 @@ async fn strict(database: &Database, isolation: &str) -> [String; 2] {
     let by_role = database.url.replace("lockattr@", &format!("{role}@"));
     let escaped = isolation.replace(' ', "%5C%20");
     let by_options = format!("options=-cdefault_transaction_isolation%3D{escaped}");
-    let query = "ttl=60s&wait=60s&linger=0s&response_timeout=10s";
+    let query = "linger=0s";
     [with_query(&by_role, query), with_query(&database.url, &format!("{by_options}&{query}"))]
 }
 
@@ -42,9 +42,7 @@ async fn sessions_see_what_was_committed_while_they_waited_whatever_the_role_has
             block(&database, 2).await;
             meddler.batch_execute("commit").await.unwrap();
             released.await.unwrap().unwrap();
-            let next = timeout(SOON, next).await;
-            let guard = next.unwrap_or_else(|_| panic!("{isolation}: not notified")).unwrap();
-            guard.release().await.unwrap();
+            in_time(next).await.unwrap().release().await.unwrap();
             database.has_nothing_left().await;
         }
     }
@@ -77,8 +75,7 @@ async fn one_is_inside_at_a_time_whatever_the_role_has_set() {
             })
         });
         for worker in workers {
-            let worked = timeout(4 * SOON, worker).await;
-            worked.unwrap_or_else(|_| panic!("{isolation}: one still waits")).unwrap();
+            in_time(worker).await.unwrap();
         }
         assert_eq!(counter.load(Ordering::SeqCst), 2 * ROUNDS, "{isolation}");
         database.has_nothing_left().await;

@@ -40,7 +40,7 @@ async fn the_row_of_a_done_lock_has_a_token_that_no_claim_has() {
 #[tokio::test]
 async fn a_database_of_a_version_without_marks_gets_the_function_and_keeps_its_locks() {
     let database = Database::new().await;
-    let before = database.manager("ttl=60s").await;
+    let before = database.manager("").await;
     let guard = before.acquire("held", lockattr::LockOptions::new()).await.unwrap();
     database.run("drop function lockattr_mark_done_2").await;
 

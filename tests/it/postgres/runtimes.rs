@@ -1,11 +1,10 @@
 //! A manager on several runtimes: what one of them requested, another gives up.
 
-use std::time::Duration;
-
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
 use super::*;
+use crate::support::{connected, works};
 
 fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
@@ -19,13 +18,15 @@ fn runtime() -> Runtime {
 fn a_request_is_not_executed_after_the_release_that_undoes_it_on_another_runtime() {
     let (left, here) = (runtime(), runtime());
     let database = here.block_on(Database::new());
-    let query = "ttl=60s&connections=1&connect_timeout=10s&response_timeout=300ms";
-    let url = with_query(&database.url, query);
-    let build = || LockManager::builder().url(&url).build().unwrap();
-    let (manager, other) = (build(), build());
+    let other = here.block_on(database.manager(""));
+    let url = database.url_with("connections=1&response_timeout=300ms&heartbeat=1h");
     // The watchdog has a task on both runtimes.
-    here.block_on(async { acquire(&manager, "warm").await.release().await.unwrap() });
-    left.block_on(async { acquire(&manager, "warm").await.release().await.unwrap() });
+    let manager = loop {
+        let manager = here.block_on(connected(&url));
+        if left.block_on(works(&manager)) {
+            break manager;
+        }
+    };
     let session = "select pid::bigint from pg_stat_activity where datname = current_database()
         and query like '%delete from lockattr_locks%' and pid <> pg_backend_pid()
         order by query_start desc limit 1";

@@ -33,7 +33,7 @@ async fn many_clients_can_create_the_tables_at_once() {
 async fn a_user_without_create_rights_is_pointed_to_the_migration_and_needs_few_rights() {
     let database = Database::new().await;
     let user = format!("locker_{}", database.name);
-    let url = database.url_with("ttl=20s").replace("lockattr@", &format!("{user}@"));
+    let url = database.url_with("").replace("lockattr@", &format!("{user}@"));
     database
         .run(&format!("create role {user} login; revoke create on schema public from public"))
         .await;
@@ -72,7 +72,7 @@ async fn a_user_without_create_rights_is_pointed_to_the_migration_and_needs_few_
 #[tokio::test]
 async fn abandoned_leases_are_deleted() {
     let database = Database::new().await;
-    let manager = database.manager("ttl=20s").await;
+    let manager = database.manager("").await;
     database
         .run(
             "insert into lockattr_locks select convert_to('dead ' || n, 'UTF8'), 'token', 'value',
@@ -117,7 +117,7 @@ async fn abandoned_leases_are_deleted() {
 #[tokio::test]
 async fn the_migration_runs_any_number_of_times_beside_programs_that_lock() {
     let database = Database::new().await;
-    let manager = database.manager("ttl=20s").await;
+    let manager = database.manager("").await;
     let guard = acquire(&manager, "a").await;
     database.run(PostgresStore::MIGRATION).await;
     assert!(manager.holder("a").await.unwrap().is_some());
@@ -133,7 +133,7 @@ async fn the_migration_runs_any_number_of_times_beside_programs_that_lock() {
 #[tokio::test]
 async fn a_sweep_does_not_delete_a_lock_that_was_just_acquired() {
     let database = Database::new().await;
-    drop(database.manager("ttl=20s").await);
+    drop(database.manager("").await);
     let (sweeps, reads) = (
         database.server.client_of(&database.name).await,
         database.server.client_of(&database.name).await,

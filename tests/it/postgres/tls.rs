@@ -12,11 +12,9 @@ use lockattr_tests::{Engine, ServerCertificate, capture_events};
 
 use super::*;
 
-/// The URL of a server by its name, with time for a slow machine.
+/// The URL of a server by its name.
 fn url(server: &PostgresServer, query: &str) -> String {
-    let slow = "connections=1&connect_timeout=10s&response_timeout=10s";
-    let port = server.addr().rsplit(':').next().unwrap().to_owned();
-    with_query(&format!("postgres://lockattr@localhost:{port}/postgres?{slow}"), query)
+    with_query(&server.url_with("connections=1").replace("127.0.0.1", "localhost"), query)
 }
 
 /// The setting that trusts the server's authority.
@@ -123,7 +121,7 @@ async fn every_connection_of_both_stores_is_encrypted() {
     server.run("create role secured login superuser").await;
     server.admit("hostssl all secured 127.0.0.1/32 trust").await;
     for query in ["lock=lease", "lock=session"] {
-        let query = format!("{query}&wait=20s&{}", trusting(&server));
+        let query = format!("{query}&{}", trusting(&server));
         let url = url(&server, &query).replace("lockattr@", "secured@");
         let (one, other) = (manager(&url).await, manager(&url).await);
         let held = acquire(&one, "a").await;

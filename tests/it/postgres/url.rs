@@ -70,8 +70,8 @@ async fn users_passwords_and_options_reach_the_server() {
 async fn names_too_long_for_an_index_are_refused_and_shorter_ones_work() {
     let database = Database::new().await;
     let prefix = "p".repeat(976);
-    let manager = database.manager(&format!("prefix={prefix}&wait=20s")).await;
-    let other = database.manager(&format!("prefix={prefix}&wait=20s")).await;
+    let manager = database.manager(&format!("prefix={prefix}")).await;
+    let other = database.manager(&format!("prefix={prefix}")).await;
     let key = "k".repeat(1024);
     let held = acquire(&manager, &key).await;
     let next = tokio::spawn({

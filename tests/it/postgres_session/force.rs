@@ -2,14 +2,14 @@
 
 use lockattr::{Error, LockOptions};
 
-use super::{Database, PATIENT, acquire, manager};
-use lockattr_tests::in_time;
+use super::{Database, acquire, manager};
+use lockattr_tests::{in_time, with_query};
 
 /// Red without: `Session::end`, or `HOLDERS`.
 #[tokio::test]
 async fn force_ends_the_session_that_has_the_lock() {
     let database = Database::new().await;
-    let (one, two) = (database.sessions("ttl=60s").await, database.sessions("ttl=60s").await);
+    let (one, two) = (database.sessions("").await, database.sessions("").await);
     let operator = database.sessions("").await;
     assert!(!operator.force_release("a").await.unwrap(), "the lock is free");
     let guard = acquire(&one, "a").await;
@@ -34,7 +34,7 @@ async fn force_ends_the_session_that_has_the_lock() {
 #[tokio::test]
 async fn force_release_of_an_own_lock_leaves_the_session_alone() {
     let database = Database::new().await;
-    let here = database.sessions("ttl=60s&connections=1").await;
+    let here = database.sessions("connections=1").await;
     let (guard, other) = (acquire(&here, "a").await, acquire(&here, "b").await);
     assert!(here.force_release("a").await.unwrap());
     in_time(guard.lost()).await;
@@ -48,13 +48,12 @@ async fn force_release_of_an_own_lock_leaves_the_session_alone() {
 #[tokio::test]
 async fn a_user_who_may_not_terminate_a_session_learns_which_role_may() {
     let database = Database::new().await;
-    let here = database.sessions("ttl=60s").await;
+    let here = database.sessions("").await;
     let guard = acquire(&here, "a").await;
     let name = &database.name;
     database.server.run(&format!("create role operator_{name} login")).await;
-    let addr = database.server.addr();
-    let url = format!("postgres://operator_{name}@{addr}/{name}?lock=session&{PATIENT}");
-    let operator = manager(&url).await;
+    let url = database.url.replace("lockattr@", &format!("operator_{name}@"));
+    let operator = manager(&with_query(&url, "lock=session")).await;
     let refused = operator.force_release("a").await.unwrap_err();
     assert!(matches!(&refused, Error::Store { key, .. } if key == "a"));
     let refused = refused.to_string();

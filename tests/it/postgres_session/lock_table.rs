@@ -8,12 +8,9 @@ use super::{acquire, manager};
 
 /// A server whose table has room for 10 × 40 locks.
 async fn small() -> (PostgresServer, String) {
-    let server = PostgresServer::start().await;
-    for setting in ["max_locks_per_transaction = 10", "max_connections = 40"] {
-        server.run(&format!("alter system set {setting}")).await;
-    }
-    server.restart().await;
-    let url = server.url_with("lock=session&ttl=60s&retry=0");
+    let settings = ["max_locks_per_transaction = 10", "max_connections = 40"];
+    let server = PostgresServer::with(&settings).await;
+    let url = server.url_with("lock=session&retry=0");
     (server, url)
 }
 

@@ -6,8 +6,8 @@ use lockattr::store::PostgresSessionStore;
 use lockattr::{Error, LockManager, LockOptions};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Database, SOON, acquire, is_free};
-use lockattr_tests::with_query;
+use super::{Database, acquire, is_free};
+use lockattr_tests::{in_time, with_query};
 
 /// Red without: `hashtextextended(name, 0)`, which must never change.
 #[tokio::test]
@@ -84,8 +84,7 @@ async fn an_acquire_that_is_dropped_in_the_queue_leaves_nothing() {
     guard.release().await.unwrap();
     database.nobody_locks().await;
     assert!(is_free(&other, "a").await);
-    let outcome = other.acquire("a", LockOptions::new().wait(Duration::from_millis(100))).await;
-    outcome.unwrap().release().await.unwrap();
+    acquire(&other, "a").await.release().await.unwrap();
 }
 
 /// The acquire is dropped at any point: before, while and after the server grants it.
@@ -113,21 +112,16 @@ async fn an_acquire_that_is_dropped_anywhere_leaves_nothing() {
 async fn a_waiter_has_the_lock_at_once() {
     let database = Database::new().await;
     let (one, two) = (database.sessions("").await, database.sessions("").await);
-    let mut worst = Duration::ZERO;
     for _ in 0..10 {
         let guard = acquire(&one, "a").await;
         let waiter = tokio::spawn({
             let two = two.clone();
-            async move { (acquire(&two, "a").await, Instant::now()) }
+            async move { acquire(&two, "a").await }
         });
         database.waiting(1).await;
-        let released = Instant::now();
         guard.release().await.unwrap();
-        let (guard, granted) = waiter.await.unwrap();
-        worst = worst.max(granted - released);
-        guard.release().await.unwrap();
+        in_time(waiter).await.unwrap().release().await.unwrap();
     }
-    assert!(worst < Duration::from_secs(1), "{worst:?}");
 }
 
 /// Red without: the name of the session.
@@ -141,8 +135,8 @@ async fn a_holder_in_another_process_is_named_by_its_connection() {
     let holder = two.holder("a").await.unwrap().expect("held");
     assert_eq!(holder.service.as_deref(), Some("orders"));
     assert_eq!(holder.process, Some(std::process::id()));
-    let refused = two.acquire("a", LockOptions::new().wait(Duration::from_millis(200))).await;
-    assert!(matches!(refused, Err(Error::Contended { .. })), "{:?}", refused.map(|_| ()));
+    let refused = two.try_acquire("a", LockOptions::new()).await.unwrap();
+    assert!(refused.is_none(), "two holders");
 }
 
 #[tokio::test]
@@ -153,10 +147,9 @@ async fn hold_at_least_keeps_it_taken_by_this_process() {
     let least = Duration::from_secs(1);
     let guard = one.acquire("a", LockOptions::new().hold_at_least(least)).await.unwrap();
     guard.release().await.unwrap();
-    assert!(!is_free(&two, "a").await);
+    assert!(!is_free(&two, "a").await || began.elapsed() > least);
     acquire(&two, "a").await.release().await.unwrap();
     assert!(began.elapsed() + Duration::from_millis(20) >= least, "after {:?}", began.elapsed());
-    assert!(began.elapsed() < SOON);
 }
 
 /// No renewal comes, but the process lives, so the server would keep the lock forever.

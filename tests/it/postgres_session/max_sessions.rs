@@ -10,9 +10,6 @@ use tokio_postgres::Client;
 
 use super::{Database, acquire, is_free, manager};
 
-/// The longest that many claims may take on a loaded machine.
-const LIMIT: Duration = Duration::from_secs(60);
-
 /// Counts the sessions of all stores.
 async fn sessions(client: &Client) -> i64 {
     let count = "select count(*) from pg_stat_activity where application_name like 'lockattr%'";
@@ -30,7 +27,7 @@ async fn waits(client: &Client, key: &str) -> bool {
 fn spawn_acquire(manager: &LockManager, key: &str) -> tokio::task::JoinHandle<LockGuard> {
     let (manager, key) = (manager.clone(), key.to_owned());
     tokio::spawn(async move {
-        let acquired = manager.acquire(&key, LockOptions::new().wait(LIMIT)).await;
+        let acquired = manager.acquire(&key, LockOptions::new()).await;
         acquired.unwrap_or_else(|error| panic!("{key}: {error}"))
     })
 }
@@ -39,10 +36,8 @@ fn spawn_acquire(manager: &LockManager, key: &str) -> tokio::task::JoinHandle<Lo
 #[tokio::test]
 async fn waiters_for_many_keys_leave_connections_for_others_and_are_all_granted() {
     const KEYS: usize = 150;
-    let server = PostgresServer::start().await;
-    server.run("alter system set max_connections = 100").await;
-    server.restart().await;
-    let url = server.url_with("lock=session&ttl=60s");
+    let server = PostgresServer::with(&["max_connections = 100"]).await;
+    let url = server.url_with("lock=session");
     let (holder, waiter) = (manager(&url).await, manager(&url).await);
     let mut held = Vec::new();
     for nth in 0..KEYS {
@@ -52,8 +47,7 @@ async fn waiters_for_many_keys_leave_connections_for_others_and_are_all_granted(
     for nth in 0..KEYS {
         let waiter = waiter.clone();
         granted.spawn(async move {
-            let options = LockOptions::new().wait(LIMIT);
-            waiter.acquire(format!("k{nth}"), options).await.unwrap().release().await.unwrap();
+            acquire(&waiter, &format!("k{nth}")).await.release().await.unwrap();
         });
     }
     let client = server.client().await;
@@ -62,7 +56,8 @@ async fn waiters_for_many_keys_leave_connections_for_others_and_are_all_granted(
         client.query_one(count, &[]).await.unwrap().get::<_, i64>(0) == 16
     };
     eventually("16 wait at the server", at_the_server).await;
-    assert_eq!(sessions(&client).await, 2 + 2 + 16, "both have two shared sessions");
+    let all = async || sessions(&client).await == 2 + 2 + 16;
+    eventually("both have two shared sessions", all).await;
     // Other clients still connect.
     let others = futures_util::future::join_all((0..20).map(|_| server.client())).await;
     drop(others);
@@ -77,7 +72,8 @@ async fn waiters_for_many_keys_leave_connections_for_others_and_are_all_granted(
     };
     in_time(all).await;
     assert!(granted.is_empty(), "one was not granted");
-    assert!((4..=20).contains(&most), "{most} sessions");
+    // The server still lists sessions that their client has just closed.
+    assert!((4..60).contains(&most), "{most} sessions");
     let none = async || {
         let left = "select count(*) from pg_locks where locktype = 'advisory'";
         client.query_one(left, &[]).await.unwrap().get::<_, i64>(0) == 0
@@ -91,8 +87,8 @@ async fn waiters_for_many_keys_leave_connections_for_others_and_are_all_granted(
 #[tokio::test]
 async fn waiters_get_the_connection_in_their_order() {
     let database = Database::new().await;
-    let holder = database.sessions("ttl=60s").await;
-    let waiter = database.sessions("ttl=60s&max_sessions=1&connections=1").await;
+    let holder = database.sessions("").await;
+    let waiter = database.sessions("max_sessions=1&connections=1").await;
     let client = database.client().await;
     let keys = ["a", "b", "c", "d"];
     let mut held = Vec::new();
@@ -122,8 +118,8 @@ async fn waiters_get_the_connection_in_their_order() {
 #[tokio::test]
 async fn a_holder_of_the_last_connection_gets_a_second_lock_when_it_is_free() {
     let database = Database::new().await;
-    let holder = database.sessions("ttl=60s").await;
-    let waiter = database.sessions("ttl=60s&max_sessions=1&retry_delay=20ms").await;
+    let holder = database.sessions("").await;
+    let waiter = database.sessions("max_sessions=1&retry_delay=20ms").await;
     let (one, two) = (acquire(&holder, "one").await, acquire(&holder, "two").await);
     let first = spawn_acquire(&waiter, "one");
     database.waiting(1).await;
@@ -143,8 +139,8 @@ async fn a_holder_of_the_last_connection_gets_a_second_lock_when_it_is_free() {
 #[tokio::test]
 async fn a_claim_that_gives_up_before_it_has_a_place_leaves_nothing() {
     let database = Database::new().await;
-    let holder = database.sessions("ttl=60s").await;
-    let waiter = database.sessions("ttl=60s&max_sessions=1&retry_delay=1ms").await;
+    let holder = database.sessions("").await;
+    let waiter = database.sessions("max_sessions=1&retry_delay=1ms").await;
     let (one, two) = (acquire(&holder, "one").await, acquire(&holder, "two").await);
     let first = spawn_acquire(&waiter, "one");
     database.waiting(1).await;

@@ -8,6 +8,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
 use super::{Database, acquire};
+use crate::support::{connected, works};
 
 fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
@@ -27,13 +28,16 @@ impl Case {
     fn new() -> Self {
         let (left, here) = (runtime(), runtime());
         let database = here.block_on(Database::new());
-        let url =
-            with_query(&database.url, "lock=session&ttl=60s&connections=1&response_timeout=300ms");
-        let build = || LockManager::builder().url(&url).build().unwrap();
-        let (manager, other) = (build(), build());
+        let other = here.block_on(database.sessions("connections=1"));
+        let query = "lock=session&connections=1&response_timeout=300ms&heartbeat=1h";
+        let url = with_query(&database.url, query);
         // The watchdog has a task on both runtimes.
-        left.block_on(async { acquire(&manager, "warm").await.release().await.unwrap() });
-        here.block_on(async { acquire(&manager, "warm").await.release().await.unwrap() });
+        let manager = loop {
+            let manager = here.block_on(connected(&url));
+            if left.block_on(works(&manager)) {
+                break manager;
+            }
+        };
         Self { left, here, database, manager, other }
     }
 

@@ -6,11 +6,12 @@ use std::io;
 use std::time::Duration;
 
 use lockattr::store::PostgresTransaction;
-use lockattr::{Error, LockManager};
+use lockattr::{Error, LockManager, LockOptions};
 use lockattr_tests::{Engine, PostgresServer, eventually, in_time, with_query};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
-use super::{Database, SOON, acquire, is_free, manager};
+use super::{Database, acquire, is_free, manager};
+use crate::support::connected;
 
 /// A transaction whose connection says nothing any more.
 struct Silent;
@@ -38,8 +39,8 @@ impl PostgresTransaction for OfAnotherClient<'_> {
 /// Returns a manager, and another process' manager that holds the lock.
 async fn both(server: &PostgresServer, query: &str) -> (LockManager, LockManager) {
     let url = server.url_with(&format!("lock=session&{query}"));
-    let holder = manager(&server.url_with("lock=session&ttl=60s")).await;
-    (manager(&url).await, holder)
+    let holder = manager(&server.url_with("lock=session")).await;
+    (connected(&url).await, holder)
 }
 
 async fn waits(server: &PostgresServer) {
@@ -58,12 +59,12 @@ fn is_an_outage(outcome: &Result<lockattr::FencingToken, Error>) {
 #[tokio::test]
 async fn a_transaction_without_an_answer_is_an_outage() {
     let database = Database::new().await;
-    let query = "ttl=500ms&wait=100ms&response_timeout=500ms&connect_timeout=10s";
+    let query = "ttl=500ms&wait=100ms&response_timeout=500ms";
     for form in ["session", "lease"] {
-        let manager = manager(&with_query(&database.url, &format!("lock={form}&{query}"))).await;
-        let outcome = timeout(SOON, manager.acquire_in(&mut Silent, "a")).await;
-        is_an_outage(&outcome.unwrap_or_else(|_| panic!("{form}: a hang")));
-        let free = async || is_free(&manager, "a").await;
+        let manager = connected(&with_query(&database.url, &format!("lock={form}&{query}"))).await;
+        is_an_outage(&in_time(manager.acquire_in(&mut Silent, "a")).await);
+        let free =
+            async || matches!(manager.try_acquire("a", LockOptions::new()).await, Ok(Some(_)));
         eventually("it is free", free).await;
     }
 }
@@ -72,7 +73,7 @@ async fn a_transaction_without_an_answer_is_an_outage() {
 #[tokio::test]
 async fn a_server_that_is_stopped_during_the_wait_is_an_outage() {
     let server = PostgresServer::start().await;
-    let (here, holder) = both(&server, "wait=2s&response_timeout=500ms").await;
+    let (here, holder) = both(&server, "wait=10s&response_timeout=500ms").await;
     let _guard = acquire(&holder, "a").await;
     let mut client = server.client().await;
     let mut transaction = client.transaction().await.unwrap();
@@ -92,7 +93,7 @@ async fn a_server_that_is_stopped_during_the_wait_is_an_outage() {
 #[tokio::test]
 async fn a_connection_that_ends_late_is_an_outage() {
     let server = PostgresServer::start().await;
-    let (here, holder) = both(&server, "wait=1s&response_timeout=10s").await;
+    let (here, holder) = both(&server, "wait=10s").await;
     let _guard = acquire(&holder, "a").await;
     let mut client = server.client().await;
     let mut transaction = client.transaction().await.unwrap();
@@ -101,7 +102,7 @@ async fn a_connection_that_ends_late_is_an_outage() {
         waits(&server).await;
         server.stop_session(pid);
         // The wait itself has to pass.
-        sleep(Duration::from_millis(1_200)).await;
+        sleep(Duration::from_millis(10_200)).await;
         server.kill();
     };
     let both = async { tokio::join!(here.acquire_in(&mut transaction, "a"), dies) };
@@ -113,7 +114,7 @@ async fn a_connection_that_ends_late_is_an_outage() {
 #[tokio::test]
 async fn a_wait_that_ends_is_contended_whatever_the_client_and_an_outage_is_none() {
     let server = PostgresServer::start().await;
-    let (here, holder) = both(&server, "wait=300ms&response_timeout=1s").await;
+    let (here, holder) = both(&server, "wait=300ms").await;
     let guard = acquire(&holder, "a").await;
     let mut client = server.client().await;
     let mut transaction = OfAnotherClient(client.transaction().await.unwrap());
@@ -129,8 +130,8 @@ async fn a_wait_that_ends_is_contended_whatever_the_client_and_an_outage_is_none
 #[tokio::test]
 async fn a_server_that_dies_while_the_transaction_waits_for_a_lease_is_an_outage() {
     let server = PostgresServer::start().await;
-    let holder = manager(&server.url_with("ttl=60s")).await;
-    let here = manager(&server.url_with("wait=2s&response_timeout=500ms")).await;
+    let holder = manager(&server.url()).await;
+    let here = connected(&server.url_with("wait=10s&response_timeout=500ms")).await;
     let _guard = acquire(&holder, "a").await;
     let mut client = server.client().await;
     let mut transaction = client.transaction().await.unwrap();

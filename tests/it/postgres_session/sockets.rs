@@ -34,7 +34,7 @@ async fn every_connection_has_keepalives_by_the_heartbeat() {
     for form in ["session", "lease"] {
         let wire = Wire::start(database.server.addr()).await;
         let url = database.url.replace(&database.server.addr(), &wire.addr());
-        let url = with_query(&url, &format!("lock={form}&ttl=60s&wait=60s&heartbeat=20s"));
+        let url = with_query(&url, &format!("lock={form}&heartbeat=20s"));
         let (here, other) = (manager(&url).await, manager(&url).await);
         let guard = acquire(&here, "a").await;
         let waits = tokio::spawn(async move { acquire(&other, "a").await.release().await });

@@ -8,11 +8,11 @@ use sqlx::postgres::{PgListener, PgPool, PgPoolOptions};
 use sqlx::{Acquire, AssertSqlSafe, Connection, PgConnection, query, query_scalar};
 use tokio::time::Instant;
 
-use super::{Database, SOON, acquire, eventually, is_free, manager};
-use lockattr_tests::{bare, in_time, with_query};
+use super::{Database, acquire, eventually, is_free, manager};
+use lockattr_tests::{HUNG, bare, in_time, with_query};
 
 async fn pool(url: &str) -> PgPool {
-    let options = PgPoolOptions::new().max_connections(8).acquire_timeout(SOON);
+    let options = PgPoolOptions::new().max_connections(8).acquire_timeout(HUNG);
     options.connect(url).await.expect("sqlx connects")
 }
 
@@ -57,7 +57,7 @@ async fn it_excludes_the_attribute_until_the_transaction_ends() {
 #[tokio::test]
 async fn a_commit_notifies_the_waiters() {
     let database = Database::new().await;
-    let manager = database.leases("ttl=60s&wait=60s").await;
+    let manager = database.leases("").await;
     let pool = pool(&bare(&database.url)).await;
     let mut listener = PgListener::connect(&database.url).await.unwrap();
     listener.listen("lockattr_ended").await.unwrap();
@@ -78,15 +78,23 @@ async fn a_commit_notifies_the_waiters() {
 async fn the_holder_of_the_lease_excludes_a_transaction() {
     let database = Database::new().await;
     let pool = pool(&bare(&database.url)).await;
-    for manager in both(&database, "wait=300ms").await {
-        let guard = acquire(&manager, "a").await;
-        let mut transaction = pool.begin().await.unwrap();
-        let refused = manager.acquire_in(&mut transaction, "a").await;
-        let Err(Error::Contended { key, .. }) = refused else { panic!("{refused:?}") };
-        assert_eq!(key, "a");
-        transaction.rollback().await.unwrap();
+    let holders = both(&database, "").await;
+    for (holder, manager) in holders.iter().zip(&both(&database, "wait=300ms").await) {
+        let guard = acquire(holder, "a").await;
+        // If the server has not answered by then, it is an outage.
+        let refused = async || {
+            let mut transaction = pool.begin().await.unwrap();
+            let refused = manager.acquire_in(&mut transaction, "a").await;
+            transaction.rollback().await.unwrap();
+            match refused {
+                Err(Error::Contended { key, .. }) => key == "a",
+                Err(Error::Store { .. }) => false,
+                other => panic!("{other:?}"),
+            }
+        };
+        eventually("it is contended", refused).await;
         guard.release().await.unwrap();
-        assert!(is_free(&manager, "a").await);
+        assert!(is_free(holder, "a").await);
     }
 }
 
@@ -115,7 +123,7 @@ async fn rolling_back_a_savepoint_releases_the_lock() {
 async fn transactions_of_one_pool_take_turns_and_fence_their_writes() {
     let database = Database::new().await;
     let pool = pool(&bare(&database.url)).await;
-    for manager in both(&database, "wait=60s").await {
+    for manager in both(&database, "").await {
         query("drop table if exists counts").execute(&pool).await.unwrap();
         query("create table counts (value int, fence bigint)").execute(&pool).await.unwrap();
         query("insert into counts values (0, 0)").execute(&pool).await.unwrap();
@@ -209,9 +217,9 @@ async fn it_takes_no_place_among_the_prepared_statements() {
 #[tokio::test]
 async fn a_session_that_is_ended_late_is_an_outage() {
     let database = Database::new().await;
-    let (wait, pool) = (Duration::from_secs(1), pool(&bare(&database.url)).await);
-    let holder = database.sessions("ttl=60s").await;
-    let here = manager(&with_query(&database.url, "lock=session&wait=1s")).await;
+    let (wait, pool) = (Duration::from_secs(10), pool(&bare(&database.url)).await);
+    let holder = database.sessions("").await;
+    let here = manager(&with_query(&database.url, "lock=session&wait=10s")).await;
     let guard = acquire(&holder, "a").await;
     let mut transaction = pool.begin().await.unwrap();
     let pid = query_scalar("select pg_backend_pid()").fetch_one(&mut *transaction);

