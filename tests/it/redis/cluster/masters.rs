@@ -127,7 +127,7 @@ async fn a_shard_that_is_gone_is_an_error_in_time_and_no_harm_to_the_others() {
     }
     assert!(!both.is_finished(), "it delayed no other while it was tried");
     both.abort();
-    let refused = in_time(manager.acquire_all(&[&gone, &other], brief)).await;
+    let refused = in_time(manager.acquire_all([&gone, &other], brief)).await;
     assert!(matches!(refused, Err(Error::Store { .. })), "{refused:?}");
     let free = manager.try_acquire(&other, LockOptions::new()).await.unwrap();
     assert!(free.is_some(), "it was acquired, and kept");
