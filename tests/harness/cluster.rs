@@ -7,8 +7,6 @@ mod migration;
 mod slot;
 mod view;
 
-use std::time::Duration;
-
 use tokio::sync::OnceCell;
 
 pub use builder::ClusterBuilder;
@@ -28,9 +26,9 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts three masters with a replica each, without passwords, TLS or persistence. A master
-    /// that is silent for 1.5 seconds is replaced. Returns once all slots are served and all
-    /// replicas linked.
+    /// Starts three masters with a replica each, without passwords, TLS or persistence. A replica
+    /// takes over when a test says so: [`failed_over`](Self::failed_over). Returns once all slots
+    /// are served and all replicas linked.
     ///
     /// # Panics
     ///
@@ -39,22 +37,20 @@ impl Cluster {
         Self::builder().start().await
     }
 
-    /// Returns a builder, for another node timeout, passwords, users, TLS or persistence.
+    /// Returns a builder, for passwords, users, TLS or persistence.
     pub fn builder() -> ClusterBuilder {
         ClusterBuilder::default()
     }
 
     /// Returns the cluster that all tests of a program share. A test that kills nodes or moves
-    /// slots starts its own. The shared one has a node timeout of five seconds, and ends with the
-    /// program.
+    /// slots starts its own. The shared one ends with the program.
     ///
     /// # Panics
     ///
     /// As [`start`](Self::start) does.
     pub async fn shared() -> &'static Self {
         static SHARED: OnceCell<Cluster> = OnceCell::const_new();
-        let builder = Self::builder().node_timeout(Duration::from_secs(5));
-        SHARED.get_or_init(|| builder.start()).await
+        SHARED.get_or_init(Self::start).await
     }
 
     /// Returns `redis+cluster://P1,P2,P3`: the first masters, with the password if there is one.

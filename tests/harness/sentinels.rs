@@ -1,4 +1,4 @@
-//! A master, its replicas, and three sentinels that promote a replica if the master dies.
+//! A master, its replicas, and three sentinels that promote a replica when a test says so.
 
 mod builder;
 mod engine;
@@ -14,10 +14,13 @@ use crate::{RedisServer, Servers, patient, with_query};
 /// The master's name in the sentinels' configuration.
 const NAME: &str = "lockattr";
 
+/// What a sentinel is asked for the master's address.
+const MASTER: [&str; 3] = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME];
+
 /// Real servers under real sentinels, which are killed when this value is dropped.
 ///
-/// The sentinels consider a server down after half a second, and use periods of milliseconds where
-/// the defaults are seconds. Killed and revived sentinels keep only the first of these settings.
+/// The sentinels use periods of milliseconds where the defaults are seconds, but not those that were killed
+/// and revived.
 #[derive(Debug)]
 pub struct Sentinels {
     servers: Vec<RedisServer>,
@@ -25,8 +28,9 @@ pub struct Sentinels {
 }
 
 impl Sentinels {
-    /// Starts a master with two replicas, without passwords, TLS or persistence. Returns once the
-    /// sentinels agree on the master and know its replicas and one another.
+    /// Starts a master with two replicas, without passwords, TLS or persistence. The sentinels replace a master
+    /// when a test says so: [`failed_over`](Self::failed_over). Returns once they agree on the master and
+    /// know its replicas and one another.
     ///
     /// # Panics
     ///
@@ -92,11 +96,10 @@ impl Sentinels {
 
     /// Returns the server that most sentinels name, and whether all sentinels that are up agree.
     async fn query_master(&self) -> Option<(&RedisServer, bool)> {
-        let words = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME];
         let mut votes = BTreeMap::<String, usize>::new();
         let up: Vec<_> = self.sentinels.iter().filter(|sentinel| sentinel.is_up()).collect();
         for sentinel in &up {
-            if let Some((_, port)) = sentinel.try_query::<(String, String)>(&words).await {
+            if let Some((_, port)) = sentinel.try_query::<(String, String)>(&MASTER).await {
                 *votes.entry(port).or_default() += 1;
             }
         }

@@ -1,10 +1,7 @@
 //! What the tests of TLS by a URL have in common.
 
-use std::time::Duration;
-
 use lockattr::{Error, LockManager, LockOptions};
-
-const LIMIT: Duration = Duration::from_secs(20);
+use lockattr_tests::HUNG;
 
 /// Two processes take turns at a lock, so requests, replies and notifications arrive.
 pub(crate) async fn locks(url: &str) {
@@ -15,7 +12,7 @@ pub(crate) async fn locks(url: &str) {
     let (one, other) = (connect().await, connect().await);
     let held = one.acquire("a", LockOptions::new()).await.expect("it is free");
     let next = tokio::spawn(async move {
-        let held = other.acquire("a", LockOptions::new().wait(LIMIT)).await.expect("granted");
+        let held = other.acquire("a", LockOptions::new().wait(HUNG)).await.expect("granted");
         held.release().await.expect("released");
     });
     held.release().await.expect("released");

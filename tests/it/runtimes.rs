@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use lockattr::{Error, Lease, LockGuard, LockManager, LockOptions, Release};
-use lockattr_tests::{eventually, with_query};
+use lockattr_tests::{HUNG, eventually, in_time, with_query};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, sleep};
 
@@ -26,8 +26,10 @@ fn long() -> LockOptions {
     LockOptions::new().ttl(600 * SECOND).retry(0)
 }
 
-fn is_free(manager: &LockManager, key: &str) -> bool {
-    runtime().block_on(manager.holder(key)).unwrap().is_none()
+/// Asserts that the lock is released: a runtime that ends waits a second for that, and a thread continues.
+fn is_soon_free(manager: &LockManager, key: &str) {
+    let free = async || manager.holder(key).await.unwrap().is_none();
+    runtime().block_on(eventually("it is free", free));
 }
 
 /// The watchdog's task ends with its runtime before it could send anything.
@@ -35,7 +37,7 @@ fn is_free(manager: &LockManager, key: &str) -> bool {
 fn locks_left_behind_by_a_runtime_are_released_when_it_ends() {
     let manager = Scripted::new().manager();
     runtime().block_on(async { drop(manager.acquire("a", long()).await.unwrap()) });
-    assert!(is_free(&manager, "a"));
+    is_soon_free(&manager, "a");
 }
 
 /// A guard inside a task is dropped with the task, before or after the watchdog's task.
@@ -54,7 +56,7 @@ fn tasks_that_end_with_their_runtime_release_their_locks() {
     runtime.block_on(eventually("all are held", async || store.calls().acquires == 200));
     drop(runtime);
     for n in 0..200 {
-        assert!(is_free(&manager, &format!("k{n}")), "k{n}");
+        is_soon_free(&manager, &format!("k{n}"));
     }
 }
 
@@ -63,7 +65,7 @@ fn a_guard_that_outlives_its_runtime_releases_when_it_is_dropped() {
     let manager = Scripted::new().manager();
     let guard = runtime().block_on(manager.acquire("a", long())).unwrap();
     drop(guard);
-    assert!(is_free(&manager, "a"));
+    is_soon_free(&manager, "a");
 }
 
 /// A release without a reply when its runtime ends is sent once more, whether awaited or in the
@@ -84,7 +86,7 @@ fn a_pending_release_is_sent_again_when_its_runtime_ends() {
             let sent = async || store.calls().releases == [1];
             eventually("sent", sent).await;
         });
-        assert!(is_free(&manager, "a"), "background: {background}");
+        is_soon_free(&manager, "a");
         assert_eq!(store.calls().releases, [1, 1]);
     }
 }
@@ -96,19 +98,19 @@ fn a_store_that_is_gone_does_not_delay_the_end_of_a_runtime_for_long() {
     store.releases(&[Fate::Refused]);
     let first = runtime();
     let mut guards = Vec::new();
-    for n in 0..100 {
+    for n in 0..200 {
         guards.push(first.block_on(manager.acquire(format!("k{n}"), long())).unwrap());
     }
     let started = Instant::now();
     drop(first);
     drop(guards);
-    // One second for all of them; it would be a hundred if each were waited for.
-    assert!(started.elapsed() < 30 * SECOND);
-    assert!(!is_free(&manager, "k99"));
+    // One second for all of them; it would be two hundred if each were waited for.
+    assert!(started.elapsed() < HUNG);
+    assert!(runtime().block_on(manager.holder("k99")).unwrap().is_some());
     // The thread continues, and no caller waits for it.
     store.releases(&[Fate::Answered]);
     runtime().block_on(async {
-        for n in 0..100 {
+        for n in 0..200 {
             let free = async || manager.holder(format!("k{n}")).await.unwrap().is_none();
             eventually("released", free).await;
         }
@@ -129,7 +131,7 @@ fn retries_delayed_by_a_paused_clock_are_not_delayed_forever() {
         eventually("tried and refused", tried).await;
     });
     drop(paused);
-    assert!(is_free(&manager, "a"));
+    is_soon_free(&manager, "a");
 }
 
 /// Polls the tasks spawned on `runtime` until they make no progress.
@@ -148,7 +150,7 @@ fn a_waiter_on_an_undriven_runtime_delays_no_other() {
     for ttl in [600, 300] {
         let manager = Scripted::new().manager();
         let (driven, undriven) = (runtime(), runtime());
-        let long_wait = LockOptions::new().ttl(600 * SECOND).wait(10 * SECOND);
+        let long_wait = LockOptions::new().ttl(600 * SECOND).wait(600 * SECOND);
         let guard = driven.block_on(manager.acquire("a", long_wait.clone())).unwrap();
         let waits = undriven.spawn({
             let (manager, long_wait) = (manager.clone(), long_wait.clone().ttl(ttl * SECOND));
@@ -156,7 +158,8 @@ fn a_waiter_on_an_undriven_runtime_delays_no_other() {
         });
         drive(&undriven);
         driven.block_on(guard.release()).unwrap();
-        let guard = driven.block_on(manager.acquire("a", long_wait)).unwrap();
+        let guard = driven.block_on(async { in_time(manager.acquire("a", long_wait)).await });
+        let guard = guard.unwrap();
         // When driven again, it is queued as if nothing had happened.
         drive(&undriven);
         assert!(!waits.is_finished(), "two hold it");
@@ -165,7 +168,7 @@ fn a_waiter_on_an_undriven_runtime_delays_no_other() {
         let late = undriven.block_on(waits).unwrap().unwrap();
         assert!(late.fencing_token() > first);
         undriven.block_on(late.release()).unwrap();
-        assert!(is_free(&manager, "a"));
+        is_soon_free(&manager, "a");
     }
 }
 
@@ -174,36 +177,38 @@ fn a_lock_handed_to_a_waiter_on_an_undriven_runtime_is_released() {
     let store = Scripted::new();
     let (manager, other) = (store.manager(), store.manager());
     let (driven, undriven) = (runtime(), runtime());
-    let short = LockOptions::new().ttl(SECOND).wait(600 * SECOND);
-    let guard = driven.block_on(manager.acquire("a", short.clone())).unwrap();
+    let guard = driven.block_on(manager.acquire("a", long())).unwrap();
     let waits = undriven.spawn({
-        let (manager, short) = (manager.clone(), short.clone());
-        async move { manager.acquire("a", short).await }
+        let (manager, short) = (manager.clone(), LockOptions::new().ttl(SECOND));
+        async move { manager.acquire("a", short.wait(600 * SECOND)).await }
     });
     drive(&undriven);
     driven.block_on(guard.release()).unwrap();
     // Another process, whose manager knows nothing of that waiter.
-    let guard = driven.block_on(other.acquire("a", short.wait(20 * SECOND))).unwrap();
+    let options = LockOptions::new().ttl(600 * SECOND).wait(600 * SECOND);
+    let guard = driven.block_on(async { in_time(other.acquire("a", options)).await }).unwrap();
     driven.block_on(guard.release()).unwrap();
     let late = undriven.block_on(waits).unwrap().unwrap();
-    undriven.block_on(late.release()).unwrap();
-    assert!(is_free(&manager, "a"));
+    // On a slow machine, its short lease may be over.
+    undriven.block_on(late.release()).ok();
+    is_soon_free(&manager, "a");
 }
 
 #[test]
 fn the_next_runtime_renews_what_an_ended_one_still_holds() {
     let store = Scripted::new();
     let manager = store.manager();
-    let short = LockOptions::new().ttl(SECOND / 5);
+    let short = LockOptions::new().ttl(15 * SECOND);
     let first = runtime();
     let guard = first.block_on(manager.acquire("first", short.clone())).unwrap();
     let next = runtime();
     let other = next.block_on(manager.acquire("next", short)).unwrap();
     drop(first);
-    let before = store.calls().renewals.len();
     next.block_on(async {
-        let renewed = async || store.calls().renewals.len() > before + 6;
-        eventually("renewed", renewed).await;
+        let ends = || [&guard, &other].map(|guard| Instant::now() + guard.remaining());
+        let before = ends();
+        let renewed = async || (0..2).all(|nth| ends()[nth] > before[nth] + SECOND);
+        eventually("both are renewed", renewed).await;
         guard.ensure_held().unwrap();
         other.ensure_held().unwrap();
     });
@@ -222,7 +227,7 @@ fn a_runtime_without_timers_is_refused() {
     // A guard may still be dropped there.
     let guard = runtime().block_on(manager.acquire("a", long())).unwrap();
     bare.block_on(async { drop(guard) });
-    assert!(is_free(&manager, "a"));
+    is_soon_free(&manager, "a");
     bare.block_on(manager.shutdown());
 }
 
@@ -279,7 +284,7 @@ fn nothing_panics_outside_a_runtime() {
     assert!(shutdown.as_mut().poll(&mut context).is_ready());
     assert!(guard.ensure_held().is_err());
     drop(guard);
-    assert!(is_free(&manager, "a"));
+    is_soon_free(&manager, "a");
 }
 
 /// As in a `#[tokio::test]` whose assertion fails: the panic drops the runtime.
@@ -295,7 +300,7 @@ fn a_main_that_panics_releases_its_locks() {
         })
     });
     assert!(catch_unwind(main).is_err());
-    assert!(is_free(&manager, "a"));
+    is_soon_free(&manager, "a");
 }
 
 /// Each runtime's end waits, however long the thread has lived for the others.
@@ -310,11 +315,16 @@ fn runtimes_that_end_one_after_the_other_are_each_waited_for() {
         store.releases(&[Fate::Late(Duration::from_millis(20))]);
         let runtime = runtime();
         runtime.block_on(async { drop(manager.acquire("a", long()).await.unwrap()) });
+        let dropped = Instant::now();
         drop(runtime);
         ended += 1;
-        assert_eq!(store.calls().releases.iter().sum::<usize>(), ended);
+        if store.calls().releases.iter().sum::<usize>() < ended {
+            // The machine is so slow that the wait timed out. The next runtime would not wait.
+            assert!(dropped.elapsed() >= SECOND * 9 / 10, "it is not waited for");
+            break;
+        }
     }
-    assert!(is_free(&manager, "a"));
+    is_soon_free(&manager, "a");
 }
 
 /// A manager that is gone leaves nothing behind once the last of its locks is released.
@@ -359,5 +369,5 @@ fn a_waker_that_is_notified_of_a_loss_may_drop_the_guard() {
         });
         sender.send(()).unwrap();
     });
-    receiver.recv_timeout(20 * SECOND).expect("it waits for itself");
+    receiver.recv_timeout(HUNG).expect("it waits for itself");
 }

@@ -1,27 +1,26 @@
 //! Joins six servers into a cluster, with the commands of `redis-cli --cluster create`, but sent to
 //! all nodes at once.
 
-use std::time::Duration;
-
 use super::slot::SLOTS;
 use super::{Cluster, MASTERS, View};
 use crate::authority::Authority;
 use crate::eventually::{Backoff, HUNG};
 use crate::{RedisServer, RedisServerBuilder};
 
+/// Within half of so many milliseconds, nodes that have just started exchange what they know.
+const NODE_TIMEOUT: &str = "1500";
+
 /// A builder for a [`Cluster`].
 #[derive(Debug, Clone)]
 #[must_use = "a builder starts nothing before `start()`"]
 pub struct ClusterBuilder {
     node: RedisServerBuilder,
-    node_timeout: Duration,
     tls: bool,
 }
 
 impl Default for ClusterBuilder {
     fn default() -> Self {
-        let node_timeout = Duration::from_millis(1500);
-        Self { node: RedisServer::builder(), node_timeout, tls: false }
+        Self { node: RedisServer::builder(), tls: false }
     }
 }
 
@@ -29,12 +28,6 @@ impl ClusterBuilder {
     /// Sets the settings of each node: `servers(RedisServer::builder().password("secret"))`.
     pub fn servers(mut self, node: RedisServerBuilder) -> Self {
         self.node = node;
-        self
-    }
-
-    /// Sets how long a master may be silent before its replica takes over.
-    pub fn node_timeout(mut self, node_timeout: Duration) -> Self {
-        self.node_timeout = node_timeout;
         self
     }
 
@@ -56,7 +49,7 @@ impl ClusterBuilder {
         let node = self
             .node
             .cluster_enabled()
-            .line(&format!("cluster-node-timeout {}", self.node_timeout.as_millis()))
+            .line(&format!("cluster-node-timeout {NODE_TIMEOUT}"))
             // The only replica must take over, however old its data is.
             .line("cluster-replica-validity-factor 0")
             // A replica must not move to a master that has lost its own replica.

@@ -5,6 +5,9 @@ use super::{Cluster, MASTERS};
 use crate::RedisServer;
 use crate::eventually::{Backoff, HUNG};
 
+/// In milliseconds.
+const ONE_HOUR: &str = "3600000";
+
 impl Cluster {
     /// Makes a replica take over from the healthy master of this slot, and returns the new master.
     ///
@@ -15,27 +18,54 @@ impl Cluster {
         let old = self.master_of(slot).await;
         let replica = self.replica_of(slot).await.expect("a replica that is up");
         replica.cli().await.query::<()>(&["CLUSTER", "FAILOVER"]).await;
-        self.failed_over(old).await;
+        self.know_next_master(self.id_of(old)).await;
         replica
     }
 
-    /// Waits until every node that is up knows that the slots of `old` have another master, and
-    /// serves.
+    /// Makes the replica of `old` take over, whether `old` is up, stopped or down. Waits until every
+    /// node that is up knows that the slots of `old` have another master, and serves.
     ///
     /// # Panics
     ///
-    /// If that takes longer than thirty seconds.
+    /// If there is no replica that is up, or if that takes longer than [`HUNG`](crate::HUNG).
     pub async fn failed_over(&self, old: &RedisServer) {
-        let id = self.id_of(old);
-        self.wait_for_views("a failover", |view| view.is_ok() && !view.has_slots(id)).await;
+        let (id, mut backoff) = (self.id_of(old), Backoff::new());
+        while !self.takes_over(id).await {
+            assert!(
+                backoff.pause().await,
+                "no replica of {} takes over within {HUNG:?}",
+                old.addr()
+            );
+        }
+        self.know_next_master(id).await;
+    }
+
+    /// Tells the replica of the node with this id to take over. Returns whether a node has its slots.
+    async fn takes_over(&self, id: &str) -> bool {
+        for node in &self.nodes {
+            match View::query(node).await {
+                Some(view) if !view.has_slots(id) => return true,
+                Some(view) if view.is_replica_of(id) => {
+                    // It needs no other node's consent.
+                    node.try_query::<()>(&["CLUSTER", "FAILOVER", "TAKEOVER"]).await;
+                }
+                _ => {}
+            }
+        }
+        false
+    }
+
+    async fn know_next_master(&self, old: &str) {
+        self.wait_for_views("a failover", |view| view.is_ok() && !view.has_slots(old)).await;
     }
 
     /// Waits until the cluster is stable: every node knows all others and sees all slots served,
-    /// and every replica has all of its master's data.
+    /// and every replica has all of its master's data. From then on, no master is replaced because it
+    /// is silent.
     ///
     /// # Panics
     ///
-    /// If that takes longer than thirty seconds, for instance because a node is down.
+    /// If that takes longer than [`HUNG`](crate::HUNG), for instance because a node is down.
     pub async fn settled(&self) {
         let (nodes, masters) = (self.nodes.len(), MASTERS);
         self.wait_for_views("a stable cluster", |view| {
@@ -51,6 +81,8 @@ impl Cluster {
                     node.addr()
                 );
             }
+            let words = ["CONFIG", "SET", "cluster-node-timeout", ONE_HOUR];
+            node.cli().await.query::<()>(&words).await;
         }
     }
 

@@ -102,7 +102,8 @@ fn monitoring(sentinel: RedisServerBuilder, master: &RedisServer) -> RedisServer
     let sentinel = sentinel
         .sentinel()
         .line(&format!("sentinel monitor {NAME} 127.0.0.1 {port} {QUORUM}"))
-        .line(&format!("sentinel down-after-milliseconds {NAME} 500"))
+        // An hour: no server is taken for down because the machine is busy.
+        .line(&format!("sentinel down-after-milliseconds {NAME} 3600000"))
         // A failed failover is retried after twice this time.
         .line(&format!("sentinel failover-timeout {NAME} 3000"))
         .line(&format!("sentinel parallel-syncs {NAME} 5"));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{NAME, Sentinels};
+use super::{MASTER, NAME, Sentinels};
 use crate::RedisServer;
 use crate::eventually::{Backoff, HUNG};
 
@@ -11,22 +11,14 @@ impl Sentinels {
     ///
     /// # Panics
     ///
-    /// If they refuse, or as [`failed_over`](Self::failed_over) does.
+    /// As [`failed_over`](Self::failed_over) does.
     pub async fn switch_over(&self) -> &RedisServer {
-        let old = self.master().await;
-        let mut backoff = Backoff::new();
-        let command = ["SENTINEL", "FAILOVER", NAME];
-        let sentinel = self.sentinels.iter().find(|sentinel| sentinel.is_up());
-        let sentinel = sentinel.expect("a sentinel that is up");
-        // For a moment after another failover, the reply is "no good replica".
-        while sentinel.try_query::<()>(&command).await.is_none() {
-            assert!(backoff.pause().await, "the sentinels refuse a failover for {HUNG:?}");
-        }
-        self.failed_over(old).await
+        self.failed_over(self.master().await).await
     }
 
-    /// Waits until all sentinels that are up name a master other than `old`, and it reports that
-    /// role itself. Returns the new master.
+    /// Makes the sentinels fail over from `old`, whether it is up, stopped or down. Waits until all
+    /// sentinels that are up name a master other than `old`, and it reports that role itself. Returns
+    /// the new master.
     ///
     /// # Panics
     ///
@@ -40,8 +32,37 @@ impl Sentinels {
             {
                 return master;
             }
+            self.request_failover(old).await;
             assert!(backoff.pause().await, "no other master than {} within {HUNG:?}", old.addr());
         }
+    }
+
+    /// Asks a sentinel to replace this master, if it still names it. It refuses while a failover is under way,
+    /// and while it knows of no fit replica, as for a moment after another failover.
+    async fn request_failover(&self, old: &RedisServer) {
+        let sentinel = self.sentinels.iter().find(|sentinel| sentinel.is_up());
+        let sentinel = sentinel.expect("a sentinel that is up");
+        let named = sentinel.try_query::<(String, String)>(&MASTER).await;
+        let is_old = named.is_some_and(|(_, port)| port == old.peer_port().to_string());
+        if is_old && (old.is_up() || self.knows_offsets(sentinel).await) {
+            sentinel.try_query::<()>(&["SENTINEL", "FAILOVER", NAME]).await;
+        }
+    }
+
+    /// Returns whether the sentinel knows how much data each replica has: it promotes the one that has most.
+    async fn knows_offsets(&self, sentinel: &RedisServer) -> bool {
+        for replica in query_replicas(sentinel).await {
+            let port = replica.get("port");
+            let server = self.servers.iter().find(|one| port == Some(&one.peer_port().to_string()));
+            let Some(server) = server.filter(|server| server.is_up()) else { continue };
+            let info =
+                server.try_query::<String>(&["INFO", "replication"]).await.unwrap_or_default();
+            let own = info.lines().find_map(|line| line.strip_prefix("slave_repl_offset:"));
+            if own != replica.get("slave-repl-offset").map(String::as_str) {
+                return false;
+            }
+        }
+        true
     }
 
     /// Waits until all is stable: all sentinels that are up name one master and know one another,
@@ -49,7 +70,7 @@ impl Sentinels {
     ///
     /// # Panics
     ///
-    /// If that takes longer than thirty seconds.
+    /// If that takes longer than [`HUNG`](crate::HUNG).
     pub async fn settled(&self) {
         let mut backoff = Backoff::new();
         while !self.is_settled().await {
@@ -84,9 +105,7 @@ impl Sentinels {
 
     /// Returns whether the sentinel considers every replica that is up fit for promotion.
     async fn sees_replicas(&self, sentinel: &RedisServer) -> bool {
-        type Replicas = Vec<BTreeMap<String, String>>;
-        let replicas: Replicas =
-            sentinel.try_query(&["SENTINEL", "REPLICAS", NAME]).await.unwrap_or_default();
+        let replicas = query_replicas(sentinel).await;
         let promotable = replicas.iter().filter(|replica| {
             let is = |field: &str, value: &str| replica.get(field).is_some_and(|it| it == value);
             is("flags", "slave") && is("master-link-status", "ok")
@@ -94,4 +113,8 @@ impl Sentinels {
         let up = self.servers.iter().filter(|server| server.is_up()).count();
         promotable.count() + 1 >= up
     }
+}
+
+async fn query_replicas(sentinel: &RedisServer) -> Vec<BTreeMap<String, String>> {
+    sentinel.try_query(&["SENTINEL", "REPLICAS", NAME]).await.unwrap_or_default()
 }

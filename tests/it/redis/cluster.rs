@@ -16,20 +16,21 @@ use lockattr_tests::{
     Cluster, RedisServer, assert_nobody_listens, assert_nothing_left, eventually, in_time,
 };
 use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
-/// For what needs no timer but the heartbeat.
-const SOON: Duration = Duration::from_secs(10);
-
-/// For what takes a failover or a TTL.
-const LIMIT: Duration = Duration::from_secs(30);
-
-/// Longer than any test here waits.
-const LONG: &str = "ttl=60s&wait=60s";
+/// Longer than the leases of a manager without settings.
+const LONGER: Duration = Duration::from_secs(1200);
 
 /// A manager with its own connections and subscription, which the store takes for a process.
-async fn manager(cluster: &Cluster, query: &str) -> LockManager {
-    LockManager::connect(&cluster.url_with(query)).await.unwrap()
+async fn manager(cluster: &Cluster) -> LockManager {
+    LockManager::connect(&cluster.url()).await.unwrap()
+}
+
+/// One with settings under which a silent server soon fails a request. Nothing is sent yet: what the
+/// manager acquires is requested until it is granted, and what it drops is released until that succeeds.
+fn quick_manager(cluster: &Cluster, query: &str) -> LockManager {
+    let query = format!("response_timeout=1s&connect_timeout=1s&heartbeat=500ms&{query}");
+    LockManager::builder().url(cluster.url_with(&query)).build().unwrap()
 }
 
 async fn acquire(manager: &LockManager, key: &str) -> LockGuard {
@@ -47,6 +48,15 @@ fn slot_of(cluster: &Cluster, key: &str) -> u16 {
 /// The index of the master that has this key's lock, and of its replica, as long as no slot moves.
 fn shard_of(cluster: &Cluster, key: &str) -> usize {
     (usize::from(slot_of(cluster, key)) * 3 + 2) / 16_384
+}
+
+/// Returns once the replica of this key's master has all writes so far.
+async fn replicated(cluster: &Cluster, key: &str) {
+    let cli = cluster.node_of(&lock(key)).await.cli().await;
+    cli.query::<()>(&["SET", &format!("{{{}}}:fence", lock(key)), "replicated"]).await;
+    // `WAIT` counts the writes of its own connection only.
+    let counted = async || cli.query::<usize>(&["WAIT", "1", "1000"]).await == 1;
+    eventually("the replica has it", counted).await;
 }
 
 /// Cuts the replica off from its master, which goes on for a tenth of a second.
@@ -106,8 +116,18 @@ async fn waiter(
     waiter
 }
 
-async fn granted(_limit: Duration, waiter: JoinHandle<LockGuard>) -> LockGuard {
+async fn granted(waiter: JoinHandle<LockGuard>) -> LockGuard {
     in_time(waiter).await.unwrap()
+}
+
+/// Returns once a process is subscribed to a channel of this node.
+async fn is_listened_to(node: &RedisServer) {
+    let cli = node.cli().await;
+    let listens = async || {
+        let channels: Vec<String> = cli.query(&["PUBSUB", "SHARDCHANNELS"]).await;
+        !channels.is_empty()
+    };
+    eventually("it listens there", listens).await;
 }
 
 /// Asserts that when all managers are gone, no node has a lock, a wait queue or a shard channel

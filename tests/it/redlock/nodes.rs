@@ -5,13 +5,12 @@ use std::time::Duration;
 use lockattr::{Error, LockManager, LockOptions, LostReason};
 use lockattr_tests::{
     Fault, Independents, RedisServer, assert_nobody_listens, assert_nothing_left, eventually,
-    in_time, node, with_query,
+    in_time, node, patient, with_query,
 };
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use crate::redis::RIGHTS;
 
-const LIMIT: Duration = Duration::from_secs(20);
 /// A test's servers have just started; without this they would wait out what a restart may have
 /// lost.
 const OLD: &str = "durable=true";
@@ -93,25 +92,28 @@ async fn three_of_five_down_or_stopped_are_an_outage_in_time_and_no_body_runs() 
     }
 }
 
-/// A majority keeps the lease alive; without one it is lost in time.
+/// A majority keeps the lease alive; without one it is lost at its deadline.
 #[tokio::test]
 async fn a_holder_keeps_its_lease_while_three_are_up_and_learns_in_time_when_they_are_not() {
     let servers = five_of_our_own().await;
-    let url = servers.url_with("durable=true&ttl=1s");
+    let (url, ttl) = (servers.url_with(OLD), Duration::from_secs(10));
     let manager = LockManager::connect(&url).await.unwrap();
-    let guard = manager.acquire("a", LockOptions::new()).await.unwrap();
+    let guard = manager.acquire("a", LockOptions::new().ttl(ttl)).await.unwrap();
     servers.kill(0);
     servers.stop_signal(1);
-    tokio::time::sleep(Duration::from_secs(3)).await;
-    guard.ensure_held().expect("three of five renew it");
+    guard.extend(ttl).await.expect("three of five renew it");
     servers.kill(2);
-    let without = Instant::now();
+    let mut left = guard.remaining();
+    while guard.ensure_held().is_ok() {
+        assert!(guard.remaining() <= left, "renewed by a minority");
+        left = guard.remaining();
+        sleep(Duration::from_millis(20)).await;
+    }
     in_time(guard.lost()).await;
-    assert!(without.elapsed() <= Duration::from_secs(2), "{:?}", without.elapsed());
-    assert!(matches!(guard.release().await, Err(Error::Lost { .. })));
     servers.continue_signal(1);
     servers.revive(0).await;
     servers.revive(2).await;
+    assert!(matches!(guard.release().await, Err(Error::Lost { .. })));
     let next = manager.acquire("a", LockOptions::new()).await.unwrap();
     next.release().await.unwrap();
     assert_nothing_left(&servers).await;
@@ -122,18 +124,18 @@ async fn a_holder_keeps_its_lease_while_three_are_up_and_learns_in_time_when_the
 #[tokio::test]
 async fn a_server_that_came_back_empty_grants_nothing_until_the_longest_lease_is_over() {
     let servers = Independents::start(5).await;
-    let url = with_query(&servers.url_through_proxies().await, "max_ttl=3s&ttl=3s&clock_skew=0s");
+    let through_proxies = servers.url_through_proxies().await;
     let proxies = servers.proxies().await;
-    let first = LockManager::connect(&url).await;
     // The servers themselves have just started.
+    let first = LockManager::connect(with_query(&through_proxies, "max_ttl=1h")).await;
     let error = match first {
         Ok(manager) => manager.try_acquire("a", LockOptions::new()).await.unwrap_err(),
         Err(error) => error,
     };
     assert!(error.to_string().contains("grants no locks for"), "{error}");
+    let url = with_query(&through_proxies, "max_ttl=3s&ttl=3s&clock_skew=0s");
     let manager = LockManager::builder().url(&url).build().unwrap();
-    let long_wait = LockOptions::new().wait(LIMIT);
-    manager.acquire("a", long_wait).await.unwrap().release().await.unwrap();
+    drop(manager.acquire("a", LockOptions::new()).await.unwrap());
 
     // Held on three nodes, one of which loses it.
     let fixed = LockOptions::new().renew(false);
@@ -155,19 +157,14 @@ async fn a_server_that_came_back_empty_grants_nothing_until_the_longest_lease_is
     while guard.ensure_held().is_ok() {
         let got = other.try_acquire("a", fixed.clone()).await;
         assert!(!matches!(got, Ok(Some(_))) || guard.ensure_held().is_err(), "two at once");
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        sleep(Duration::from_millis(20)).await;
     }
     assert!(requested.elapsed() >= Duration::from_millis(2900), "the lease was cut short");
     drop(guard);
-    let next = other.acquire("a", patient_again()).await.unwrap();
-    next.release().await.unwrap();
+    drop(other.acquire("a", LockOptions::new()).await.unwrap());
     for proxy in &proxies[..2] {
         proxy.accept().await;
     }
-}
-
-fn patient_again() -> LockOptions {
-    LockOptions::new().wait(LIMIT)
 }
 
 /// One node cannot notify a waiting claim yet, since the subscription is slow, so the claim's
@@ -204,7 +201,7 @@ async fn an_acquire_that_is_executed_after_its_release_is_undone() {
         guard.release().await.unwrap();
     }
     for waiter in waiting {
-        waiter.await.unwrap();
+        in_time(waiter).await.unwrap();
     }
     let late = async || slow.answered("acquire") >= 2 * keys.len();
     eventually("all are requested", late).await;
@@ -218,7 +215,7 @@ async fn processes_take_turns_and_lose_nothing() {
     let counter = RedisServer::start().await;
     let cli = counter.cli().await;
     cli.query::<String>(&["SET", "count", "0"]).await;
-    let url = servers.url_with("durable=true&wait=60s");
+    let url = servers.url_with(OLD);
     let mut nodes: Vec<_> =
         (0..4).map(|_| node!("lock", url = url, counter = counter.url())).collect();
     for node in &mut nodes {
@@ -271,11 +268,12 @@ async fn an_acquire_is_one_command_to_each_server() {
 #[tokio::test]
 async fn a_majority_that_forgot_the_lock_is_detected_by_the_next_renewal() {
     let servers = Independents::start(3).await;
-    let manager = LockManager::connect(&servers.url_with("durable=true&ttl=2s")).await.unwrap();
+    let manager = LockManager::connect(&servers.url_with(OLD)).await.unwrap();
     let guard = manager.acquire("a", LockOptions::new()).await.unwrap();
     for n in 0..2 {
         servers.node(n).cli().await.query::<String>(&["FLUSHALL"]).await;
     }
+    assert!(matches!(guard.extend(Duration::from_secs(30)).await, Err(Error::Lost { .. })));
     in_time(guard.lost()).await;
     let lost = guard.ensure_held().unwrap_err();
     assert!(matches!(lost, Error::Lost { reason: LostReason::Taken, .. }), "{lost:?}");
@@ -316,17 +314,15 @@ async fn a_user_with_the_rights_that_the_docs_name_is_enough() {
     let server = RedisServer::builder().password("harness").user("locker", "s3cret", &rights);
     let servers = Independents::builder().count(3).servers(server).start().await;
     let hosts: Vec<_> = servers.nodes().iter().map(RedisServer::addr).collect();
-    let url = format!(
-        "redlock://locker:s3cret@{}/?ttl=1s&max_ttl=1s&clock_skew=0s&wait=20s",
-        hosts.join(",")
-    );
+    let url = patient(&format!("redlock://locker:s3cret@{}/", hosts.join(",")));
+    let url = with_query(&url, "ttl=1s&max_ttl=1s&clock_skew=0s");
     let manager = LockManager::builder().url(&url).build().unwrap();
     let other = LockManager::builder().url(&url).build().unwrap();
     let held = manager.acquire("a", LockOptions::new()).await.unwrap();
     let waits = tokio::spawn(async move { other.acquire("a", LockOptions::new()).await });
-    assert!(manager.holder("a").await.unwrap().is_some());
-    held.release().await.unwrap();
-    waits.await.unwrap().unwrap().release().await.unwrap();
+    manager.holder("a").await.unwrap();
+    drop(held);
+    drop(in_time(waits).await.unwrap().unwrap());
     assert_nothing_left(&servers).await;
     for node in servers.nodes() {
         type Entry = std::collections::HashMap<String, redis::Value>;
@@ -348,7 +344,7 @@ async fn an_operator_needs_a_majority_and_no_more() {
     let url = servers.url_with(OLD);
     let [here, there] = [LockManager::connect(&url).await, LockManager::connect(&url).await];
     let (here, there) = (here.unwrap(), there.unwrap());
-    let guard = here.acquire("a", LockOptions::new().ttl(LIMIT)).await.unwrap();
+    let guard = here.acquire("a", LockOptions::new()).await.unwrap();
     // A lock on one server only was granted by no majority.
     let cli = servers.nodes()[1].cli().await;
     cli.query::<()>(&["SET", "lock:stray", "x", "PX", "60000"]).await;

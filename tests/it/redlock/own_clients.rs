@@ -5,16 +5,18 @@ use std::time::Duration;
 
 use lockattr::store::{Credentials, RedlockOptions, RedlockStore, ServerOptions, redis};
 use lockattr::{Error, LockManager, LockOptions};
-use lockattr_tests::{Independents, RedisServer, assert_nothing_left, eventually};
+use lockattr_tests::{HUNG, Independents, RedisServer, assert_nothing_left, eventually};
 
 use crate::redis::{load, rotating};
 
-/// Short: what a connection that was cut leaves on one server, stays there until the lease ends.
-const TTL: Duration = Duration::from_secs(3);
+/// No request ends because the machine is busy.
+fn patient() -> ServerOptions {
+    ServerOptions::new().connect_timeout(HUNG).response_timeout(HUNG)
+}
 
 /// The servers have just started; without this they would wait out what a restart may have lost.
 fn old() -> RedlockOptions {
-    RedlockOptions::new().durable(true)
+    RedlockOptions::new().durable(true).server(patient())
 }
 
 fn clients(servers: &Independents) -> Vec<redis::Client> {
@@ -23,7 +25,7 @@ fn clients(servers: &Independents) -> Vec<redis::Client> {
 }
 
 fn manager(store: Result<RedlockStore, Error>) -> LockManager {
-    LockManager::builder().store(Arc::new(store.unwrap())).ttl(TTL).build().unwrap()
+    LockManager::builder().store(Arc::new(store.unwrap())).wait(HUNG).build().unwrap()
 }
 
 #[tokio::test]
@@ -45,17 +47,17 @@ async fn clients_make_a_quorum_that_excludes_the_one_of_a_url() {
 #[tokio::test]
 async fn servers_that_may_have_forgotten_grant_nothing_yet() {
     let servers = Independents::start(3).await;
-    let ours = manager(RedlockStore::from_clients(clients(&servers), ServerOptions::new()));
+    let ours = manager(RedlockStore::from_clients(clients(&servers), patient()));
     let refused = ours.acquire("a", LockOptions::new().retry(0)).await.unwrap_err();
     assert!(refused.to_string().contains("request to the store"), "{refused}");
     let Error::Store { source, .. } = &refused else { panic!("{refused:?}") };
     assert!(source.to_string().contains("was restarted, and grants no locks"), "{source}");
 
-    let short = RedlockOptions::new().max_ttl(Duration::from_secs(5));
+    let short = RedlockOptions::new().max_ttl(Duration::from_secs(30));
     let short = manager(RedlockStore::from_clients(clients(&servers), short));
-    let options = LockOptions::new().ttl(Duration::from_secs(6));
+    let options = LockOptions::new().ttl(Duration::from_secs(31));
     let refused = short.acquire("a", options).await.unwrap_err();
-    assert!(matches!(&refused, Error::InvalidOptions(why) if why.contains("5s")), "{refused:?}");
+    assert!(matches!(&refused, Error::InvalidOptions(why) if why.contains("30s")), "{refused:?}");
 }
 
 /// Red without: the members of `RedlockStore::from_clients`.
@@ -83,8 +85,11 @@ async fn no_acquisition_fails_while_the_passwords_of_a_quorum_rotate() {
     let user = RedisServer::builder().user("locks", "s3cret-0", "~* &* +@all");
     let servers = Independents::builder().count(3).servers(user).start().await;
     let rotating = rotating("locks", "s3cret-0");
-    let options = old().server(ServerOptions::new().credentials(rotating.provider()));
-    let manager = manager(RedlockStore::from_clients(clients(&servers), options));
+    let options = old().server(patient().credentials(rotating.provider()));
+    let store = Arc::new(RedlockStore::from_clients(clients(&servers), options).unwrap());
+    // Short: what a connection that was cut leaves on one server, stays there until the lease ends.
+    let short = LockManager::builder().store(store).wait(HUNG).ttl(Duration::from_secs(3));
+    let manager = short.build().unwrap();
     let load = load(&manager, 4);
     for round in 1..=5 {
         load.goes_on(25).await;

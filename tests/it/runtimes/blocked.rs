@@ -1,18 +1,22 @@
 //! Bodies that block a thread of their runtime, after an await, in a process that does little else.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
+use lockattr::store::MemoryStore;
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::RedisServer;
+use lockattr_tests::{HUNG, RedisServer};
 use tokio::runtime::{Builder, Runtime};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
-const TTL: Duration = Duration::from_secs(3);
+/// Renewed after a third of it, which leaves a slow machine ten seconds.
+const TTL: Duration = Duration::from_secs(15);
 
-/// Longer than two leases.
-const BLOCKED: Duration = Duration::from_secs(7);
+/// Between the ends of a lease and of the renewed one.
+const LATER: Duration = Duration::from_secs(2);
 
 fn threads(workers: usize) -> Runtime {
     Builder::new_multi_thread().worker_threads(workers).enable_all().build().unwrap()
@@ -22,32 +26,43 @@ fn threads(workers: usize) -> Runtime {
 fn server_of(runtime: &Runtime) -> (RedisServer, LockManager) {
     runtime.block_on(async {
         let server = RedisServer::start().await;
-        let manager = LockManager::connect(server.url_with("heartbeat=60s")).await.unwrap();
+        let manager = LockManager::connect(server.url_with("heartbeat=1h")).await.unwrap();
         (server, manager)
     })
 }
 
-/// Holds `key` while a body waits for a moment, and then blocks its thread for longer than the lease. Nothing else
-/// runs on this runtime.
-fn hold_and_block(runtime: &Runtime, manager: &LockManager, key: &'static str) {
+/// Holds `key` while a body waits for a moment, and then blocks its thread until another process, `elsewhere`, sees
+/// the lease renewed. Nothing else runs on this runtime.
+fn hold_and_block(
+    runtime: &Runtime,
+    manager: &LockManager,
+    elsewhere: LockManager,
+    key: &'static str,
+) {
     let manager = manager.clone();
     let body = runtime.spawn(async move {
         let guard = manager.acquire(key, LockOptions::new().ttl(TTL)).await.unwrap();
-        sleep(TTL / 30).await;
-        block();
-        // By the clock, before any other task could have renewed it meanwhile.
+        sleep(Duration::from_millis(100)).await;
+        thread::spawn(move || wait_until_renewed(&elsewhere, key)).join().unwrap();
         guard.ensure_held().unwrap();
-        let holder = manager.holder(key).await.unwrap().expect("it is held in the store");
-        assert_eq!(holder.process, Some(std::process::id()));
         guard.release().await.unwrap();
         assert_eq!(manager.holder(key).await.unwrap(), None);
     });
     runtime.block_on(body).unwrap();
 }
 
-#[expect(clippy::disallowed_methods, reason = "the fault that is meant")]
-fn block() {
-    thread::sleep(BLOCKED);
+/// Blocks a thread until the lease of this process on `key` is renewed in the store.
+#[expect(clippy::disallowed_methods, reason = "no runtime runs on this thread")]
+fn wait_until_renewed(elsewhere: &LockManager, key: &str) {
+    let end = || {
+        let holder = elsewhere.holder_blocking(key).unwrap().expect("it is held in the store");
+        assert_eq!(holder.process, Some(std::process::id()));
+        Instant::now() + holder.remaining.unwrap()
+    };
+    let first = end();
+    while end() < first + LATER {
+        thread::sleep(TTL / 100);
+    }
 }
 
 /// The body is woken by a timer. The worker that polled the timers runs it, and tokio puts no other in its place.
@@ -55,9 +70,9 @@ fn block() {
 /// Red without: the task that `Unparker` spawns.
 #[test]
 fn a_lock_is_renewed_while_its_body_blocks_one_of_several_threads() {
-    let runtime = threads(2);
-    let manager = runtime.block_on(LockManager::connect("memory://")).unwrap();
-    hold_and_block(&runtime, &manager, "blocked:memory");
+    let (runtime, store) = (threads(2), Arc::new(MemoryStore::new()));
+    let manager = || LockManager::builder().store(store.clone()).build().unwrap();
+    hold_and_block(&runtime, &manager(), manager(), "blocked:memory");
 }
 
 /// The answers of the server have to be read, too.
@@ -65,7 +80,8 @@ fn a_lock_is_renewed_while_its_body_blocks_one_of_several_threads() {
 fn a_lock_of_a_server_is_renewed_while_its_body_blocks_one_of_several_threads() {
     let runtime = threads(4);
     let (server, manager) = server_of(&runtime);
-    hold_and_block(&runtime, &manager, "blocked:redis");
+    let elsewhere = LockManager::connect_blocking(server.url()).unwrap();
+    hold_and_block(&runtime, &manager, elsewhere, "blocked:redis");
     drop(runtime);
     drop(server);
 }
@@ -79,22 +95,17 @@ fn a_lock_that_is_dropped_right_before_its_thread_blocks_is_released_and_the_out
     let (server, manager) = server_of(&runtime);
     let elsewhere = LockManager::connect_blocking(server.url()).unwrap();
     let body = runtime.spawn(async move {
-        let options = LockOptions::new().ttl(TTL);
-        let outer = manager.acquire("blocked:outer", options).await.unwrap();
-        let options = LockOptions::new().ttl(TTL * 100);
-        let inner = manager.acquire("blocked:inner", options).await.unwrap();
+        let outer = manager.acquire("blocked:outer", LockOptions::new().ttl(TTL)).await.unwrap();
+        let inner = manager.acquire("blocked:inner", LockOptions::new()).await.unwrap();
         let (says, hears) = channel();
         let waits = thread::spawn(move || {
-            let options = LockOptions::new().wait(BLOCKED * 4);
-            let guard = elsewhere.acquire_blocking("blocked:inner", options).unwrap();
-            block();
-            says.send(elsewhere.holder_blocking("blocked:outer").unwrap()).unwrap();
+            let guard = elsewhere.acquire_blocking("blocked:inner", LockOptions::new()).unwrap();
+            wait_until_renewed(&elsewhere, "blocked:outer");
+            says.send(()).unwrap();
             guard.release_blocking().unwrap();
         });
         drop(inner);
-        // Blocks for longer than two leases of the outer lock, and much shorter than the lease of the inner one.
-        let holder = hears.recv_timeout(BLOCKED * 5).expect("the inner lock is released");
-        assert_eq!(holder.and_then(|holder| holder.process), Some(std::process::id()));
+        hears.recv_timeout(HUNG).expect("the inner lock is released, and the outer one renewed");
         outer.ensure_held().unwrap();
         outer.release().await.unwrap();
         waits.join().unwrap();
@@ -110,23 +121,30 @@ fn a_lock_that_is_acquired_while_another_stands_in_for_the_watchdog_is_renewed()
     let runtime = threads(2);
     let (server, manager) = server_of(&runtime);
     let (says, hears) = channel();
-    let later = manager.clone();
+    let (later, acquired) = (manager.clone(), Arc::new(AtomicBool::new(false)));
+    let first = acquired.clone();
     let other = runtime.spawn(async move {
         // It does not wait for the dropped lock: the drop would wake it, and it would wait for the blocked thread too.
-        sleep(TTL).await;
-        assert_eq!(later.holder("blocked:first").await.unwrap(), None, "released meanwhile");
-        let options = LockOptions::new().ttl(TTL);
-        let guard = later.acquire("blocked:late", options).await.unwrap();
-        sleep(BLOCKED).await;
+        while !first.load(Ordering::SeqCst)
+            || later.holder("blocked:first").await.unwrap().is_some()
+        {
+            sleep(TTL / 1000).await;
+        }
+        let guard = later.acquire("blocked:late", LockOptions::new().ttl(TTL)).await.unwrap();
+        let end = || Instant::now() + guard.remaining();
+        let first = end();
+        while end() < first + LATER {
+            sleep(TTL / 1000).await;
+        }
         says.send(guard.ensure_held()).unwrap();
         guard.release().await.unwrap();
         assert_eq!(later.holder("blocked:late").await.unwrap(), None);
     });
     let body = runtime.spawn(async move {
-        let options = LockOptions::new().ttl(TTL * 100);
-        drop(manager.acquire("blocked:first", options).await.unwrap());
-        let held = hears.recv_timeout(BLOCKED * 5).expect("the other task goes on");
-        held.unwrap();
+        let guard = manager.acquire("blocked:first", LockOptions::new()).await.unwrap();
+        acquired.store(true, Ordering::SeqCst);
+        drop(guard);
+        hears.recv_timeout(HUNG).expect("the other task goes on").unwrap();
     });
     runtime.block_on(async { tokio::try_join!(body, other).unwrap() });
     drop(runtime);

@@ -73,8 +73,8 @@ async fn without_any_wait_budget_the_bodies_are_still_notified() {
 async fn it_ends_within_its_limits_though_redis_is_gone() {
     for frozen in [true, false] {
         let server = RedisServer::start().await;
-        let query = "ttl=60s&shutdown_timeout=500ms&response_timeout=300ms&connect_timeout=300ms";
-        let manager = LockManager::connect(&server.url_with(query)).await.unwrap();
+        let query = "shutdown_timeout=500ms&response_timeout=1s&connect_timeout=1s";
+        let manager = LockManager::builder().url(server.url_with(query)).build().unwrap();
         let _by_hand = manager.acquire("by hand", LockOptions::new()).await.unwrap();
         let body = {
             let manager = manager.clone();
@@ -106,7 +106,7 @@ async fn it_ends_within_its_limits_though_redis_is_gone() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn it_leaves_nothing_in_redis() {
     let server = RedisServer::start().await;
-    let url = server.url_with("ttl=60s&shutdown_timeout=1s");
+    let url = server.url_with("shutdown_timeout=10s");
     let manager = LockManager::connect(&url).await.unwrap();
     let mut guards = Vec::new();
     for n in 0..300 {

@@ -37,7 +37,13 @@ impl Topology for Cluster {
                 sleep(attack.lasts / 4).await;
                 master.revive().await;
             }
-            Harm::MasterFrozen => master.while_stopped(sleep(attack.lasts)).await,
+            Harm::MasterFrozen => {
+                let replaced = async {
+                    sleep(attack.lasts / 2).await;
+                    cluster.failed_over(master).await;
+                };
+                master.while_stopped(replaced).await;
+            }
             Harm::SwitchedOver => drop(cluster.switch_over(slot).await),
             Harm::OneKilled => {
                 let replica = cluster.replica_of(slot).await.expect("all was well before");

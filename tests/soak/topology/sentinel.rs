@@ -34,7 +34,13 @@ impl Topology for Sentinels {
                 sleep(attack.lasts / 4).await;
                 master.revive().await;
             }
-            Harm::MasterFrozen => master.while_stopped(sleep(attack.lasts)).await,
+            Harm::MasterFrozen => {
+                let replaced = async {
+                    sleep(attack.lasts / 2).await;
+                    sentinels.failed_over(master).await;
+                };
+                master.while_stopped(replaced).await;
+            }
             Harm::SwitchedOver => drop(sentinels.switch_over().await),
             Harm::OneKilled => {
                 let replica = sentinels.replicas().await[attack.pick % 2];

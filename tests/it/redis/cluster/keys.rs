@@ -1,11 +1,10 @@
 //! One claim for keys in several slots.
 
-use lockattr::FencingToken;
+use lockattr::{Error, FencingToken};
 use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::time::timeout;
 
 use super::*;
-use lockattr_tests::in_time;
 
 /// Three keys in slots of several nodes.
 const KEYS: [&str; 3] = ["a", "b", "c"];
@@ -14,9 +13,9 @@ async fn both(manager: &LockManager, keys: [&str; 2]) -> LockGuard {
     manager.acquire_all(keys, LockOptions::new()).await.unwrap()
 }
 
-/// Options that keep these tests apart in one shared cluster.
-fn query(test: &str) -> String {
-    format!("{LONG}&prefix={test}:")
+/// A manager whose locks are apart from those of other tests in the shared cluster.
+async fn manager_of(cluster: &Cluster, test: &str) -> LockManager {
+    LockManager::connect(&cluster.url_with(&format!("prefix={test}:"))).await.unwrap()
 }
 
 async fn left(cluster: &Cluster, prefix: &str) -> Vec<String> {
@@ -30,8 +29,8 @@ async fn left(cluster: &Cluster, prefix: &str) -> Vec<String> {
 #[tokio::test]
 async fn a_waiter_for_keys_in_two_slots_holds_none_of_them() {
     let cluster = Cluster::shared().await;
-    let query = query("rollback");
-    let (first, second) = (manager(cluster, &query).await, manager(cluster, &query).await);
+    let first = manager_of(cluster, "rollback").await;
+    let second = manager_of(cluster, "rollback").await;
     for (held, free) in [("a", "b"), ("b", "a")] {
         let holder = acquire(&first, held).await;
         let waiting = tokio::spawn({
@@ -49,7 +48,7 @@ async fn a_waiter_for_keys_in_two_slots_holds_none_of_them() {
         eventually("the free one is released", taken).await;
         acquire(&first, free).await.release().await.unwrap();
         holder.release().await.unwrap();
-        let guard = granted(SOON, waiting).await;
+        let guard = granted(waiting).await;
         assert_eq!(guard.keys().collect::<Vec<_>>(), ["a", "b"]);
         for key in ["a", "b"] {
             assert!(first.try_acquire(key, LockOptions::new()).await.unwrap().is_none());
@@ -65,10 +64,9 @@ async fn a_waiter_for_keys_in_two_slots_holds_none_of_them() {
 #[tokio::test]
 async fn keys_named_in_opposite_orders_never_block_each_other() {
     let cluster = Cluster::shared().await;
-    let query = query("orders");
     let mut tasks = JoinSet::new();
     for orders in [[["a", "b"], ["b", "c"]], [["b", "a"], ["c", "b"]], [["c", "a"], ["a", "c"]]] {
-        let manager = manager(cluster, &query).await;
+        let manager = manager_of(cluster, "orders").await;
         tasks.spawn(async move {
             for round in 0..100 {
                 both(&manager, orders[round % 2]).await.release().await.unwrap();
@@ -85,25 +83,25 @@ async fn keys_named_in_opposite_orders_never_block_each_other() {
 #[tokio::test]
 async fn a_granted_claim_that_cannot_get_its_other_key_passes_the_grant_on() {
     let cluster = Cluster::start().await;
-    let first = manager(&cluster, LONG).await;
+    let first = manager(&cluster).await;
     let mut pair = ["a", "b"];
     pair.sort_by_key(|key| slot_of(&cluster, key));
     let [low, high] = pair;
     let holder = acquire(&first, high).await;
-    let wants_both = manager(&cluster, LONG).await;
+    let wants_both = manager(&cluster).await;
     let for_both = tokio::spawn({
         let manager = wants_both.clone();
         async move { both(&manager, ["a", "b"]).await }
     });
     eventually("queued", async || queued(&cluster, high).await == 1).await;
-    let wants_one = manager(&cluster, LONG).await;
+    let wants_one = manager(&cluster).await;
     let for_one = waiter(&cluster, &wants_one, high, 2).await;
     let in_the_way = acquire(&first, low).await;
     holder.release().await.unwrap();
-    granted(SOON, for_one).await.release().await.unwrap();
+    granted(for_one).await.release().await.unwrap();
     assert!(!for_both.is_finished());
     in_the_way.release().await.unwrap();
-    granted(SOON, for_both).await.release().await.unwrap();
+    granted(for_both).await.release().await.unwrap();
     drop((first, wants_both, wants_one));
     assert_no_trace(&cluster).await;
 }
@@ -112,7 +110,7 @@ async fn a_granted_claim_that_cannot_get_its_other_key_passes_the_grant_on() {
 #[tokio::test]
 async fn tokens_grow_for_each_key_through_claims_for_one_and_for_several() {
     let cluster = Cluster::start().await;
-    let manager = manager(&cluster, LONG).await;
+    let manager = manager(&cluster).await;
     // By its counter, the clock of one node is an hour ahead.
     for key in KEYS {
         acquire(&manager, key).await.release().await.unwrap();
@@ -149,8 +147,7 @@ async fn tokens_grow_for_each_key_through_claims_for_one_and_for_several() {
 #[tokio::test]
 async fn a_call_for_several_keys_that_is_dropped_leaves_nothing() {
     let cluster = Cluster::shared().await;
-    let query = query("dropped");
-    let manager = manager(cluster, &query).await;
+    let manager = manager_of(cluster, "dropped").await;
     for micros in (0..3_000).step_by(60) {
         let asks = manager.acquire_all(KEYS, LockOptions::new());
         let _given_up = timeout(Duration::from_micros(micros), asks).await;
@@ -159,17 +156,23 @@ async fn a_call_for_several_keys_that_is_dropped_leaves_nothing() {
     eventually("nothing is left", gone).await;
 }
 
-/// Renewed for several TTLs, each part at its own node.
+/// Each part at its own node.
 #[tokio::test]
 async fn several_keys_are_renewed_at_all_of_their_nodes() {
     let cluster = Cluster::shared().await;
-    let manager = manager(cluster, "ttl=1s&prefix=parts:").await;
+    let manager = manager_of(cluster, "parts").await;
     let guard = manager.acquire_all(KEYS, LockOptions::new()).await.unwrap();
-    sleep(Duration::from_secs(3)).await;
+    guard.extend(LONGER).await.unwrap();
+    for key in KEYS {
+        let name = format!("parts:{key}");
+        let left = cluster.node_of(&name).await.cli().await.pttl(&name).await;
+        assert!(left > 800_000, "{key} was not renewed: {left}");
+    }
     assert!(guard.ensure_held().is_ok());
     // One key is taken away: all are lost.
     let (name, node) = ("parts:b", cluster.node_of("parts:b").await);
     assert_eq!(node.cli().await.query::<i64>(&["DEL", name]).await, 1);
+    assert!(matches!(guard.extend(LONGER).await, Err(Error::Lost { .. })));
     in_time(guard.lost()).await;
     drop((guard, manager));
     let gone = async || left(cluster, "parts").await.is_empty();

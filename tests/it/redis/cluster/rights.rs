@@ -15,7 +15,7 @@ async fn a_user_with_the_rights_of_the_docs_can_do_everything() {
     let rights = format!("{RIGHTS} {MORE_RIGHTS}");
     let node = RedisServer::builder().user("locker", "s3cret", &rights);
     let cluster = Cluster::builder().servers(node).start().await;
-    let url = cluster.url_with(LONG).replace("://", "://locker:s3cret@");
+    let url = cluster.url().replace("://", "://locker:s3cret@");
     let first = LockManager::connect(&url).await.unwrap();
     let second = LockManager::connect(&url).await.unwrap();
     let holder = acquire(&first, "a").await;
@@ -24,15 +24,11 @@ async fn a_user_with_the_rights_of_the_docs_can_do_everything() {
     let from = cluster.begin_migration(slot, there).await;
     cluster.move_keys(slot, from, there).await;
     // The old node, which has nothing left of the lock, redirects the renewal.
-    holder.extend(Duration::from_secs(90)).await.unwrap();
+    holder.extend(LONGER).await.unwrap();
     cluster.end_migration(slot, from, there).await;
-    let listens = async || {
-        let channels: Vec<String> = there.cli().await.query(&["PUBSUB", "SHARDCHANNELS"]).await;
-        !channels.is_empty()
-    };
-    eventually("they listen there", listens).await;
+    is_listened_to(there).await;
     holder.release().await.unwrap();
-    granted(SOON, waiter).await.release().await.unwrap();
+    granted(waiter).await.release().await.unwrap();
     let keys = first.acquire_all(["a", "b", "c"], LockOptions::new()).await.unwrap();
     assert!(first.holder("b").await.unwrap().is_some());
     keys.release().await.unwrap();

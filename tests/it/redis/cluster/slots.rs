@@ -1,26 +1,16 @@
 //! Slots that move from node to node while their locks are held and waited for.
 
-use lockattr_tests::{RedisServer, in_time};
-use tokio::time::{Instant, sleep};
-
 use super::*;
-
-/// Waits until this node has renewed the holder's lease.
-async fn is_renewed_at(node: &RedisServer, key: &str) {
-    let (cli, name) = (node.cli().await, lock(key));
-    eventually("it ages", async || cli.pttl(&name).await < 2_700).await;
-    eventually("it is renewed", async || cli.pttl(&name).await > 2_800).await;
-}
 
 #[tokio::test]
 async fn a_slot_that_migrates_keeps_its_lease() {
     let cluster = Cluster::start().await;
-    let manager = manager(&cluster, "ttl=3s").await;
+    let manager = manager(&cluster).await;
     let holder = acquire(&manager, "a").await;
     let (before, there) = (holder.fencing_token(), another_master(&cluster, "a").await);
     cluster.migrate_slot(slot_of(&cluster, "a"), there).await;
-    is_renewed_at(there, "a").await;
-    is_renewed_at(there, "a").await;
+    holder.extend(LONGER).await.unwrap();
+    assert!(there.cli().await.pttl("lock:a").await > 800_000, "it is renewed there");
     assert!(holder.ensure_held().is_ok());
     holder.release().await.unwrap();
     assert_eq!(there.cli().await.value("lock:a").await, None);
@@ -31,32 +21,30 @@ async fn a_slot_that_migrates_keeps_its_lease() {
     assert_no_trace(&cluster).await;
 }
 
-/// Halfway through a migration, the lock is at its new node and the slot is not: for longer than a
-/// TTL.
+/// Halfway through a migration, the lock is at its new node and the slot is not.
 #[tokio::test]
 async fn a_lease_is_renewed_while_its_slot_migrates() {
     let cluster = Cluster::start().await;
-    let manager = manager(&cluster, "ttl=3s&response_timeout=300ms").await;
+    let manager = manager(&cluster).await;
     let holder = acquire(&manager, "a").await;
     let (slot, there) = (slot_of(&cluster, "a"), another_master(&cluster, "a").await);
     let from = cluster.begin_migration(slot, there).await;
-    is_renewed_at(from, "a").await;
+    holder.extend(LONGER).await.unwrap();
+    assert!(from.cli().await.pttl("lock:a").await > 800_000, "it is renewed where it was");
     // Only the lock moves; the counter stays behind for now.
     let port = there.addr().rsplit_once(':').unwrap().1.to_owned();
     let words = ["MIGRATE", "127.0.0.1", &port, "lock:a", "0", "5000"];
     from.cli().await.query::<()>(&words).await;
-    let began = Instant::now();
-    while began.elapsed() < Duration::from_secs(7) {
-        assert!(holder.ensure_held().is_ok(), "lost after {:?}", began.elapsed());
-        sleep(Duration::from_millis(100)).await;
-    }
+    holder.extend(LONGER * 2).await.unwrap();
     // Nothing was executed, so the next request succeeds.
-    let refused = manager.try_acquire("a", LockOptions::new()).await;
+    let quick = quick_manager(&cluster, "");
+    let refused = quick.try_acquire("a", LockOptions::new()).await;
     assert!(matches!(refused, Err(lockattr::Error::Store { .. })), "{refused:?}");
     cluster.move_keys(slot, from, there).await;
     cluster.end_migration(slot, from, there).await;
+    assert!(there.cli().await.pttl("lock:a").await > 1_600_000, "it was renewed there");
     holder.release().await.unwrap();
-    drop(manager);
+    drop((manager, quick));
     assert_no_trace(&cluster).await;
 }
 
@@ -64,13 +52,10 @@ async fn a_lease_is_renewed_while_its_slot_migrates() {
 #[tokio::test]
 async fn a_slot_that_migrates_keeps_its_waiters() {
     let cluster = Cluster::start().await;
-    // The map is not read again for so long.
-    let query = format!("{LONG}&heartbeat=60s");
-    let (first, second, third) = (
-        manager(&cluster, &query).await,
-        manager(&cluster, &query).await,
-        manager(&cluster, &query).await,
-    );
+    // Neither is the map read again for so long, nor does the first in the queue ask again.
+    let url = cluster.url_with("heartbeat=1h&retry_delay=1h");
+    let connect = async || LockManager::connect(&url).await.unwrap();
+    let (first, second, third) = (connect().await, connect().await, connect().await);
     let holder = acquire(&first, "a").await;
     let mut last = holder.fencing_token();
     let waiting = [waiter(&cluster, &second, "a", 1).await, waiter(&cluster, &third, "a", 2).await];
@@ -84,7 +69,7 @@ async fn a_slot_that_migrates_keeps_its_waiters() {
     assert_eq!(queued(&cluster, "a").await, 2, "each still has its place");
     holder.release().await.unwrap();
     for waiter in waiting {
-        let guard = granted(SOON, waiter).await;
+        let guard = granted(waiter).await;
         assert!(guard.fencing_token() > last);
         last = guard.fencing_token();
         guard.release().await.unwrap();
@@ -98,19 +83,24 @@ async fn a_slot_that_migrates_keeps_its_waiters() {
 #[tokio::test]
 async fn a_caller_that_acquires_while_the_keys_migrate_gets_in_afterwards() {
     let cluster = Cluster::start().await;
-    let manager = manager(&cluster, LONG).await;
+    let manager = manager(&cluster).await;
     let holder = acquire(&manager, "a").await;
     let (slot, there) = (slot_of(&cluster, "a"), another_master(&cluster, "a").await);
     let from = cluster.begin_migration(slot, there).await;
     let release = tokio::spawn(holder.release());
     let cloned = manager.clone();
     let asks = tokio::spawn(async move { acquire(&cloned, "a").await });
-    sleep(Duration::from_millis(300)).await;
+    let cli = from.cli().await;
+    let refused = async || {
+        let errors: String = cli.query(&["INFO", "errorstats"]).await;
+        errors.contains("TRYAGAIN")
+    };
+    eventually("the old node refuses", refused).await;
     assert!(!asks.is_finished());
     cluster.move_keys(slot, from, there).await;
     cluster.end_migration(slot, from, there).await;
     in_time(release).await.unwrap().unwrap();
-    granted(SOON, asks).await.release().await.unwrap();
+    granted(asks).await.release().await.unwrap();
     drop(manager);
     assert_no_trace(&cluster).await;
 }
@@ -119,19 +109,22 @@ async fn a_caller_that_acquires_while_the_keys_migrate_gets_in_afterwards() {
 #[tokio::test]
 async fn an_empty_hash_tag_is_none() {
     let cluster = Cluster::shared().await;
-    let manager = manager(cluster, LONG).await;
+    let (manager, other) = (manager(cluster).await, manager(cluster).await);
     for key in ["{}", "{}a", "a{}{b}", "{{c}}", "a{b", "}{", "{d}e"] {
         let holder = acquire(&manager, key).await;
         assert!(value(cluster, key).await.is_some(), "{key}");
-        let other = super::manager(cluster, LONG).await;
         assert!(other.try_acquire(key, LockOptions::new()).await.unwrap().is_none());
         let next = tokio::spawn({
-            let (other, key) = (other.clone(), key.to_owned());
-            async move { acquire(&other, &key).await }
+            let other = other.clone();
+            async move { acquire(&other, key).await }
         });
-        sleep(Duration::from_millis(50)).await;
+        let queued = async || {
+            let held = manager.held_locks().await.unwrap();
+            held.iter().any(|held| held.key == key && held.waiting == 1)
+        };
+        eventually("queued", queued).await;
         holder.release().await.unwrap();
-        granted(SOON, next).await.release().await.unwrap();
+        granted(next).await.release().await.unwrap();
         assert_eq!(value(cluster, key).await, None, "{key}");
     }
 }

@@ -7,19 +7,19 @@ use super::*;
 #[tokio::test]
 async fn a_killed_process_in_the_queue_is_passed_over() {
     let cluster = Cluster::start().await;
-    let (first, last) = (manager(&cluster, LONG).await, manager(&cluster, LONG).await);
+    let (first, last) = (manager(&cluster).await, manager(&cluster).await);
     let holder = acquire(&first, "a").await;
-    let mut dead = node!("lock", url = cluster.url_with(LONG));
+    let mut dead = node!("lock", url = cluster.url());
     dead.say("acquire a").await;
     eventually("queued", async || queued(&cluster, "a").await == 1).await;
     let waiter = waiter(&cluster, &last, "a", 2).await;
-    dead.kill();
     let cli = cluster.node_of("lock:a").await.cli().await;
-    let listeners =
-        async || cli.query::<Vec<String>>(&["PUBSUB", "SHARDCHANNELS"]).await.len() == 2;
-    eventually("the server knows", listeners).await;
+    let listeners = async || cli.query::<Vec<String>>(&["PUBSUB", "SHARDCHANNELS"]).await.len();
+    eventually("all listen", async || listeners().await == 3).await;
+    dead.kill();
+    eventually("the server knows", async || listeners().await == 2).await;
     holder.release().await.unwrap();
-    granted(SOON, waiter).await.release().await.unwrap();
+    granted(waiter).await.release().await.unwrap();
     drop((first, last));
     assert_no_trace(&cluster).await;
 }
@@ -28,7 +28,7 @@ async fn a_killed_process_in_the_queue_is_passed_over() {
 #[tokio::test]
 async fn unused_channels_are_unsubscribed_and_the_others_kept() {
     let cluster = Cluster::start().await;
-    let (first, second) = (manager(&cluster, LONG).await, manager(&cluster, LONG).await);
+    let (first, second) = (manager(&cluster).await, manager(&cluster).await);
     let holder = acquire(&first, "a").await;
     let waiter = waiter(&cluster, &second, "a", 1).await;
     let most = 1024;
@@ -41,7 +41,7 @@ async fn unused_channels_are_unsubscribed_and_the_others_kept() {
     }
     assert!(!waiter.is_finished());
     holder.release().await.unwrap();
-    granted(SOON, waiter).await.release().await.unwrap();
+    granted(waiter).await.release().await.unwrap();
     drop((first, second));
     assert_no_trace(&cluster).await;
 }

@@ -15,9 +15,8 @@ use tokio::time::sleep;
 #[tokio::test]
 async fn no_lock_is_lost_when_the_master_is_killed_right_after_the_acquire() {
     let sentinels = Sentinels::start().await;
-    let mut answered = 0;
     for round in 0..4 {
-        let url = sentinels.url_with("replicas=1&ttl=30s&connections=4");
+        let url = sentinels.url_with("replicas=1&connections=4");
         let manager = LockManager::connect(url).await.unwrap();
         let (count, over) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
         let mut tasks = JoinSet::new();
@@ -58,13 +57,10 @@ async fn no_lock_is_lost_when_the_master_is_killed_right_after_the_acquire() {
             assert!(there.is_some(), "`{key}` was granted, and is not at the new master");
             guard.ensure_held().unwrap();
         }
-        answered += held.len();
+        assert!(held.len() >= 25, "{} acquisitions were answered", held.len());
         drop(held);
         old.revive().await;
         sentinels.settled().await;
-        // If the machine is so slow that the sentinels also take the new master for down, a lock
-        // just released there is taken at the third master until its lease ends.
         assert_nothing_left(&sentinels).await;
     }
-    assert!(answered >= 100, "{answered} acquisitions were answered");
 }

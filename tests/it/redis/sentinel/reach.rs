@@ -2,18 +2,16 @@
 //! output shows a password.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use lockattr::{Error, LockManager, LockOptions};
-use lockattr_tests::{RedisServer, Sentinels, assert_nothing_left, capture_events_from};
-use tokio::time::Instant;
+use lockattr_tests::{RedisServer, Sentinels, assert_nothing_left, capture_events_from, in_time};
 use tracing::Level;
 
 use crate::redis::{RIGHTS, describe};
 use crate::support::assert_refused;
 
 async fn works(url: &str) {
-    let manager = LockManager::connect(url).await.unwrap();
+    let manager = in_time(LockManager::connect(url)).await.unwrap();
     let guard = manager.acquire("a", LockOptions::new()).await.unwrap();
     guard.release().await.unwrap();
     assert!(!format!("{manager:?}").contains("s3cret"), "{manager:?}");
@@ -104,23 +102,20 @@ async fn users_with_the_least_rights_are_enough() {
 #[tokio::test]
 async fn a_name_that_no_sentinel_knows_is_a_store_error() {
     let sentinels = Sentinels::start().await;
-    let started = Instant::now();
     let text = refused(&sentinels.url().replace("/lockattr", "/another")).await;
     assert!(text.contains("know no master called `another`"), "{text}");
-    assert!(started.elapsed() < Duration::from_secs(8), "after {:?}", started.elapsed());
 }
 
 #[tokio::test]
 async fn sentinels_may_hang_and_go_down_one_by_one() {
     let sentinels = Sentinels::start().await;
-    let url = sentinels.url_with("heartbeat=60s");
+    // One that hangs is not waited for.
+    let url = sentinels.url_with("heartbeat=1h&connect_timeout=1h&response_timeout=1h");
     let [one, two, three] = sentinels.sentinels() else { panic!("three of them") };
     let old = LockManager::connect(&url).await.unwrap();
 
     one.stop_signal();
-    let started = Instant::now();
     works(&url).await;
-    assert!(started.elapsed() < Duration::from_secs(8), "waited for one: {:?}", started.elapsed());
     one.kill();
     works(&url).await;
     two.kill();
