@@ -68,6 +68,7 @@ impl Drop for StoppedClock {
 }
 
 /// Waits for `time`, by a clock that no test stops.
+#[expect(clippy::disallowed_methods, reason = "it stops a thread that no task has")]
 pub async fn pause(time: Duration) {
     match IS_STOPPED.get() {
         true => spawn_blocking(move || thread::sleep(time)).await.unwrap_or_default(),

@@ -128,6 +128,7 @@ fn of_several_keys_those_that_the_chain_holds_are_entered_again() {
 
 /// Returns once `done`, on a thread without a runtime.
 #[track_caller]
+#[expect(clippy::disallowed_methods, reason = "the real clock, on a thread without a runtime")]
 fn wait_until(done: impl Fn() -> bool) {
     let began = std::time::Instant::now();
     while !done() {

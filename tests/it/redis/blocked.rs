@@ -18,6 +18,7 @@ const TTL: Duration = Duration::from_secs(15);
 /// A computation blocks the runtime's only thread, so nothing renews and no loss is reported in
 /// time. The clock shows the loss at the next check, and the successor is not disturbed.
 #[tokio::test(flavor = "current_thread")]
+#[expect(clippy::disallowed_methods, reason = "the fault that is meant")]
 async fn a_body_that_keeps_the_only_thread_for_longer_than_its_lease_has_lost_it() {
     for on_lost in [OnLost::Cancel, OnLost::Error] {
         let server = RedisServer::start().await;
@@ -100,6 +101,7 @@ impl Beside {
 }
 
 /// Blocks its thread until the test drops its `Arc`, or fails.
+#[expect(clippy::disallowed_methods, reason = "the fault that is meant")]
 fn compute_until_notified(finished: &Arc<()>) {
     while Arc::strong_count(finished) > 1 {
         thread::sleep(Duration::from_millis(1));

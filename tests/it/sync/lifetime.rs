@@ -23,6 +23,7 @@ fn assert_ends(store: &Arc<Scripted>) {
 /// Drops `value`, and checks that the lock is free. A drop waits for releases for a second, so one that was interrupted
 /// for so long proves nothing.
 #[track_caller]
+#[expect(clippy::disallowed_methods, reason = "the real clock, on a thread without a runtime")]
 fn frees_when_dropped<T>(store: &Arc<Scripted>, key: &str, value: T) {
     let began = Instant::now();
     drop(value);
@@ -97,6 +98,7 @@ fn a_lock_that_lingers_is_released_with_its_manager() {
 
 /// One second for all of them; it would be five minutes if each were waited for.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the real clock, on a thread without a runtime")]
 fn a_store_that_is_gone_does_not_delay_drops_on_a_plain_thread_for_long() {
     let store = Scripted::new();
     let manager = store.manager();

@@ -390,7 +390,7 @@ async fn over_redis_most_permits_cost_one_plain_command() {
             }
         });
     }
-    eventually("they are under way", async || cli.keys("lock:*").await.len() > 0).await;
+    eventually("they are under way", async || !cli.keys("lock:*").await.is_empty()).await;
     let turn = in_time(there.acquire("a", LockOptions::new().permits(4)));
     turn.await.unwrap().release().await.unwrap();
     tasks.join_all().await;
