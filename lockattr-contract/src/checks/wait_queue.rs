@@ -83,7 +83,8 @@ pub(crate) async fn a_claim_that_is_released_leaves_the_queue(store: Subject) {
     second.enqueue().await;
     second.release().await;
     third.release().await;
-    assert!(last.try_acquire().await);
+    // A server that keeps the queue itself may grant the lock to a waiter that is just leaving, for a moment.
+    eventually("no waiter that has left is served", async || last.try_acquire().await).await;
 }
 
 /// The lock is free because its lease has expired, and no process has noticed yet.

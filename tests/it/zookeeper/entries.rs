@@ -31,6 +31,12 @@ async fn is_made_without_a_reply(
     wires.pass().await;
 }
 
+/// One of the two permits of `a`.
+fn permit(subscriber: &Subscriber) -> Arc<Claim> {
+    let key = LockKey::new("lock:", "a").unwrap();
+    Arc::new(Claim::of(subscriber, key, [], Sharing::Permits(2), "service=test"))
+}
+
 #[tokio::test]
 async fn a_lost_create_reply_is_found_again() {
     let ensemble = ZooKeeper::shared().await;
@@ -39,11 +45,7 @@ async fn a_lost_create_reply_is_found_again() {
     store.ping().await.unwrap();
     let subscriber = Arc::new(Subscriber::new(|_| {}));
     store.subscribe(&subscriber);
-    let permit = || {
-        let key = LockKey::new("lock:", "a").unwrap();
-        Arc::new(Claim::of(&subscriber, key, [], Sharing::Permits(2), "service=test"))
-    };
-    let (other, lost) = (permit(), permit());
+    let (other, lost) = (permit(&subscriber), permit(&subscriber));
     // Creates the lock's node and keeps it, so that the create of the entry is the only request.
     assert!(asks(&store, &other).await);
 
@@ -113,14 +115,15 @@ async fn a_lost_create_reply_is_undone_by_a_release() {
     let store = ZookeeperStore::open(&for_store(&url)).unwrap();
     let subscriber = Arc::new(Subscriber::new(|_| {}));
     store.subscribe(&subscriber);
-    let (lost, next) = (claim(&subscriber, "a"), claim(&subscriber, "a"));
-    assert!(asks(&store, &next).await);
-    assert!(releases(&store, &next).await);
-    let made = async || line(ensemble, &url, "a").await.len() == 1;
+    let (other, lost, next) = (permit(&subscriber), permit(&subscriber), permit(&subscriber));
+    // Creates the lock's node and keeps it, so that the create of the entry is the only request.
+    assert!(asks(&store, &other).await);
+
+    let made = async || line(ensemble, &url, "a").await.len() == 2;
     is_made_without_a_reply(&store, &AcquireRequest::new(lost.clone(), TTL), &wires, made).await;
     let answered = async || store.release(&[ReleaseRequest::new(lost.clone())]).await[0].is_ok();
     eventually("it is undone", answered).await;
-    assert!(line(ensemble, &url, "a").await.is_empty());
+    assert_eq!(line(ensemble, &url, "a").await.len(), 1, "not undone");
     assert!(asks(&store, &next).await);
     drop(store);
     nothing_is_left(ensemble, &url).await;
