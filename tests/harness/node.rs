@@ -7,7 +7,8 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::time::timeout;
 
-use crate::eventually::{Backoff, HUNG};
+use crate::connections::Connections;
+use crate::eventually::{Backoff, HUNG, eventually};
 use crate::process::Process;
 
 /// Starts a [`Node`]: `node!("hold", url = server.url(), key = "product:42")`.
@@ -100,6 +101,14 @@ impl Node {
     /// Kills it (SIGKILL). It releases nothing.
     pub fn kill(&mut self) {
         self.process.kill();
+    }
+
+    /// Kills it, and waits until its servers have noticed that its connections are closed. Until then, it may be
+    /// granted a lock. A [`Wire`](crate::Wire) counts as a server.
+    pub async fn dies(&mut self) {
+        let connections = Connections::of(self.id());
+        self.kill();
+        eventually("the servers notice its end", async || !connections.are_open_elsewhere()).await;
     }
 
     /// Interrupts it (SIGINT), like Ctrl-C.

@@ -35,7 +35,7 @@ pub(super) async fn a_killed_head_of_the_queue_is_passed_over<E: Engine>(case: C
     let waiting = case.spawn_waiter(case.manager().await);
     case.waits(2).await;
     add_one(&case.resource, &holder).await;
-    head.kill();
+    head.dies().await;
     holder.release().await.unwrap();
     // Leases would last longer: the first holder's, which the waiter learned of, and one of the head.
     in_time(waiting).await.unwrap();
