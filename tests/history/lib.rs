@@ -13,6 +13,7 @@ mod overlap;
 mod read;
 mod recorder;
 mod resource;
+mod seed;
 mod terms;
 mod violation;
 
@@ -21,5 +22,6 @@ pub use event::{Event, Mode, Op, Step};
 pub use read::read;
 pub use recorder::{Call, Recorder, monotonic};
 pub use resource::{Damage, Resource, Resources};
+pub use seed::seed;
 pub use terms::{JudgedTerms, TermEvent, TermKind, TermStep, TermViolation, check_terms};
 pub use violation::{Kind, Violation};

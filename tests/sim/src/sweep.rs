@@ -37,8 +37,8 @@ pub struct Figures {
     pub injected: [u64; KINDS.len()],
 }
 
-/// Returns the seeds to run: only `LOCKATTR_SIM_SEED`, or the first `LOCKATTR_SIM_SEEDS`, or the
-/// first `usual`.
+/// Returns the seeds to run: only `LOCKATTR_SIM_SEED`, or as many as `LOCKATTR_SIM_SEEDS` says, or
+/// `usual`, from that of all tests on.
 ///
 /// # Panics
 ///
@@ -51,7 +51,10 @@ pub fn seeds(usual: u64) -> std::ops::Range<u64> {
     };
     match number("LOCKATTR_SIM_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..number("LOCKATTR_SIM_SEEDS").unwrap_or(usual),
+        None => {
+            let first = lockattr_history::seed();
+            first..first + number("LOCKATTR_SIM_SEEDS").unwrap_or(usual)
+        }
     }
 }
 
