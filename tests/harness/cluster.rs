@@ -27,7 +27,7 @@ pub struct Cluster {
 
 impl Cluster {
     /// Starts three masters with a replica each, without passwords, TLS or persistence. A replica
-    /// takes over when a test says so: [`failed_over`](Self::failed_over). Returns once all slots
+    /// takes over when a test asks for it: [`failed_over`](Self::failed_over). Returns once all slots
     /// are served and all replicas linked.
     ///
     /// # Panics

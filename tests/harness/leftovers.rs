@@ -6,7 +6,7 @@ use crate::{Cli, RedisServer, Servers};
 /// Waits until each server has no keys except the fencing counter (a key whose name contains
 /// `fence`). Skips servers that are down or paused.
 ///
-/// A lock that nobody released is found because its lease is longer than [`HUNG`](crate::HUNG), unless the test
+/// A lock that no process released is found because its lease is longer than [`HUNG`](crate::HUNG), unless the test
 /// chose a short one.
 ///
 /// # Panics

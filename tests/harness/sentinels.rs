@@ -1,4 +1,4 @@
-//! A master, its replicas, and three sentinels that promote a replica when a test says so.
+//! A master, its replicas, and three sentinels that promote a replica when a test asks for it.
 
 mod builder;
 mod engine;
@@ -29,7 +29,7 @@ pub struct Sentinels {
 
 impl Sentinels {
     /// Starts a master with two replicas, without passwords, TLS or persistence. The sentinels replace a master
-    /// when a test says so: [`failed_over`](Self::failed_over). Returns once they agree on the master and
+    /// when a test asks for it: [`failed_over`](Self::failed_over). Returns once they agree on the master and
     /// know its replicas and one another.
     ///
     /// # Panics

@@ -11,7 +11,7 @@
 //! * PostgreSQL: a lock that another program deletes, because no other program writes its tables;
 //! * ZooKeeper and etcd: crowds that share a lock, because each caller waits for itself there.
 //!
-//! Nothing has to be quick: whoever waits for longer than promised waits for longer than a test does.
+//! Nothing has to be quick: a caller that waits for longer than promised waits for longer than a test does.
 //!
 //! On a quorum, and for keys in several slots of a cluster, an entry at the head reserves nothing.
 //! A stopped process costs less than one TTL there, and a killed one costs nothing if its turn has

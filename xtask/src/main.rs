@@ -1,8 +1,8 @@
 //! The project's own commands, for developers and CI: `cargo xtask help`.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a terminal program")]
 
-mod again;
 mod bless;
+mod cargo_test;
 #[cfg(test)]
 mod changelog;
 mod child;
@@ -37,7 +37,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 cargo xtask test [FILTER…] [OPTION…]
-    Runs all tests except the long ones (see `deep`): unit tests, integration tests, compile-fail
+    Runs all tests except those of `long` and `deep`: unit tests, integration tests, compile-fail
     tests, and the examples in the docs. Installs missing servers with apt-get, as root or with a
     `sudo` that needs no password; otherwise prints what to install. FILTERs select tests by parts
     of their names. Everything from the first OPTION on is passed to `cargo test`. Ends with a table
@@ -45,16 +45,19 @@ cargo xtask test [FILTER…] [OPTION…]
 cargo xtask newest
     Runs the tests that start servers again, on each of the newest Redis, Valkey, MySQL and
     PostgreSQL in Debian. Reports those that are not available as NOT RUN.
+cargo xtask long
+    Runs the integration tests that `test` leaves out: they wait for failovers and outages, or repeat
+    something ten thousand times. Tests that choose at random what they do have the seed 0 in `test`,
+    and here a random one, which is printed.
 cargo xtask deep
-    Runs the long tests: integration tests that wait for failovers and outages or repeat something
-    ten thousand times, all models in all their states, and many simulated worlds.
+    Runs all models in all their states, and many simulated worlds from a random seed, which is printed.
 cargo xtask bless
     Accepts the compiler's current messages for wrong programs (tests/ui/fail/*.stderr), and the
     attribute's current expansions. Review the diff before you commit it.
 cargo xtask mutants [WORD…]
     Applies each edit in tests/mutants/ to a copy of the code, and checks that its tests fail. With
-    WORDs, only the mutants that have one of them in their name or in a test's name. Each takes
-    about twenty seconds.
+    WORDs, only the mutants that have one of them in their name, or in that of a test or a file. Those
+    of Lua and SQL share one build; each of the others takes about a minute of a core.
 cargo xtask soak [--minutes N] [--seed S] [--on NAME,…]
     Runs random operations in several processes under random faults, on every topology or on those
     named, for two minutes by default, and checks the recorded histories. A round that fails prints
@@ -75,6 +78,7 @@ cargo xtask help
     Prints this text.
 
 LOCKATTR_REDIS_SERVER=PATH   run the tests on this server program only
+LOCKATTR_SEED=N              choose at random as `long` or `deep` did with this seed
 LOCKATTR_NO_INSTALL=1        install and download nothing; only report what is missing
 ";
 
@@ -87,6 +91,7 @@ fn main() -> ExitCode {
     let outcome = match verb {
         "test" => test::run(rest),
         "newest" if rest.is_empty() => test::newest(),
+        "long" if rest.is_empty() => test::long(),
         "deep" if rest.is_empty() => test::deep(),
         "bless" if rest.is_empty() => bless::run(),
         "mutants" => mutants::run(rest),

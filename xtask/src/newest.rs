@@ -1,6 +1,8 @@
 //! The newest servers in Debian, beside the system's own: unpacks their packages into
 //! `target/servers/`, without installing them.
 
+mod kind;
+
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -8,6 +10,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::{child, install, servers};
+use kind::Kind;
 
 const SCRIPT: &str = include_str!("newest.sh");
 
@@ -28,26 +31,8 @@ struct Server {
     variable: &'static str,
     /// The environment variable that makes all tests use it.
     chosen_by: &'static str,
-    tests: Tests,
+    kind: Kind,
 }
-
-/// The tests for which a newer server makes a difference, by their names.
-#[derive(Clone, Copy)]
-enum Tests {
-    Of(&'static str),
-    AllBut(&'static [&'static str]),
-}
-
-/// A leader asks nothing of a server that other locks do not, so one topology suffices.
-const OTHER_ENGINES: Tests = Tests::AllBut(&[
-    "postgres",
-    "mysql",
-    "zookeeper",
-    "etcd",
-    "leader_faults::cluster",
-    "leader_faults::sentinel",
-    "leader_faults::redlock",
-]);
 
 const GROUPS: [Group; 2] = [
     Group {
@@ -58,14 +43,14 @@ const GROUPS: [Group; 2] = [
                 program: "redis-server",
                 variable: "LOCKATTR_NEWEST_REDIS",
                 chosen_by: servers::REDIS,
-                tests: OTHER_ENGINES,
+                kind: kind::REDIS,
             },
             Server {
                 display_name: "Valkey",
                 program: "valkey-server",
                 variable: "LOCKATTR_NEWEST_VALKEY",
                 chosen_by: servers::REDIS,
-                tests: OTHER_ENGINES,
+                kind: kind::REDIS,
             },
         ],
     },
@@ -77,14 +62,14 @@ const GROUPS: [Group; 2] = [
                 program: "mysqld",
                 variable: "LOCKATTR_NEWEST_MYSQL",
                 chosen_by: servers::MARIADB,
-                tests: Tests::Of("mysql"),
+                kind: kind::MYSQL,
             },
             Server {
                 display_name: "PostgreSQL",
                 program: "postgres",
                 variable: "LOCKATTR_NEWEST_POSTGRES",
                 chosen_by: servers::POSTGRES,
-                tests: Tests::Of("postgres"),
+                kind: kind::POSTGRES,
             },
         ],
     },
@@ -109,12 +94,9 @@ impl Newest {
         self.server.chosen_by
     }
 
-    /// The tests to run on it, as filters of the test program.
-    pub(crate) fn tests(&self) -> Vec<&'static str> {
-        match self.server.tests {
-            Tests::Of(name) => vec![name],
-            Tests::AllBut(names) => names.iter().flat_map(|name| ["--skip", name]).collect(),
-        }
+    /// The tests that start a server of its kind, as filters of the test program.
+    pub(crate) fn filters(&self) -> Vec<&'static str> {
+        self.server.kind.filters()
     }
 }
 

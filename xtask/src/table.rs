@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{child, servers, test};
+use crate::{cargo_test, child, servers, test};
 
 /// The columns: the contract, the faults, and the tests of one store only.
 const SUITES: [&str; 3] = ["contract", "faults", "its own"];
@@ -28,7 +28,8 @@ pub(crate) fn run() -> Result<(), String> {
         return Err(format!("no test has run:\n{}", String::from_utf8_lossy(&output.stderr)));
     }
     print!("{}", markdown(&table));
-    if output.status.success() { Ok(()) } else { Err(failed(&text)) }
+    let failed = format!("tests failed:\n{}", cargo_test::failed(&text).join("\n"));
+    if output.status.success() { Ok(()) } else { Err(failed) }
 }
 
 /// Counts the tests of each store by suite.
@@ -80,12 +81,6 @@ fn markdown(table: &BTreeMap<String, [Count; 3]>) -> String {
         text += &format!("| {store} | {} |\n", cells.join(" | "));
     }
     text
-}
-
-fn failed(output: &str) -> String {
-    let names =
-        output.lines().filter(|line| line.starts_with("test ") && line.ends_with(" FAILED"));
-    format!("tests failed:\n{}", names.collect::<Vec<_>>().join("\n"))
 }
 
 #[cfg(test)]

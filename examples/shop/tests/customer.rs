@@ -45,7 +45,7 @@ pub(crate) async fn try_order(address: &str, product: i64) -> Answer {
     ask(address, "POST", &format!("/products/{product}/orders"), &body).await
 }
 
-/// Orders one piece, and tries again as long as the shop says so: on a busy machine, the two seconds that it waits for a
+/// Orders one piece, and tries again as long as the shop asks for that: on a busy machine, the two seconds that it waits for a
 /// lock may be over.
 pub(crate) async fn order(address: &str, product: i64) -> Answer {
     loop {

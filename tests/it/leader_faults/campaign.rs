@@ -21,7 +21,7 @@ pub(crate) struct Campaign<'a, E> {
     progress_within: Duration,
     /// The lease of each process, in seconds.
     lease: u32,
-    /// Reads who waits.
+    /// Reads the waiters.
     observer: OnceCell<LockManager>,
     _directory: TempDir,
 }

@@ -32,7 +32,7 @@ async fn notifications_for_a_dead_process_are_deleted_while_another_listens() {
     let database = Database::new().await;
     let manager = database.manager("heartbeat=300ms").await;
     manager.acquire("a", LockOptions::new()).await.unwrap().release().await.unwrap();
-    // Whoever begins to listen reads the table once.
+    // A process that begins to listen reads the table once.
     for _ in 0..3 {
         let news = "INSERT INTO lockattr_v2_notifications (listener, id, subscriber, message) \
                     VALUES ('0123456789abcdef:1', 7, '', 'wanted lock:a')";

@@ -16,7 +16,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::DIRECTORY;
+use super::{DIRECTORY, scripts};
 use crate::child;
 
 pub(crate) struct Mutant {
@@ -86,7 +86,18 @@ impl Mutant {
     }
 
     pub(crate) fn concerns(&self, word: &str) -> bool {
-        self.name.contains(word) || self.tests.iter().any(|test| test.contains(word))
+        let names = self.tests.iter().map(String::as_str).chain(self.files());
+        names.chain([self.name.as_str()]).any(|name| name.contains(word))
+    }
+
+    /// Returns whether only scripts differ.
+    pub(crate) fn is_of_scripts(&self) -> bool {
+        self.files().all(scripts::is_script)
+    }
+
+    /// Returns the names of the files that differ.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &str> {
+        self.edits.iter().map(|edit| edit.file.as_str())
     }
 
     /// Returns the names and texts of the files below `root` with this mutant applied.

@@ -34,11 +34,6 @@ pub(super) const TESTS: [&str; 29] = [
     "zookeeper::storm::thousands_of_tasks_lose_no_lease_and_fail_no_release",
 ];
 
-/// What tells the test program to leave them out.
-pub(super) fn skipped() -> Vec<&'static str> {
-    TESTS.map(|name| ["--skip", name]).concat()
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
