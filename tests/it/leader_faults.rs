@@ -8,7 +8,7 @@
 //!
 //! What a leader does differs little from store to store: it holds a lock and waits in its queue, which
 //! `store_contract`, `queue_promises` and `engine_faults` test on each. So only some tests run on all stores each time,
-//! and all of them on a server that pushes and one that has tables. The modules `deep` have the others.
+//! and all of them on a server that pushes and one that has tables. The modules `long` have the others.
 
 mod campaign;
 mod handover;
@@ -31,7 +31,7 @@ macro_rules! leader_faults {
             leader_faults!(on_each);
             leader_faults!(alike);
 
-            mod deep {
+            mod long {
                 use super::{STORE, Servers};
 
                 leader_faults!(random);
@@ -44,7 +44,7 @@ macro_rules! leader_faults {
 
             leader_faults!(on_each);
 
-            mod deep {
+            mod long {
                 use super::{STORE, Servers};
 
                 leader_faults!(alike);

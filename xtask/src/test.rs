@@ -47,7 +47,7 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
 fn all(newest: &[Result<Newest, String>], steps: &mut Steps) {
     steps.beside(
         |steps| {
-            let it = selected(newest, &["--test", "it"], &skipping(&long::TESTS));
+            let it = selected(newest, &["--test", "it"], &without_long());
             steps.run("it", || cargo_test::run(it));
             let others = selected(newest, &programs::arguments(&WITH_SERVERS), &[]);
             steps.run("other programs with servers", || cargo_test::run(others));
@@ -83,7 +83,7 @@ pub(crate) fn newest() -> Result<(), String> {
         if std::env::var_os(this.chosen_by()).is_some() {
             continue;
         }
-        let filters = [this.filters(), skipping(&long::TESTS)].concat();
+        let filters = [this.filters(), without_long()].concat();
         let mut it = selected(&newest, &["--test", "it"], &filters);
         it.env(this.chosen_by(), &this.program);
         steps.run(&this.version, || cargo_test::run(it));
@@ -105,6 +105,9 @@ pub(crate) fn long() -> Result<(), String> {
     };
     run("long tests", &["--test", "it"], &[&["--exact"][..], &long::TESTS].concat());
     run("tests at random", &["--test", "it", "--test", "proof"], &drawn::TESTS);
+    let repeated = [&long::REPEATED[..], &skipping(&drawn::TESTS)].concat();
+    let repeated = selected(&newest, &["--test", "it"], &repeated);
+    steps.run("suites on every store", || cargo_test::run(repeated));
     steps.end()
 }
 
@@ -153,6 +156,11 @@ pub(crate) fn in_parallel(tests: &mut Command, for_each_core: usize) {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         tests.env("RUST_TEST_THREADS", (for_each_core * cores).to_string());
     }
+}
+
+/// Returns what tells `it` to leave out what `long` runs.
+fn without_long() -> Vec<&'static str> {
+    [skipping(&long::TESTS), skipping(&long::REPEATED)].concat()
 }
 
 /// Returns what tells a test program to leave these tests out.

@@ -34,6 +34,11 @@ pub(super) const TESTS: [&str; 29] = [
     "zookeeper::storm::thousands_of_tasks_lose_no_lease_and_fail_no_release",
 ];
 
+/// Parts of the names of tests that repeat on every store, or for a user with few rights, what `test` runs on two
+/// stores, or for a user with all. There, the suites of every store prove what the tests rest on: `store_contract`,
+/// `queue_promises` and `engine_faults`; and `redis::rights` and `redis::cluster::rights`, which commands the rights allow.
+pub(super) const REPEATED: [&str; 2] = ["::long::", "store_contract::redis_with_least_rights::"];
+
 #[cfg(test)]
 mod tests {
     use std::fs;
