@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use lockattr::testing::TestLocks;
 use lockattr::{Error, LockManager, LockOptions, LostReason, Mode, OnLost, Release};
-use lockattr_tests::{capture_events, in_time};
+use lockattr_tests::capture_events;
 use tokio::time::{Instant, sleep, timeout};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -218,7 +218,7 @@ async fn a_mark_without_an_answer_is_repeated_while_the_lease_lasts() {
         other.cut();
         Ok::<_, Failed>(1)
     });
-    let got = in_time(got).await;
+    let got = timeout(60 * SECOND, got).await.expect("it gives up with its lease");
     assert!(matches!(&got, Err(Error::Store { .. })), "{got:?}");
     assert!(got.unwrap_err().to_string().contains("did not confirm"));
     other.mend();

@@ -13,7 +13,7 @@ use std::time::Duration;
 use futures_util::stream::{self, Stream, StreamExt};
 use lockattr::{Error, LockManager, LockOptions, distributed_lock};
 use lockattr_tests::{capture_events, capture_events_from};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tracing::Level;
 
 use crate::support::{Fate, Scripted};
@@ -63,7 +63,8 @@ async fn a_stream_dropped_half_way_releases_its_lock() {
     let mut rows = Box::pin(rows(&manager, 3));
     assert_eq!(rows.next().await.unwrap().unwrap(), 0);
     drop(rows);
-    lockattr_tests::eventually("released", async || is_free(&manager).await).await;
+    let released = lockattr_tests::eventually("released", async || is_free(&manager).await);
+    timeout(SECOND, released).await.expect("before its lease ends");
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lockattr::{Error, Lease, LockOptions, LostReason};
 use lockattr_tests::{capture_events, eventually, in_time};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::support::{Fate, Scripted};
 
@@ -99,9 +99,9 @@ async fn a_hanging_store_delays_no_deadline() {
     let first = manager.acquire("first", lease(3 * SECOND)).await.unwrap();
     sleep(SECOND / 2).await;
     let second = manager.acquire("second", lease(3 * SECOND)).await.unwrap();
-    in_time(first.lost()).await;
+    timeout(60 * SECOND, first.lost()).await.expect("the loss is reported");
     assert_eq!(started.elapsed().as_millis() / 10, 296, "3 s less 1 % and 2 ms");
-    in_time(second.lost()).await;
+    timeout(60 * SECOND, second.lost()).await.expect("the loss is reported");
     assert_eq!(started.elapsed().as_millis() / 10, 346);
 }
 
@@ -111,7 +111,7 @@ async fn a_store_that_is_gone_for_good_loses_the_lease_at_its_deadline() {
     let started = Instant::now();
     let guard = store.manager().acquire("a", lease(3 * SECOND)).await.unwrap();
     store.renewals(&[Fate::Refused]);
-    in_time(guard.lost()).await;
+    timeout(60 * SECOND, guard.lost()).await.expect("the loss is reported");
     let lasted = started.elapsed();
     assert!(lasted > 2 * SECOND && lasted < 3 * SECOND, "{lasted:?}");
     assert!(matches!(guard.ensure_held(), Err(Error::Lost { reason: LostReason::Expired, .. })));
@@ -215,7 +215,7 @@ async fn an_acquire_that_gives_up_without_an_answer_is_undone() {
     for fate in [Fate::ReplyLost, Fate::Late(30 * SECOND)] {
         store.acquires(&[fate]);
         let options = lease(60 * SECOND).wait(SECOND);
-        let error = in_time(manager.acquire("a", options)).await.unwrap_err();
+        let error = timeout(10 * SECOND, manager.acquire("a", options)).await.unwrap().unwrap_err();
         assert!(matches!(error, Error::Store { .. }), "{error:?}");
         sleep(SECOND).await;
         assert_eq!(manager.holder("a").await.unwrap(), None, "{fate:?}");

@@ -25,7 +25,8 @@ const MANY_LEADERS: &str = "600";
 /// are of a core. With fewer, two cores have nothing to do for a part of the run.
 pub(crate) const FOR_EACH_CORE: usize = 12;
 
-/// How many of the long tests run at a time for each core. Some of them have ten thousand callers.
+/// How many of the long tests run at a time for each core. Some of them have ten thousand callers, and with more at a
+/// time, the run would end no sooner: the longest test takes most of it.
 const LONG_FOR_EACH_CORE: usize = 3;
 
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
@@ -43,7 +44,7 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     steps.end()
 }
 
-/// Runs all tests but the deep ones: those that compute beside those that wait for servers.
+/// Runs all tests but those of `long` and `deep`: those that compute beside those that wait for servers.
 fn all(newest: &[Result<Newest, String>], steps: &mut Steps) {
     steps.beside(
         |steps| {

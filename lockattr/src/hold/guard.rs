@@ -130,7 +130,7 @@ impl LockGuard {
     /// If dropped, the release still happens.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
     /// # async fn main() -> Result<(), lockattr::Error> {
     /// use std::time::Duration;
     /// use lockattr::{Error, LockManager, LockOptions};

@@ -3,7 +3,6 @@
 use lockattr::LeaderWatch;
 
 use super::*;
-use lockattr_tests::in_time;
 
 /// A process that leads, and one that follows and watches it.
 struct BesideACampaign {
@@ -230,14 +229,15 @@ async fn a_watch_beside_a_campaign_asks_again_if_it_got_no_answer() {
     let seen = timeout(SECOND, watch.changed()).await.expect("at once").unwrap().unwrap();
     assert_eq!(seen.term, Some(second.number()));
 
-    // Its process follows, and its campaign is answered.
+    // Its process follows, and its campaign is answered. By then the other process waits again: after its pause.
+    sleep(3 * SECOND).await;
     second.resign();
     let third = terms.recv().await.unwrap();
     sleep(3 * SECOND).await;
     locks.fail_next(1);
     let failed = watch.changed().await;
     assert!(matches!(failed, Err(Error::Store { .. })), "{failed:?}");
-    let seen = in_time(watch.changed()).await.unwrap().unwrap();
+    let seen = timeout(2 * SECOND, watch.changed()).await.expect("again").unwrap().unwrap();
     assert_eq!(seen.term, Some(third.number()));
 }
 

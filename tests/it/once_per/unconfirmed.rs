@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::support::{Fate, Scripted};
-use lockattr_tests::in_time;
 
 /// Red without: the limit on each request in `release_done`: the call would hang with the store.
 #[tokio::test(start_paused = true)]
@@ -13,7 +12,7 @@ async fn a_mark_that_is_never_answered_is_given_up_when_the_lease_has_ended() {
         store.releases(&[Fate::Hangs]);
         Ok::<_, Failed>(1)
     });
-    let got = in_time(got).await;
+    let got = timeout(60 * SECOND, got).await.expect("it gives up with its lease");
     assert!(matches!(&got, Err(Error::Store { .. })), "{got:?}");
     assert!(got.unwrap_err().to_string().contains("did not confirm"));
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lockattr::{Lease, LockManager, LockOptions, OnLost};
 use lockattr_tests::{RedisServer, assert_nothing_left, eventually, in_time};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::SECOND;
 use crate::support::{Fate, Scripted};
@@ -33,7 +33,7 @@ async fn bodies_that_do_not_stop_and_a_store_that_does_not_answer_take_two_limit
         store.releases(&[fate]);
         store.renewals(&[fate]);
         let started = Instant::now();
-        in_time(manager.shutdown()).await;
+        timeout(60 * SECOND, manager.shutdown()).await.expect("it ends");
         let lasted = started.elapsed();
         assert!(lasted >= 5 * SECOND && lasted <= 6 * SECOND, "{fate:?}: {lasted:?}");
         body.abort();
@@ -65,7 +65,8 @@ async fn without_any_wait_budget_the_bodies_are_still_notified() {
     assert_eq!(started.elapsed(), Duration::ZERO);
     assert!(guard.ensure_held().is_err());
     let free = async || manager.holder("job").await.unwrap().is_none();
-    eventually("released a little later", free).await;
+    let released = eventually("released a little later", free);
+    timeout(SECOND, released).await.expect("before its lease ends");
 }
 
 /// A stopped server accepts everything and never replies. A dead one refuses connections.

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Sender, channel};
 use futures_util::stream::{self, BoxStream, Stream, StreamExt};
 use lockattr::{Error, LockManager, assert_held, distributed_lock};
 use lockattr_tests::eventually;
+use tokio::time::timeout;
 
 use super::{SECOND, is_free, manager};
 
@@ -47,7 +48,8 @@ async fn destructors_of_a_stream_dropped_half_way_run_under_its_lock() {
     drop(rows);
     assert_eq!(closings.recv().unwrap().unwrap(), 2, "entered again");
     assert!(lockattr::current().is_none());
-    eventually("released", async || is_free(&manager).await).await;
+    let released = eventually("released", async || is_free(&manager).await);
+    timeout(SECOND, released).await.expect("before its lease ends");
 }
 
 #[tokio::test]

@@ -308,7 +308,10 @@ async fn a_permit_that_is_not_picked_up_goes_to_the_next_waiter() {
     assert!(poll!(&mut frozen).is_pending());
     one.release().await.unwrap();
     assert!(!head.is_finished());
-    let head = in_time(acquired_by(head)).await.0;
+    let head = timeout(TTL, acquired_by(head))
+        .await
+        .expect("it is held for a future that is not polled")
+        .0;
     drop((head, two));
     drop(frozen.await.unwrap());
     settle().await;
@@ -346,8 +349,8 @@ async fn a_permit_that_is_lost_or_shut_down_is_not_handed_off() {
     let ([one, two], head) = both(&manager).await;
     let next = spawn_acquire(&manager, permits(2)).await;
     store.restart();
-    in_time(two.lost()).await;
-    in_time(one.lost()).await;
+    timeout(TTL, two.lost()).await.expect("notified by the next renewal");
+    timeout(TTL, one.lost()).await.expect("notified by the next renewal");
     assert!(matches!(two.release().await, Err(Error::Lost { .. })));
     let head = acquired_by(head).await.0;
     let next = acquired_by(next).await.0;
