@@ -49,6 +49,9 @@ pub fn capture_events_from(level: Level) -> Events {
         tracing::subscriber::set_global_default(recorder)
             .expect("no test installs a global subscriber");
     });
+    // A thread that met an event for the first time while the recorder was installed may have noted that no
+    // subscriber wants it.
+    tracing::callsite::rebuild_interest_cache();
     let runtime = Handle::current().id();
     let capture = Arc::new(Capture { runtime, level, events: Mutex::default() });
     captures().push(Arc::downgrade(&capture));
