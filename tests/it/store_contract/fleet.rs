@@ -97,24 +97,25 @@ impl Fleet for OnRedlock {
     }
 }
 
-/// One Redis server for all tests. The keys of each test have a prefix of their own.
+/// One Redis server for all tests. Each test has a database of its own, because all locks of a database have one
+/// fencing counter, and some tests know its next numbers.
 pub(super) struct OnRedis {
     server: &'static RedisServer,
-    prefix: String,
+    database: usize,
 }
 
 impl Fleet for OnRedis {
     async fn start() -> Self {
         static SERVER: OnceCell<RedisServer> = OnceCell::const_new();
-        Self { server: SERVER.get_or_init(RedisServer::start).await, prefix: next_prefix() }
-    }
-
-    fn prefix(&self) -> String {
-        self.prefix.clone()
+        static TESTS: AtomicUsize = AtomicUsize::new(0);
+        let server = RedisServer::builder().line("databases 1000");
+        let server = SERVER.get_or_init(|| server.start()).await;
+        Self { server, database: TESTS.fetch_add(1, Ordering::Relaxed) }
     }
 
     fn node(&self) -> AnyStore {
-        AnyStore::new(RedisStore::open(&for_store(&self.server.url())).expect("a good URL"))
+        let url = self.server.url().replacen('?', &format!("{}?", self.database), 1);
+        AnyStore::new(RedisStore::open(&for_store(&url)).expect("a good URL"))
     }
 
     async fn wait_until_gone(&self, subscriber: u64) {
@@ -123,32 +124,36 @@ impl Fleet for OnRedis {
 }
 
 /// One Redis server for all tests, used by a user that has exactly the rights that the docs name.
-pub(super) struct WithLeastRights(OnRedis);
+/// The keys of each test have a prefix of their own, because that user may not choose a database.
+pub(super) struct WithLeastRights {
+    server: &'static RedisServer,
+    prefix: String,
+}
 
 impl Fleet for WithLeastRights {
     async fn start() -> Self {
         static SERVER: OnceCell<RedisServer> = OnceCell::const_new();
-        Self(OnRedis { server: SERVER.get_or_init(least_rights).await, prefix: next_prefix() })
+        Self { server: SERVER.get_or_init(least_rights).await, prefix: next_prefix() }
     }
 
     fn prefix(&self) -> String {
-        self.0.prefix()
+        self.prefix.clone()
     }
 
     fn node(&self) -> AnyStore {
-        let url = self.0.server.url_as("locker", "s3cret");
+        let url = self.server.url_as("locker", "s3cret");
         AnyStore::new(RedisStore::open(&for_store(&url)).expect("a good URL"))
     }
 
     async fn wait_until_gone(&self, subscriber: u64) {
-        self.0.wait_until_gone(subscriber).await;
+        no_subscribers_left(self.server, subscriber).await;
     }
 
     /// Checks the ACL log: scripts continue after some errors, so a missing right may only suppress
     /// a notification.
     async fn finish(&self) {
         let log: Vec<HashMap<String, redis::Value>> =
-            self.0.server.cli().await.query(&["ACL", "LOG"]).await;
+            self.server.cli().await.query(&["ACL", "LOG"]).await;
         let refused = log.iter().map(|entry| format!("{:?}", entry["object"]));
         // The client sends its name and version for display. Redis 7.0 has no right for that.
         let refused: Vec<_> = refused.filter(|what| !what.contains("setinfo")).collect();

@@ -181,7 +181,7 @@ mod tests {
     }
 
     /// A turn with invalid options would do nothing at all.
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn every_turn_is_accepted_by_a_manager() {
         let manager = lockattr::LockManager::connect("memory://?ttl=2s").await.unwrap();
         for turn in drawn(5) {
