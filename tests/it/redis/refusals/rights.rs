@@ -33,10 +33,10 @@ async fn a_lock_that_may_not_be_read_is_neither_contended_nor_lost() {
     let manager = connect(&server.url_as("locker", "s3cret")).await;
     let refuse = async || {
         // A free lock is acquired without reading it.
-        cli.query::<()>(&["ACL", "SETUSER", "locker", "-get", "-exists", "-incr"]).await;
+        cli.query::<()>(&["ACL", "SETUSER", "locker", "-get", "-incr"]).await;
         assert!(matches!(manager.holder("kept").await, Err(Error::Store { .. })));
     };
-    let mend = async || cli.query(&["ACL", "SETUSER", "locker", "+get", "+exists", "+incr"]).await;
+    let mend = async || cli.query(&["ACL", "SETUSER", "locker", "+get", "+incr"]).await;
     outlived(&server, &manager, &FORBIDDEN, refuse, mend).await;
 }
 
