@@ -32,11 +32,11 @@ pub fn skip(time: Duration) {
 /// So the requests that a timer would add to a count are not made, however slow the machine is.
 ///
 /// [`eventually`](crate::eventually) works; `sleep` and `timeout` do not end. If the clock stands still for longer than
-/// [`HUNG`], timers fire after all, and a test that hangs is reported.
+/// [`HUNG`], timers fire after all, so that a test ends that hangs; it has failed then, also if a timer helps it.
 #[derive(Debug)]
 pub struct StoppedClock {
     _paused: Paused,
-    _since: mpsc::Sender<()>,
+    ended: mpsc::Sender<()>,
 }
 
 impl StoppedClock {
@@ -48,11 +48,11 @@ impl StoppedClock {
     #[expect(clippy::new_without_default, reason = "it has an effect")]
     pub fn new() -> Self {
         let paused = Paused::new();
-        let (since, ends) = mpsc::channel::<()>();
+        let (ended, ends) = mpsc::channel();
         // Tokio moves a paused clock to the next timer when nothing else is to be done, except while a blocking task runs.
         spawn_blocking(move || ends.recv_timeout(HUNG));
         IS_STOPPED.set(true);
-        Self { _paused: paused, _since: since }
+        Self { _paused: paused, ended }
     }
 
     /// Moves the clock ahead by `time`, and lets it stand still there.
@@ -64,6 +64,8 @@ impl StoppedClock {
 impl Drop for StoppedClock {
     fn drop(&mut self) {
         IS_STOPPED.set(false);
+        let is_late = self.ended.send(()).is_err();
+        assert!(!is_late || thread::panicking(), "the clock stood still for {HUNG:?}");
     }
 }
 

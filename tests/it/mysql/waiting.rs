@@ -74,6 +74,31 @@ async fn a_waiter_that_was_killed_is_passed_over_at_once() {
     database.holds_nothing().await;
 }
 
+/// A stopped process keeps its connection, and sends no request.
+#[tokio::test]
+async fn a_waiter_that_sends_no_more_requests_is_passed_over() {
+    let database = Database::new().await;
+    let manager = database.manager("").await;
+    let held = manager.acquire("a", LockOptions::new()).await.unwrap();
+    let mut stopped = node!("lock", url = database.url(""));
+    stopped.say("acquire a").await;
+    database.has_queued(1).await;
+    stopped.stop_signal();
+    let other = database.manager("").await;
+    let next = tokio::spawn(async move {
+        let guard = other.acquire("a", LockOptions::new()).await.unwrap();
+        guard.release().await.unwrap();
+    });
+    database.has_queued(2).await;
+    let ages = "UPDATE lockattr_v2_queue SET asked = asked - 60000000 ORDER BY place LIMIT 1";
+    database.execute(ages).await;
+    // If it were granted the lock, that would be for nine minutes.
+    held.release().await.unwrap();
+    in_time(next).await.unwrap();
+    stopped.kill();
+    database.holds_nothing().await;
+}
+
 /// Red without: the interruption (`KILL QUERY` in `release.sql`). Each hand-off would take five seconds, until
 /// the waiter asks by itself.
 #[tokio::test]

@@ -87,6 +87,29 @@ async fn heads_of_the_queue_that_were_killed_are_passed_over_at_once() {
     database.has_nothing_left().await;
 }
 
+/// A stopped process keeps its connection, and sends no request.
+#[tokio::test]
+async fn a_waiter_that_sends_no_more_requests_is_passed_over() {
+    let database = Database::new().await;
+    let (manager, next) = (database.manager("").await, database.manager("").await);
+    let holder = acquire(&manager, "a").await;
+    let mut stopped = node!("lock", url = database.url_with(""));
+    stopped.say("acquire a").await;
+    database.waiting(1).await;
+    stopped.stop_signal();
+    let next = tokio::spawn(async move { acquire(&next, "a").await });
+    database.waiting(2).await;
+    let first = "(select min(place) from lockattr_queue)";
+    let ages = "update lockattr_queue set asked = asked - interval '1 minute' where place = ";
+    database.run(&format!("{ages}{first}")).await;
+    // If it were granted the lock, that would be for nine minutes.
+    holder.release().await.unwrap();
+    let guard = in_time(next).await.unwrap();
+    guard.release().await.unwrap();
+    stopped.kill();
+    database.has_nothing_left().await;
+}
+
 /// Claims for two of a few keys each, in any order, from several managers, beside claims for one
 /// key.
 #[tokio::test]

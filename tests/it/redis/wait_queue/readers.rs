@@ -4,7 +4,10 @@
 use std::time::Duration;
 
 use lockattr::{LockGuard, LockManager, LockOptions, Mode};
-use lockattr_tests::{RedisServer, StoppedClock, Wire, assert_nothing_left, eventually, in_time};
+use lockattr_tests::{
+    Fault, Proxy, RedisServer, StoppedClock, Wire, assert_nothing_left, eventually, in_time,
+    with_query,
+};
 use tokio::task::JoinSet;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -13,10 +16,11 @@ fn reads() -> LockOptions {
     LockOptions::new().mode(Mode::Shared)
 }
 
+/// No waiter asks again during the test, or comes before the reader of the writer's process.
+const PARAMETERS: &str = "wait=10h&ttl=1h&retry_delay=1h&max_handoff_time=10h";
+
 async fn manager(server: &RedisServer) -> LockManager {
-    // No waiter asks again during the test, or comes before the reader of the writer's process.
-    let parameters = "wait=10h&ttl=1h&retry_delay=1h&max_handoff_time=10h";
-    LockManager::connect(server.url_with(parameters)).await.unwrap()
+    LockManager::connect(server.url_with(PARAMETERS)).await.unwrap()
 }
 
 /// A writer, and a reader behind it: when the writer releases, the reader gets the lock under the
@@ -99,6 +103,23 @@ async fn a_reader_that_leaves_before_the_server_knows_that_it_shares_leaves_noth
         let inside = inside.join_next().await.unwrap().unwrap();
         inside.release().await.unwrap();
     }
+    drop(here);
+    assert_nothing_left(&server).await;
+}
+
+/// The renewal that would make the lock a shared one is refused.
+#[tokio::test]
+async fn a_reader_that_the_server_takes_for_a_writer_leaves_nothing() {
+    let server = RedisServer::start().await;
+    let proxy = Proxy::start(server.addr()).await;
+    let here = with_query(&server.url_through(&proxy), PARAMETERS);
+    let here = LockManager::connect(here).await.unwrap();
+    let (writer, mut inside) = writer_and_reader(&here).await;
+    proxy.always("renew", Fault::Answer("LOADING".to_owned()));
+    writer.release().await.unwrap();
+    let inside = inside.join_next().await.unwrap().unwrap();
+    eventually("it shares the lock", async || proxy.answered("renew") > 0).await;
+    inside.release().await.unwrap();
     drop(here);
     assert_nothing_left(&server).await;
 }
