@@ -78,11 +78,12 @@ impl Watchdog {
             }
         };
         runtime.block_on(async {
-            let runtime = Handle::current().id();
+            let here = Handle::current();
+            let runtime = here.id();
             if let Some(last_resort) = &mut self.queue().last_resort {
                 last_resort.runtime = Some(runtime);
             }
-            let Some(runner) = Runner::enter(&self, runtime) else { return };
+            let Some(runner) = Runner::enter(&self, &here) else { return };
             tokio::select! {
                 () = runner.of_last_resort().run() => {}
                 () = self.until_all_settled(runtime) => {}

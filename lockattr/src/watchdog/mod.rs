@@ -23,6 +23,7 @@ mod send_later;
 mod shutdown;
 mod task;
 mod unparker;
+mod wake;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::runtime;
-use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::batch::UnderWay;
@@ -17,6 +16,7 @@ use super::last_resort::LastResort;
 use super::leases::Leases;
 use super::recheck_timers::RecheckTimers;
 use super::releases::{PendingRelease, Releases};
+use super::wake::Wake;
 use crate::lease::LeaseState;
 use crate::store::RenewRequest;
 
@@ -30,7 +30,7 @@ pub(super) struct Queue {
     pub(super) recheck_timers: RecheckTimers,
     /// The tasks that drive this queue, one on each runtime that uses the manager. If one is
     /// blocked or gone, another does its work.
-    runners: HashMap<runtime::Id, Arc<Notify>>,
+    runners: HashMap<runtime::Id, Arc<Wake>>,
     /// How many tasks have ended; threads compare it with what they remember.
     pub(super) left: Arc<AtomicU64>,
     /// Until when the tasks sleep. Only an earlier timer has to wake them.
@@ -99,7 +99,7 @@ impl Queue {
     pub(super) fn adopt(&mut self, runtime: runtime::Id, under_way: UnderWay) -> Option<UnderWay> {
         let Some(runner) = self.runners.get(&runtime) else { return Some(under_way) };
         self.releases.adopt(runtime, under_way);
-        runner.notify_one();
+        runner.wake();
         None
     }
 
@@ -145,14 +145,18 @@ impl Queue {
         self.runners.len() == 1 && self.is_driven_by(runtime)
     }
 
-    /// Registers a task on `runtime`, unless there is one. Returns its wake-up signal.
-    pub(super) fn enter(&mut self, runtime: runtime::Id) -> Option<Arc<Notify>> {
-        if self.is_driven_by(runtime) {
-            return None;
+    /// Registers the task on `runtime` that `wake` wakes, unless there is one. Returns whether it did.
+    pub(super) fn enter(&mut self, runtime: runtime::Id, wake: &Arc<Wake>) -> bool {
+        let enters = !self.is_driven_by(runtime);
+        if enters {
+            self.runners.insert(runtime, wake.clone());
         }
-        let wake = Arc::<Notify>::default();
-        self.runners.insert(runtime, wake.clone());
-        Some(wake)
+        enters
+    }
+
+    /// Returns what wakes the task on `runtime`.
+    pub(super) fn wake_on(&self, runtime: runtime::Id) -> Option<Arc<Wake>> {
+        self.runners.get(&runtime).cloned()
     }
 
     /// Removes the task on `runtime` if no work is left; returns whether it did.
@@ -164,9 +168,9 @@ impl Queue {
         leaves
     }
 
-    /// Removes the task on `runtime` with this wake-up signal, which has ended. Returns the
-    /// releases sent there, whose answers it will not receive.
-    pub(super) fn leave(&mut self, runtime: runtime::Id, wake: &Arc<Notify>) -> Vec<UnderWay> {
+    /// Removes the task on `runtime` that `wake` woke, which has ended. Returns the releases sent there, whose answers it
+    /// will not receive.
+    pub(super) fn leave(&mut self, runtime: runtime::Id, wake: &Arc<Wake>) -> Vec<UnderWay> {
         // A task that was done has already left, and may have a successor.
         if self.runners.get(&runtime).is_some_and(|other| !Arc::ptr_eq(other, wake)) {
             return Vec::new();
@@ -183,13 +187,15 @@ impl Queue {
 
     /// Removes the task on `runtime`, and the last resort if that is its thread's runtime.
     pub(super) fn remove(&mut self, runtime: runtime::Id) {
-        self.runners.remove(&runtime);
+        if let Some(wake) = self.runners.remove(&runtime) {
+            wake.end();
+        }
         self.left.fetch_add(1, Ordering::SeqCst);
         self.last_resort.take_if(|thread| thread.runtime == Some(runtime));
     }
 
     pub(super) fn wake(&self) {
-        self.runners.values().for_each(|runner| runner.notify_one());
+        self.runners.values().for_each(|runner| runner.wake());
     }
 }
 

@@ -8,28 +8,23 @@ use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::runtime::{self, Handle};
-use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use super::Watchdog;
 use super::batch::{UnderWay, send_releases, send_renewals};
 use super::queue::Due;
 use super::runtime_check::check_runtime;
-use super::unparker::Unparker;
+use super::wake::Wake;
 
 /// How long the task sleeps when nothing is due, before it sleeps without a limit. A lease with a
 /// later timer does not wake the task, and usually is released before.
 const SHORT_SLEEP: Duration = Duration::from_secs(1);
 
-/// When to stand in again for a task that cannot be polled. Nothing tells of new leases and releases meanwhile, because that
-/// wakes the task.
-const STAND_IN_AGAIN_AFTER: Duration = Duration::from_millis(250);
-
 /// The running task. Its end is recorded, whatever the cause.
 pub(super) struct Runner {
     watchdog: Arc<Watchdog>,
     runtime: runtime::Id,
-    wake: Arc<Notify>,
+    wake: Arc<Wake>,
     /// Whether it runs on the thread of the last resort, after which no other can take over.
     last_resort: bool,
 }
@@ -43,7 +38,7 @@ impl Runner {
         }
         // Checked once for each runtime.
         check_runtime(&watchdog.store)?;
-        if let Some(runner) = Self::enter(watchdog, runtime.id()) {
+        if let Some(runner) = Self::enter(watchdog, runtime) {
             runtime.spawn(runner.run());
         }
         Ok(())
@@ -51,9 +46,10 @@ impl Runner {
 
     /// Registers a task on `runtime`, unless there is one. Called before the task is spawned, so
     /// that a runtime that drops it unpolled is noticed too.
-    pub(super) fn enter(watchdog: &Arc<Watchdog>, runtime: runtime::Id) -> Option<Self> {
-        let wake = watchdog.queue().enter(runtime)?;
-        Some(Self { watchdog: watchdog.clone(), runtime, wake, last_resort: false })
+    pub(super) fn enter(watchdog: &Arc<Watchdog>, runtime: &Handle) -> Option<Self> {
+        let (wake, runtime) = (Wake::new(runtime, watchdog), runtime.id());
+        let enters = watchdog.queue().enter(runtime, &wake);
+        enters.then(|| Self { watchdog: watchdog.clone(), runtime, wake, last_resort: false })
     }
 
     pub(super) fn of_last_resort(mut self) -> Self {
@@ -69,7 +65,6 @@ impl Runner {
     async fn work(self) {
         let mut under_way = FuturesUnordered::<UnderWay>::new();
         let mut has_rested = false;
-        let mut unparker = Unparker::here(&self.watchdog);
         loop {
             let rest = (!has_rested).then_some(SHORT_SLEEP);
             let next = self.watchdog.begin_due(self.runtime, rest, &under_way);
@@ -77,15 +72,12 @@ impl Runner {
             if under_way.is_empty() && self.watchdog.leases().leave_if_done(self.runtime) {
                 return;
             }
-            if let Some(unparker) = &mut unparker {
-                unparker.expect_poll_by(next);
-            }
             let until = next.unwrap_or_else(Instant::now);
             // No branch waits for another, so a store that hangs delays no deadline.
             tokio::select! {
                 biased;
                 Some(()) = under_way.next() => {}
-                () = self.wake.notified() => {}
+                () = self.wake.woken() => {}
                 () = sleep_until(until), if next.is_some() => has_rested = true,
             }
         }
@@ -97,18 +89,12 @@ impl Watchdog {
         self.known_runners.on(runtime, || self.queue().is_driven_by(runtime))
     }
 
-    /// Does once what is due, in place of the task on `runtime`, which cannot be polled. Tells `then` when to do it again.
-    pub(super) async fn stand_in(
-        self: Arc<Self>,
-        runtime: runtime::Id,
-        then: impl FnOnce(Instant),
-    ) {
+    /// Does once what is due, in place of the task on `runtime`, which cannot be polled.
+    pub(super) async fn stand_in(self: Arc<Self>, runtime: runtime::Id) {
         let stand_in = StandIn(self);
         let work = async {
             let mut under_way = FuturesUnordered::new();
-            let next = stand_in.0.begin_due(runtime, None, &under_way);
-            let again = Instant::now() + STAND_IN_AGAIN_AFTER;
-            then(next.map_or(again, |next| next.min(again)));
+            stand_in.0.begin_due(runtime, None, &under_way);
             while let Some(()) = under_way.next().await {}
         };
         stand_in.0.only_in_this_process(work).await;
@@ -150,15 +136,21 @@ impl Watchdog {
         due.next
     }
 
-    /// Takes out what is due, for the task on `runtime`. Without a timer the task checks again
-    /// after `rest`.
+    /// Takes out what is due, for the task on `runtime`, and has it watched until it does the next. Without a timer the
+    /// task checks again after `rest`.
     fn due(&self, runtime: runtime::Id, rest: Option<Duration>) -> Due {
         // Set before the check, so that a lease that comes after it wakes the task again.
         self.new_leases.begin_check();
         let mut queue = self.leases();
+        let wake = queue.wake_on(runtime);
+        wake.iter().for_each(|wake| wake.polled());
         let mut due = queue.due(runtime, Instant::now(), rest);
         due.next = due.next.into_iter().chain(self.telemetry.next_summary()).min();
         self.new_leases.set_asleep_until(due.next);
+        drop(queue);
+        if let (Some(wake), Some(next)) = (wake, due.next) {
+            wake.expect_poll_by(next);
+        }
         due
     }
 }

@@ -5,17 +5,19 @@
 //! ([tokio 4730](https://github.com/tokio-rs/tokio/issues/4730)). Also, a task that the blocked one has woken last waits
 //! for that thread, and no other takes it over. So in a process with little else to do, a body that computes after an
 //! await would lose its lock, although the other threads are idle. A thread outside of the runtime notices that the
-//! watchdog's task is overdue. It spawns another task, which unparks a worker and does what is due.
+//! watchdog's task is overdue: that it was woken, or that a timer has passed, and it was not polled. The thread spawns
+//! another task, which unparks a worker and does what is due.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
-use std::thread::{self, Thread, park_timeout};
+use std::io;
+use std::sync::{Arc, Condvar, PoisonError, Weak};
+use std::thread;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use super::Watchdog;
+use crate::platform::sync::{Mutex, MutexGuard};
 
 /// How late the watchdog's task may be. Longer than a busy worker usually takes until its next poll, and short beside a
 /// lease.
@@ -27,124 +29,116 @@ const MAX_PAUSE: Duration = Duration::from_secs(1);
 /// How long the thread waits for more work before it ends.
 const IDLE_BEFORE_EXIT: Duration = Duration::from_secs(10);
 
-/// Nothing is due.
-const NEVER: u64 = u64::MAX;
-
-/// Nothing is due, and the thread has ended.
-const STOPPED: u64 = u64::MAX - 1;
-
-/// The task has ended, and its runtime may have.
-const ENDED: u64 = u64::MAX - 2;
-
 /// Watches the task of one runtime. The thread exists while something is due.
 pub(super) struct Unparker {
-    due: Arc<Due>,
+    shared: Arc<Shared>,
     watchdog: Weak<Watchdog>,
     runtime: Handle,
-    thread: Option<Thread>,
 }
 
-/// When the task wants to be polled next.
-struct Due {
-    base: Instant,
-    /// In milliseconds after `base`.
-    at: AtomicU64,
+/// What the thread shares with the task, and with those who wake it.
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// By when the task is to be polled, if anything is due.
+    due: Option<Instant>,
+    /// When the thread looks next, if there is a thread.
+    looks_at: Option<Instant>,
+    /// The task has ended, and its runtime may have.
+    has_ended: bool,
 }
 
 impl Unparker {
-    /// For the current runtime, unless it has no other worker that could take over.
-    pub(super) fn here(watchdog: &Arc<Watchdog>) -> Option<Self> {
-        let runtime = Handle::current();
+    /// Watches the task on this runtime, unless that has no other worker that could take over.
+    pub(super) fn new(runtime: &Handle, watchdog: &Arc<Watchdog>) -> Option<Self> {
         (runtime.metrics().num_workers() > 1).then(|| Self {
-            due: Arc::new(Due { base: Instant::now(), at: AtomicU64::new(STOPPED) }),
+            shared: Arc::default(),
             watchdog: Arc::downgrade(watchdog),
-            runtime,
-            thread: None,
+            runtime: runtime.clone(),
         })
     }
 
-    /// The task wants to be polled at `next` at the latest.
-    pub(super) fn expect_poll_by(&mut self, next: Option<Instant>) {
-        let next = next.map_or(NEVER, |next| self.due.millis(next));
-        match self.due.at.swap(next, Ordering::AcqRel) {
-            STOPPED if next == NEVER => self.due.at.store(STOPPED, Ordering::Release),
-            STOPPED => self.thread = self.start_thread(),
-            // If it is later than before, the thread finds that out when it wakes.
-            before if before > next => self.unpark(),
-            _ => {}
-        }
+    /// The task, or another in its place, begins to do what is due.
+    pub(super) fn polled(&self) {
+        self.shared.state.lock().due = None;
     }
 
-    fn start_thread(&self) -> Option<Thread> {
-        let (due, watchdog, runtime) =
-            (self.due.clone(), self.watchdog.clone(), self.runtime.clone());
+    /// The task is to be polled by this time.
+    ///
+    /// # Errors
+    ///
+    /// Nobody watches, because no thread could be started.
+    pub(super) fn expect_poll_by(&self, at: Instant) -> io::Result<()> {
+        let mut state = self.shared.state.lock();
+        if state.has_ended || state.due.is_some_and(|due| due <= at) {
+            return Ok(());
+        }
+        state.due = Some(at);
+        match state.looks_at {
+            // Nobody has to be told of a time that the thread finds in time by itself.
+            Some(looks_at) if looks_at <= at + GRACE => {}
+            Some(_) => self.shared.changed.notify_one(),
+            None => {
+                self.start_thread().inspect_err(|_| state.due = None)?;
+                state.looks_at = Some(at);
+            }
+        }
+        Ok(())
+    }
+
+    fn start_thread(&self) -> io::Result<()> {
+        let (shared, watchdog, runtime) =
+            (self.shared.clone(), self.watchdog.clone(), self.runtime.clone());
         let thread = thread::Builder::new().name("lockattr-unpark".into());
-        match thread.spawn(move || due.watch(&watchdog, &runtime)) {
-            Ok(started) => Some(started.thread().clone()),
-            Err(error) => {
-                tracing::warn!(
-                    error.message = %error,
-                    "no thread could be started to unpark workers: a body that blocks its thread may lose its lock"
-                );
-                None
-            }
-        }
+        thread.spawn(move || shared.watch(&watchdog, &runtime)).map(drop)
     }
 
-    fn unpark(&self) {
-        self.thread.iter().for_each(Thread::unpark);
+    /// The task has ended.
+    pub(super) fn end(&self) {
+        self.shared.state.lock().has_ended = true;
+        self.shared.changed.notify_one();
     }
 }
 
-impl Drop for Unparker {
-    fn drop(&mut self) {
-        self.due.at.store(ENDED, Ordering::Release);
-        self.unpark();
-    }
-}
-
-impl Due {
+impl Shared {
     /// Runs on the thread.
-    fn watch(self: &Arc<Self>, watchdog: &Weak<Watchdog>, runtime: &Handle) {
-        let (mut tried, mut pause) = (NEVER, GRACE);
-        loop {
-            let at = self.at.load(Ordering::Acquire);
-            if at == ENDED {
-                return;
-            }
-            if at == NEVER {
-                park_timeout(IDLE_BEFORE_EXIT);
-                let stopped = Ordering::AcqRel;
-                if self.at.compare_exchange(NEVER, STOPPED, stopped, Ordering::Relaxed).is_ok() {
+    fn watch(&self, watchdog: &Weak<Watchdog>, runtime: &Handle) {
+        let mut pause = GRACE;
+        let mut state = self.state.lock();
+        while !state.has_ended {
+            let Some(due) = state.due else {
+                state = self.wait(state, IDLE_BEFORE_EXIT);
+                let is_idle = state.looks_at.is_some_and(|at| at <= Instant::now());
+                if is_idle && state.due.is_none() {
+                    state.looks_at = None;
                     return;
                 }
                 continue;
-            }
-            let overdue = self.base + Duration::from_millis(at) + GRACE;
-            let left = overdue.saturating_duration_since(Instant::now());
+            };
+            let left = (due + GRACE).saturating_duration_since(Instant::now());
             if !left.is_zero() {
-                park_timeout(left);
+                pause = GRACE;
+                state = self.wait(state, left);
                 continue;
             }
-            pause = if tried == at { (pause * 2).min(MAX_PAUSE) } else { GRACE };
-            tried = at;
             let Some(watchdog) = watchdog.upgrade() else { return };
-            let due = self.clone();
-            runtime.spawn(watchdog.stand_in(runtime.id(), move |next| due.replace(at, next)));
-            park_timeout(pause);
+            drop(state);
+            runtime.spawn(watchdog.stand_in(runtime.id()));
+            state = self.wait(self.state.lock(), pause);
+            pause = (pause * 2).min(MAX_PAUSE);
         }
     }
 
-    /// Another task has done what was due `at` that time.
-    fn replace(&self, at: u64, next: Instant) {
-        let next = self.millis(next);
-        // Unless the task itself has been polled meanwhile, or has ended.
-        self.at.compare_exchange(at, next, Ordering::AcqRel, Ordering::Relaxed).ok();
-    }
-
-    fn millis(&self, at: Instant) -> u64 {
-        let after = at.saturating_duration_since(self.base).as_millis();
-        u64::try_from(after).map_or(ENDED - 1, |millis| millis.min(ENDED - 1))
+    /// Waits for this time, or until something is due earlier.
+    fn wait<'a>(&self, mut state: MutexGuard<'a, State>, time: Duration) -> MutexGuard<'a, State> {
+        state.looks_at = Some(Instant::now() + time);
+        let waited = self.changed.wait_timeout(state, time);
+        waited.unwrap_or_else(PoisonError::into_inner).0
     }
 }
 
@@ -154,49 +148,52 @@ mod tests {
 
     use tokio::runtime::{Builder, Runtime};
 
+    const HOUR: Duration = Duration::from_secs(3600);
+
     fn threads(workers: usize) -> Runtime {
         Builder::new_multi_thread().worker_threads(workers).build().unwrap()
     }
 
     fn unparker(runtime: &Runtime) -> Option<Unparker> {
-        let _inside = runtime.enter();
-        Unparker::here(&super::super::tests::watchdog())
+        Unparker::new(runtime.handle(), &super::super::tests::watchdog())
     }
 
     /// Waits until the thread has dropped its share, and so has ended.
-    fn until_ended(due: &Weak<Due>, left: usize) {
-        while due.strong_count() > left {
+    fn until_ended(shared: &Weak<Shared>, left: usize) {
+        while shared.strong_count() > left {
             thread::yield_now();
         }
     }
 
-    /// Red without: the thread's end, or the `unpark` in `drop`.
+    /// Red without: the thread's end, or the message in `end`.
     #[test]
     fn the_thread_ends_with_its_task() {
         let runtime = threads(2);
-        let mut unparker = unparker(&runtime).unwrap();
-        let due = Arc::downgrade(&unparker.due);
-        unparker.expect_poll_by(Some(Instant::now() + Duration::from_secs(3600)));
-        assert_eq!(due.strong_count(), 2);
-        drop(unparker);
-        until_ended(&due, 0);
+        let unparker = unparker(&runtime).unwrap();
+        let shared = Arc::downgrade(&unparker.shared);
+        unparker.expect_poll_by(Instant::now() + HOUR).unwrap();
+        assert_eq!(shared.strong_count(), 2);
+        unparker.end();
+        until_ended(&shared, 1);
+        unparker.expect_poll_by(Instant::now()).unwrap();
+        assert_eq!(shared.strong_count(), 1, "no thread watches a task that has ended");
     }
 
-    /// Red without: `STOPPED`, after which the next timer starts another thread.
+    /// Red without: the thread's end, after which the next timer starts another.
     #[test]
     fn there_is_a_thread_only_while_something_is_due() {
         let runtime = threads(2);
-        let mut unparker = unparker(&runtime).unwrap();
-        unparker.expect_poll_by(None);
-        assert!(unparker.thread.is_none());
-        let due = Arc::downgrade(&unparker.due);
+        let unparker = unparker(&runtime).unwrap();
+        let shared = Arc::downgrade(&unparker.shared);
+        assert_eq!(shared.strong_count(), 1);
         for _ in 0..2 {
-            unparker.expect_poll_by(Some(Instant::now() + Duration::from_secs(3600)));
-            assert_eq!(due.strong_count(), 2);
-            unparker.expect_poll_by(None);
+            unparker.expect_poll_by(Instant::now() + HOUR).unwrap();
+            assert_eq!(shared.strong_count(), 2);
+            unparker.polled();
             // Stands for the end of the time that it waits.
-            unparker.unpark();
-            until_ended(&due, 1);
+            unparker.shared.state.lock().looks_at = Some(Instant::now());
+            unparker.shared.changed.notify_one();
+            until_ended(&shared, 1);
         }
     }
 

@@ -115,6 +115,31 @@ fn a_lock_that_is_dropped_right_before_its_thread_blocks_is_released_and_the_out
     drop(server);
 }
 
+/// The watchdog's task rests: it waits for no timer, and the body wakes it right before it blocks.
+///
+/// Red without: the thread that learns of each wake.
+#[test]
+fn a_lock_that_is_dropped_while_the_watchdog_rests_is_released() {
+    let runtime = threads(2);
+    let (server, manager) = server_of(&runtime);
+    let elsewhere = LockManager::connect_blocking(server.url()).unwrap();
+    let body = runtime.spawn(async move {
+        let guard = manager.acquire("blocked:before", LockOptions::new()).await.unwrap();
+        guard.release().await.unwrap();
+        // It begins to rest a second after the last lease.
+        sleep(Duration::from_secs(2)).await;
+        drop(manager.acquire("blocked:first", LockOptions::new()).await.unwrap());
+        let other = thread::spawn(move || {
+            let guard = elsewhere.acquire_blocking("blocked:first", LockOptions::new()).unwrap();
+            guard.release_blocking().unwrap();
+        });
+        other.join().unwrap();
+    });
+    runtime.block_on(body).unwrap();
+    drop(runtime);
+    drop(server);
+}
+
 /// Nothing is due any more when the dropped lock is released, and the watchdog's task cannot be woken.
 #[test]
 fn a_lock_that_is_acquired_while_another_stands_in_for_the_watchdog_is_renewed() {

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::runtime::{self, Builder, Handle};
-use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::{LastResort, PendingRelease, Queue};
@@ -13,6 +12,7 @@ use crate::FencingToken;
 use crate::lease::{GrantedLease, LeaseState};
 use crate::store::{Claim, LockKey, ReleaseRequest};
 use crate::watchdog::new_leases::Lease;
+use crate::watchdog::wake::Wake;
 
 const SECOND: Duration = Duration::from_secs(1);
 const TTL: Duration = Duration::from_secs(30);
@@ -50,8 +50,14 @@ fn release(until: Instant) -> PendingRelease {
     PendingRelease::new(ReleaseRequest::new(claim()), until, None, until)
 }
 
-fn was_woken(wake: &Arc<Notify>) -> bool {
-    wake.notified().now_or_never().is_some()
+/// Registers a task on `runtime`; `None` if there is one.
+fn enter(queue: &mut Queue, runtime: runtime::Id) -> Option<Arc<Wake>> {
+    let wake = Wake::unwatched();
+    queue.enter(runtime, &wake).then_some(wake)
+}
+
+fn was_woken(wake: &Wake) -> bool {
+    wake.woken().now_or_never().is_some()
 }
 
 /// Work added between a task's last check and its end would otherwise find the task still
@@ -60,21 +66,21 @@ fn was_woken(wake: &Arc<Notify>) -> bool {
 fn a_task_that_may_leave_is_gone_at_once() {
     let (mut queue, runtime) = (Queue::default(), some_runtime());
     assert!(queue.is_driven_by_none());
-    assert!(queue.enter(runtime).is_some());
-    assert!(queue.enter(runtime).is_none(), "a second task is refused");
+    assert!(enter(&mut queue, runtime).is_some());
+    assert!(enter(&mut queue, runtime).is_none(), "a second task is refused");
     assert!(queue.is_driven_by(runtime) && !queue.is_driven_by_none());
     assert!(!queue.leave_if_done(runtime), "the manager is not closing");
     queue.closing = true;
     assert!(queue.leave_if_done(runtime));
     assert!(queue.is_driven_by_none());
-    assert!(queue.enter(runtime).is_some(), "the next task starts");
+    assert!(enter(&mut queue, runtime).is_some(), "the next task starts");
 }
 
 /// Red without: any of the three conditions in `leave_if_done`.
 #[test]
 fn a_task_stays_while_a_lease_is_held_or_a_lock_is_owed() {
     let (mut queue, runtime, now) = (Queue::default(), some_runtime(), Instant::now());
-    let _wake = queue.enter(runtime);
+    let _wake = enter(&mut queue, runtime);
     queue.closing = true;
     let id = watch(&mut queue, hold(now), now);
     assert!(!queue.leave_if_done(runtime));
@@ -91,9 +97,9 @@ fn a_task_stays_while_a_lease_is_held_or_a_lock_is_owed() {
 fn a_task_that_has_left_takes_no_successor_along() {
     let runtime = some_runtime();
     let mut queue = Queue { closing: true, ..Queue::default() };
-    let first = queue.enter(runtime).unwrap();
+    let first = enter(&mut queue, runtime).unwrap();
     assert!(queue.leave_if_done(runtime));
-    let second = queue.enter(runtime).unwrap();
+    let second = enter(&mut queue, runtime).unwrap();
     drop(queue.leave(runtime, &first));
     assert!(queue.is_driven_by(runtime));
     drop(queue.leave(runtime, &second));
@@ -104,8 +110,8 @@ fn a_task_that_has_left_takes_no_successor_along() {
 #[test]
 fn a_task_that_leaves_gives_up_what_it_had_and_wakes_the_others() {
     let (mut queue, here, there) = (Queue::default(), some_runtime(), some_runtime());
-    let mine = queue.enter(here).unwrap();
-    let other = queue.enter(there).unwrap();
+    let mine = enter(&mut queue, here).unwrap();
+    let other = enter(&mut queue, there).unwrap();
     assert!(queue.adopt(here, Box::pin(async {})).is_none());
     assert_eq!(queue.leave(here, &mine).len(), 1);
     assert!(was_woken(&other));
@@ -116,7 +122,7 @@ fn a_task_that_leaves_gives_up_what_it_had_and_wakes_the_others() {
 #[test]
 fn what_a_caller_left_behind_goes_to_the_task_of_its_runtime() {
     let (mut queue, here, there) = (Queue::default(), some_runtime(), some_runtime());
-    let (mine, other) = (queue.enter(here).unwrap(), queue.enter(there).unwrap());
+    let (mine, other) = (enter(&mut queue, here).unwrap(), enter(&mut queue, there).unwrap());
     assert!(queue.adopt(here, Box::pin(async {})).is_none());
     assert!(was_woken(&mine) && !was_woken(&other));
     assert!(queue.due(there, Instant::now(), None).adopted.is_empty());
@@ -137,7 +143,7 @@ fn with_nothing_due_a_task_rests_before_it_sleeps_for_good() {
 #[test]
 fn a_kept_lock_is_looked_after_in_time_unless_the_manager_is_closing() {
     let (mut queue, runtime, now) = (Queue::default(), some_runtime(), Instant::now());
-    let wake = queue.enter(runtime).unwrap();
+    let wake = enter(&mut queue, runtime).unwrap();
     assert!(queue.recheck_at("b", now + SECOND * 2) && was_woken(&wake));
     assert_eq!(queue.due(runtime, now, None).next, Some(now + SECOND * 2));
     assert!(queue.recheck_at("c", now + SECOND * 2) && queue.recheck_at("d", now + SECOND * 3));
@@ -155,7 +161,7 @@ fn a_kept_lock_is_looked_after_in_time_unless_the_manager_is_closing() {
 #[test]
 fn every_release_that_is_put_down_wakes_the_tasks() {
     let (mut queue, runtime, now) = (Queue::default(), some_runtime(), Instant::now());
-    let wake = queue.enter(runtime).unwrap();
+    let wake = enter(&mut queue, runtime).unwrap();
     let paths: [fn(&mut Queue, PendingRelease, Instant); 3] =
         [Queue::release, Queue::put_back, |queue, release, now| {
             assert!(queue.release_again(release, now).is_none(), "there is time left");
@@ -179,10 +185,10 @@ fn the_last_resort_is_needed_where_something_is_owed_that_no_task_sees_to() {
     assert!(!queue.needs_last_resort(), "no release is pending");
     queue.releases.sent_by_caller();
     assert!(queue.needs_last_resort());
-    let wake = queue.enter(runtime).unwrap();
+    let wake = enter(&mut queue, runtime).unwrap();
     assert!(!queue.needs_last_resort(), "a task sends it");
     queue.last_resort = Some(LastResort { runtime: Some(thread), timed_out_before: false });
-    let _of_thread = queue.enter(thread);
+    let _of_thread = enter(&mut queue, thread);
     assert!(!queue.needs_last_resort());
     drop(queue.leave(runtime, &wake));
     assert!(queue.last_resort.is_some(), "that was not the thread's task");
@@ -195,7 +201,7 @@ fn the_last_resort_is_needed_where_something_is_owed_that_no_task_sees_to() {
 #[test]
 fn a_lease_that_was_not_renewed_wakes_the_tasks_when_it_is_handed_off() {
     let (mut queue, runtime, now) = (Queue::default(), some_runtime(), Instant::now());
-    let wake = queue.enter(runtime).unwrap();
+    let wake = enter(&mut queue, runtime).unwrap();
     let fencing = FencingToken::from_counter(7);
     let fixed = GrantedLease {
         claim: claim(),
