@@ -81,7 +81,9 @@ async fn an_entry_that_should_not_be_there_is_waited_for() {
 #[tokio::test]
 async fn a_removal_that_arrives_late_removes_no_later_entry() {
     let etcd = Etcd::start().await;
-    for n in 0..5 {
+    let (mut n, mut late) = (0, 0);
+    while late < 5 {
+        n += 1;
         let leader = etcd.leader().await;
         // Both are followers: a request that a leader has not read before it is deposed is lost.
         let (asked, other) = ((leader + 1) % 3, (leader + 2) % 3);
@@ -93,8 +95,10 @@ async fn a_removal_that_arrives_late_removes_no_later_entry() {
         let made = etcd.keys("etcd:late").await;
         etcd.continue_signal(other);
         etcd.stop_signal(asked);
-        release(&store, &first).await.expect_err("the member is stopped");
-        let gone = async || release(&store, &first).await == Ok(ReleaseOutcome::Released);
+        // The other member executes it, if the store lost its connection before.
+        late += usize::from(release(&store, &first).await.is_err());
+        // `NotHeld`, if the answer to an earlier try came too late.
+        let gone = async || release(&store, &first).await.is_ok();
         eventually("another member is sent the request", gone).await;
         eventually("acquired", async || is_acquired(&store, &second).await).await;
         assert_eq!(etcd.keys("etcd:late").await, made, "the same name");

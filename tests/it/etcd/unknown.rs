@@ -47,7 +47,9 @@ async fn an_entry_whose_answer_was_lost_is_found_again() {
 #[tokio::test]
 async fn a_request_that_arrives_after_its_release_creates_no_entry() {
     let etcd = Etcd::start().await;
-    for n in 0..5 {
+    let (mut n, mut late) = (0, 0);
+    while late < 5 {
+        n += 1;
         let leader = etcd.leader().await;
         // Both are followers: a request that a leader has not read before it is deposed is lost.
         let (asked, other) = ((leader + 1) % 3, (leader + 2) % 3);
@@ -59,10 +61,12 @@ async fn a_request_that_arrives_after_its_release_creates_no_entry() {
         eventually("connected to the member that keeps running", connected).await;
         etcd.continue_signal(other);
         etcd.stop_signal(asked);
-        acquire(&store, &claim).await.expect_err("the member is stopped");
+        // The other member executes it, if the store lost its connection before.
+        let is_stopped = acquire(&store, &claim).await.is_err();
         let gone = async || release(&store, &claim).await == Ok(ReleaseOutcome::NotHeld);
         eventually("another member is sent the request", gone).await;
         etcd.continue_signal(asked);
+        late += usize::from(is_stopped);
         // Nothing shows that the member has read the request. If it has not, this proves nothing, so it is repeated.
         tokio::time::sleep(Duration::from_millis(300)).await;
         assert_eq!(etcd.keys("etcd:late").await, [""; 0]);

@@ -15,7 +15,8 @@ fn options() -> ServerOptions {
 }
 
 async fn manager(store: MysqlStore) -> LockManager {
-    LockManager::builder().store(Arc::new(store)).connect().await.expect("it answers")
+    let builder = LockManager::builder().store(Arc::new(store)).ttl(HUNG).wait(HUNG);
+    builder.connect().await.expect("it answers")
 }
 
 fn opts(database: &Database) -> Opts {

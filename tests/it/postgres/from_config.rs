@@ -64,7 +64,10 @@ async fn both_stores_use_the_programs_tls() {
     let server = PostgresServer::with_tls().await;
     let config = config(&server).ssl_mode(SslMode::Require).clone();
     let leases = || PostgresStore::from_config(config.clone(), tls(&server), options()).unwrap();
-    let build = |store| LockManager::builder().store(Arc::new(store)).build().unwrap();
+    let build = |store| {
+        let builder = LockManager::builder().store(Arc::new(store)).ttl(HUNG).wait(HUNG);
+        builder.build().unwrap()
+    };
     hand_off(&server, build(leases()), build(leases())).await;
 
     let locks = LockManager::builder().store(Arc::new(leases())).connect().await.unwrap();

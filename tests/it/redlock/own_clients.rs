@@ -25,7 +25,8 @@ fn clients(servers: &Independents) -> Vec<redis::Client> {
 }
 
 fn manager(store: Result<RedlockStore, Error>) -> LockManager {
-    LockManager::builder().store(Arc::new(store.unwrap())).wait(HUNG).build().unwrap()
+    let builder = LockManager::builder().store(Arc::new(store.unwrap())).ttl(HUNG).wait(HUNG);
+    builder.build().unwrap()
 }
 
 #[tokio::test]
