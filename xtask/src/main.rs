@@ -56,8 +56,8 @@ cargo xtask bless
     attribute's current expansions. Review the diff before you commit it.
 cargo xtask mutants [WORD…]
     Applies each edit in tests/mutants/ to a copy of the code, and checks that its tests fail. With
-    WORDs, only the mutants that have one of them in their name, or in that of a test or a file. Those
-    of Lua and SQL share one build; each of the others takes about a minute of a core.
+    WORDs, only the mutants that have one of them in their name, or in that of a test or a file. Nearly
+    all share one build. The outputs of their tests are in target/mutants/outputs/.
 cargo xtask soak [--minutes N] [--seed S] [--on NAME,…]
     Runs random operations in several processes under random faults, on every topology or on those
     named, for two minutes by default, and checks the recorded histories. A round that fails prints

@@ -1,15 +1,29 @@
 //! `cargo xtask mutants`: applies each mutant to a copy of the code, and checks that its tests
 //! fail.
 
+mod bodies;
+mod build;
+mod change;
+mod messages;
 mod mutant;
+mod outcome;
+mod parallel;
+mod plan;
+mod process;
 mod program;
+mod runs;
 mod scripts;
+mod shared;
+mod switch;
 mod tree;
 
-use crate::newest;
+use std::fs;
+
+use crate::child;
+use crate::newest::{self, Newest};
 use mutant::Mutant;
-use program::{Outcome, Programs};
-use scripts::Patched;
+use plan::Plan;
+use shared::Shared;
 use tree::Tree;
 
 /// The folder of the mutants.
@@ -17,51 +31,44 @@ const DIRECTORY: &str = "tests/mutants";
 
 /// Runs all mutants, or those with one of `words` in their name, or in that of a test or a file.
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
-    let mut mutants = Mutant::read_all()?;
-    mutants.retain(|mutant| words.is_empty() || words.iter().any(|word| mutant.concerns(word)));
-    let tree = Tree::copied()?;
+    let mutants = Mutant::read_all()?;
+    // Of all mutants, so that the words change nothing in the shared build.
+    let mut plan = Plan::of(&mutants, child::root())?;
+    let mut chosen: Vec<&Mutant> = mutants.iter().collect();
+    chosen.retain(|mutant| words.is_empty() || words.iter().any(|word| mutant.concerns(word)));
+    fs::create_dir_all(build::outputs()).map_err(|error| format!("target/mutants: {error}"))?;
     // Only tests on these servers detect some of the mutants.
-    let programs = Programs::of(&tree, newest::obtain().into_iter().flatten().collect())?;
-    let (of_scripts, of_rust): (Vec<&Mutant>, Vec<&Mutant>) =
-        mutants.iter().partition(|mutant| mutant.is_of_scripts());
+    let newest: Vec<Newest> = newest::obtain().into_iter().flatten().collect();
     let mut undetected = Vec::new();
-    if !of_scripts.is_empty() {
-        let patched = Patched::built(&tree, &programs, &of_scripts)?;
-        // A test that fails anyway detects nothing.
-        let failed = patched.unchanged()?.into_iter().filter(|(_, outcome)| !outcome.is_success());
-        undetected.extend(failed.map(|(test, outcome)| line("no mutant", &test, &outcome)));
-        for mutant in &of_scripts {
-            undetected.extend(reported(mutant, &patched.with(mutant)?));
-        }
+    let together = |plan: &Plan| -> Vec<&Mutant> {
+        chosen.iter().copied().filter(|mutant| !plan.is_alone(mutant)).collect()
+    };
+    let planned = together(&plan);
+    if !planned.is_empty() {
+        let tests = planned.iter().flat_map(|mutant| &mutant.tests);
+        let programs: Vec<_> = program::grouped(tests)?.into_keys().collect();
+        let shared = Shared::built(&mut plan, &mutants, &programs)?;
+        undetected = runs::of_shared(&shared, &together(&plan), &newest)?;
     }
-    for mutant in &of_rust {
-        let outcomes = tree.with(mutant, || programs.test(&mutant.tests))?;
-        undetected.extend(reported(mutant, &outcomes));
+    let alone: Vec<_> = chosen.iter().filter(|mutant| plan.is_alone(mutant)).collect();
+    eprintln!("xtask: {} mutants, {} of them with a build of their own", chosen.len(), alone.len());
+    if !alone.is_empty() {
+        let tree = Tree::copied("tree", |_| None)?;
+        for mutant in alone {
+            undetected.extend(runs::of_own_build(&tree, mutant, &newest)?);
+        }
     }
     if !undetected.is_empty() {
         return Err(format!("not detected:\n{}", undetected.concat()));
     }
-    eprintln!("xtask: {} mutants, each detected by its tests", mutants.len());
+    eprintln!("xtask: each was detected by its tests");
     Ok(())
-}
-
-/// Prints the outcomes of a mutant's tests, and returns those that have not detected it.
-fn reported(mutant: &Mutant, outcomes: &[(String, Outcome)]) -> Vec<String> {
-    for (test, outcome) in outcomes {
-        eprint!("xtask: with {}", line(&mutant.name, test, outcome));
-    }
-    let undetected = outcomes.iter().filter(|(_, outcome)| !outcome.is_failure());
-    undetected.map(|(test, outcome)| line(&mutant.name, test, outcome)).collect()
-}
-
-fn line(mutant: &str, test: &str, outcome: &Outcome) -> String {
-    format!("{mutant}: {test} {outcome}\n")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Mutant;
-    use super::program::Programs;
+    use super::mutant::Mutant;
+    use super::program::grouped;
     use crate::child;
 
     /// Cheap enough for every run: a change of the code must update its mutants.
@@ -76,8 +83,7 @@ mod tests {
 
     #[test]
     fn every_test_of_a_mutant_belongs_to_a_program() {
-        let tests = Mutant::read_all().unwrap().into_iter().flat_map(|mutant| mutant.tests);
-        let modules = ["timing".to_owned()];
-        Programs::grouped(&tests.collect::<Vec<_>>(), &modules).unwrap();
+        let mutants = Mutant::read_all().unwrap();
+        grouped(mutants.iter().flat_map(|mutant| &mutant.tests)).unwrap();
     }
 }

@@ -16,10 +16,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::change::{Change, changes};
 use super::{DIRECTORY, scripts};
 use crate::child;
 
 pub(crate) struct Mutant {
+    /// Its number among all. The first one is 1.
+    pub(crate) number: usize,
     /// The name of its file, and its number in the file.
     pub(crate) name: String,
     pub(crate) tests: Vec<String>,
@@ -53,11 +56,14 @@ impl Mutant {
                 mutants.push(Self::parse(format!("{name} {}", number + 1), block)?);
             }
         }
+        for (before, mutant) in mutants.iter_mut().enumerate() {
+            mutant.number = before + 1;
+        }
         Ok(mutants)
     }
 
     fn parse(name: String, block: &str) -> Result<Self, String> {
-        let mut mutant = Self { name, tests: Vec::new(), edits: Vec::new() };
+        let mut mutant = Self { number: 0, name, tests: Vec::new(), edits: Vec::new() };
         let mut part = Part::Head;
         for line in block.split_inclusive('\n') {
             match (line.trim_end(), mutant.edits.last_mut()) {
@@ -90,9 +96,9 @@ impl Mutant {
         names.chain([self.name.as_str()]).any(|name| name.contains(word))
     }
 
-    /// Returns whether only scripts differ.
-    pub(crate) fn is_of_scripts(&self) -> bool {
-        self.files().all(scripts::is_script)
+    /// Returns the scripts that differ.
+    pub(crate) fn scripts(&self) -> impl Iterator<Item = &str> {
+        self.files().filter(|file| scripts::is_script(file))
     }
 
     /// Returns the names of the files that differ.
@@ -100,10 +106,25 @@ impl Mutant {
         self.edits.iter().map(|edit| edit.file.as_str())
     }
 
+    /// Returns what differs in a file with this text.
+    pub(crate) fn changes(&self, file: &str, text: &str) -> Option<Vec<Change>> {
+        let edits = self.edits.iter().filter(|edit| edit.file == file);
+        changes(text, edits.map(|edit| (edit.with.as_str(), edit.without.as_str())))
+    }
+
     /// Returns the names and texts of the files below `root` with this mutant applied.
     pub(crate) fn applied(&self, root: &Path) -> Result<Vec<(&str, String)>, String> {
+        self.applied_to(root, |_| true)
+    }
+
+    /// The same for some of the files.
+    pub(crate) fn applied_to(
+        &self,
+        root: &Path,
+        selects: impl Fn(&str) -> bool,
+    ) -> Result<Vec<(&str, String)>, String> {
         let mut files: Vec<(&str, String)> = Vec::new();
-        for Edit { file, with, without } in &self.edits {
+        for Edit { file, with, without } in self.edits.iter().filter(|edit| selects(&edit.file)) {
             let text = match files.iter().position(|(name, _)| name == file) {
                 Some(index) => files.remove(index).1,
                 None => fs::read_to_string(root.join(file))

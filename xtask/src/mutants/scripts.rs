@@ -1,19 +1,16 @@
-//! Mutants of Lua and SQL need no build of their own: the text of a script is replaced in the
-//! programs that embed it. The library knows nothing of this.
+//! Mutants of Lua and SQL: the text of a script is replaced in the programs of the shared build, which
+//! embed it. The library knows nothing of this.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::mutant::Mutant;
-use super::program::{Outcomes, Program, Programs};
-use super::tree::Tree;
-use crate::child;
+use super::shared::Shared;
 
 /// Follows each script in the copy, because a mutant may be longer than the script.
 pub(crate) const PADDING: [u8; 256] = [b' '; 256];
@@ -25,13 +22,9 @@ pub(crate) fn is_script(file: &str) -> bool {
     file.starts_with("lockattr/src/") && [".lua", ".sql"].iter().any(|end| file.ends_with(end))
 }
 
-/// Programs that were built once for all mutants of scripts.
+/// The programs of the shared build, with the places of the scripts in them.
 pub(crate) struct Patched<'a> {
-    tree: &'a Tree,
-    programs: &'a Programs,
-    tests: Vec<String>,
-    /// The programs of tests, and their files.
-    built: Vec<(&'static Program, PathBuf)>,
+    shared: &'a Shared,
     places: Vec<Place>,
 }
 
@@ -44,26 +37,13 @@ struct Place {
 }
 
 impl<'a> Patched<'a> {
-    /// Builds the programs that the tests of these mutants need.
-    pub(crate) fn built(
-        tree: &'a Tree,
-        programs: &'a Programs,
-        mutants: &[&Mutant],
-    ) -> Result<Self, String> {
-        let tests = unique(mutants.iter().flat_map(|mutant| mutant.tests.clone()));
-        let scripts = unique(mutants.iter().flat_map(|mutant| mutant.files()));
-        let (mut built, mut files) = (Vec::new(), Vec::new());
-        for program in Programs::grouped(&tests, &[])?.into_keys() {
-            let executables = executables(&mut programs.cargo(program))?;
-            // The programs that the tests start are elsewhere.
-            let in_deps = |file: &&PathBuf| file.parent().is_some_and(|it| it.ends_with("deps"));
-            let tests = executables.iter().find(in_deps);
-            built.push((program, tests.ok_or("no program of tests was built")?.clone()));
-            files.extend(executables);
-        }
-        files.extend(scripts.iter().map(|script| tree.root.join(script)));
+    /// Finds the scripts of these mutants in the programs.
+    pub(crate) fn of(shared: &'a Shared, mutants: &[&Mutant]) -> Result<Self, String> {
+        let tree = &shared.tree;
+        let scripts: BTreeSet<&str> = mutants.iter().flat_map(|mutant| mutant.scripts()).collect();
+        let sources = scripts.iter().map(|script| tree.root.join(script));
         let mut places = Vec::new();
-        for file in unique(files) {
+        for file in sources.chain(shared.build.files.iter().cloned()) {
             let error = |error| format!("{}: {error}", file.display());
             let content = fs::read(&file).map_err(error)?;
             let modified = file.metadata().and_then(|file| file.modified()).map_err(error)?;
@@ -81,41 +61,29 @@ impl<'a> Patched<'a> {
         let embeds = |script: &&str| places.iter().filter(|place| place.script == *script).count();
         match scripts.iter().find(|script| embeds(script) < 2) {
             Some(script) => Err(format!("no program has the text of {script}")),
-            None => Ok(Self { tree, programs, tests, built, places }),
+            None => Ok(Self { shared, places }),
         }
     }
 
-    /// Runs the tests of all mutants without any.
-    pub(crate) fn unchanged(&self) -> Result<Outcomes, String> {
-        self.test(&self.tests)
-    }
-
-    /// Runs the tests of this mutant with it, and restores the programs.
-    pub(crate) fn with(&self, mutant: &Mutant) -> Result<Outcomes, String> {
+    /// Runs `test` with the scripts of this mutant, and restores the programs.
+    pub(crate) fn with<T>(
+        &self,
+        mutant: &Mutant,
+        test: impl FnOnce() -> Result<T, String>,
+    ) -> Result<T, String> {
         let (mut mutated, mut originals) = (Vec::new(), Vec::new());
-        for (script, text) in mutant.applied(&self.tree.root)? {
-            let original = self.tree.read(script)?.into_bytes();
+        // The Rust files of the same mutant are in the programs already.
+        let applied = mutant.applied_to(&self.shared.tree.root, is_script)?;
+        for (script, text) in applied {
+            let original = self.shared.tree.read(script)?.into_bytes();
             let fitted = fitted(&text, original.len());
             mutated.push((script, fitted.ok_or(format!("{}: much longer", mutant.name))?));
             originals.push((script, original));
         }
         // If this program is interrupted, cargo sees that the programs are old, and builds them.
-        let outcomes = self.write(&mutated, |_| SystemTime::UNIX_EPOCH);
-        let outcomes = outcomes.and_then(|()| self.test(&mutant.tests));
+        let outcome = self.write(&mutated, |_| SystemTime::UNIX_EPOCH).and_then(|()| test());
         self.write(&originals, |place| place.modified)?;
-        outcomes
-    }
-
-    fn test(&self, tests: &[String]) -> Result<Outcomes, String> {
-        let mut outcomes = Vec::new();
-        for (program, names) in Programs::grouped(tests, &[])? {
-            let built = self.built.iter().find(|(this, _)| *this == program);
-            let (_, file) = built.expect("the programs of all tests are built");
-            let mut command = Command::new(file);
-            command.current_dir(self.tree.root.join(program.folder));
-            outcomes.extend(self.programs.run(program, &names, command)?);
-        }
-        Ok(outcomes)
+        outcome
     }
 
     /// Writes these texts to all places of the scripts.
@@ -152,27 +120,6 @@ fn when_ended(program: &Path) -> io::Result<File> {
             opened => return opened,
         }
     }
-}
-
-fn unique<T: Ord>(all: impl IntoIterator<Item = T>) -> Vec<T> {
-    BTreeSet::from_iter(all).into_iter().collect()
-}
-
-/// Builds a program of tests, and returns the files of all programs that were built for it.
-fn executables(cargo: &mut Command) -> Result<Vec<PathBuf>, String> {
-    cargo.args(["--no-run", "--message-format=json-render-diagnostics"]);
-    let line = child::command_line(cargo);
-    eprintln!("xtask: {line}");
-    let output = cargo.stderr(Stdio::inherit()).output();
-    let output = output.map_err(|error| format!("`{line}` could not be started: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("`{line}` failed: {}", output.status));
-    }
-    let file = |line: &str| {
-        let (_, rest) = line.split_once("\"executable\":\"")?;
-        Some(PathBuf::from(rest.split_once('"')?.0))
-    };
-    Ok(String::from_utf8_lossy(&output.stdout).lines().filter_map(file).collect())
 }
 
 /// Returns the text with as many spaces at its end as this length needs.

@@ -1,11 +1,12 @@
-//! A copy of the project to apply mutants to, so that the working tree stays unchanged.
+//! Copies of the project to apply mutants to, so that the working tree stays unchanged: one for the
+//! mutants that share a build, and one for the others.
 
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
 use super::mutant::Mutant;
-use super::scripts;
+use super::{build, scripts};
 use crate::child;
 
 pub(crate) struct Tree {
@@ -13,9 +14,13 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// Copies the files that git tracks or would add, with their current contents.
-    pub(crate) fn copied() -> Result<Self, String> {
-        let root = child::root().join("target/mutants/tree");
+    /// Copies the files that git tracks or would add, with their current contents, or with those that
+    /// `rewritten` returns.
+    pub(crate) fn copied(
+        name: &str,
+        mut rewritten: impl FnMut(&str) -> Option<String>,
+    ) -> Result<Self, String> {
+        let root = build::directory().join(name);
         let files = Command::new("git")
             .args(["ls-files", "--cached", "--others", "--exclude-standard"])
             .current_dir(child::root())
@@ -25,7 +30,9 @@ impl Tree {
             let (from, to) = (child::root().join(file), root.join(file));
             // Skips links, and files that are deleted but not yet committed.
             let Ok(mut text) = fs::read(&from) else { continue };
-            if scripts::is_script(file) {
+            if let Some(rewritten) = rewritten(file) {
+                text = rewritten.into_bytes();
+            } else if scripts::is_script(file) {
                 text.extend(scripts::PADDING);
             }
             // An unchanged file is not written, so that it is not built again.
