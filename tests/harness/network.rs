@@ -2,9 +2,11 @@
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use nix::sys::socket::{Shutdown, shutdown};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
@@ -50,7 +52,7 @@ pub(crate) struct Gateway {
     /// Keeps the port reserved; `None` for an address that needs no reservation.
     _port: Option<Port>,
     connections: Arc<Mutex<JoinSet<()>>>,
-    accepting: Mutex<Option<JoinHandle<()>>>,
+    accepting: Mutex<Option<(Arc<TcpListener>, JoinHandle<()>)>>,
 }
 
 impl Gateway {
@@ -88,8 +90,10 @@ impl Gateway {
         L: Future<Output = ()> + Send + 'static,
     {
         let (connections, forward) = (Arc::clone(&self.connections), Arc::new(forward));
+        let listener = Arc::new(listener);
+        let listens = Arc::clone(&listener);
         let accepting = tokio::spawn(async move {
-            while let Ok((client, _)) = listener.accept().await {
+            while let Ok((client, _)) = listens.accept().await {
                 let (upstream, forward) = (Arc::clone(&upstream), Arc::clone(&forward));
                 locked(&connections).spawn(async move {
                     // If the server is down, returning closes the client's connection.
@@ -105,7 +109,7 @@ impl Gateway {
                 });
             }
         });
-        *locked(&self.accepting) = Some(accepting);
+        *locked(&self.accepting) = Some((listener, accepting));
     }
 
     /// Closes all connections, but accepts new ones. Returns once both sides are closed.
@@ -117,10 +121,12 @@ impl Gateway {
     /// Closes the listener, so that the system refuses new connections. Open connections continue.
     pub(crate) async fn refuse(&self) {
         let accepting = locked(&self.accepting).take();
-        if let Some(accepting) = accepting {
+        if let Some((listener, accepting)) = accepting {
             accepting.abort();
-            // The listener is closed when its task is gone.
             accepting.await.ok();
+            // A child process that another test starts has the listener until its `exec`: closed here only, it would
+            // still take connections.
+            shutdown(listener.as_raw_fd(), Shutdown::Both).expect("it listens");
         }
     }
 
@@ -142,7 +148,7 @@ impl Gateway {
 
 impl Drop for Gateway {
     fn drop(&mut self) {
-        if let Some(accepting) = locked(&self.accepting).take() {
+        if let Some((_, accepting)) = locked(&self.accepting).take() {
             accepting.abort();
         }
         locked(&self.connections).abort_all();
