@@ -60,8 +60,8 @@ impl Line {
     }
 }
 
-/// No line is longer.
-const LONGEST: u64 = 64;
+/// The bytes of a line. Linux writes a file page by page, so a line across two pages could be read or left in part.
+const LINE: u64 = 64;
 
 impl ResourceFile {
     /// Names the file, which is created when it is first used.
@@ -183,7 +183,7 @@ impl ResourceFile {
 
 fn last_of(file: &mut File) -> std::io::Result<Line> {
     let length = file.seek(SeekFrom::End(0))?;
-    file.seek(SeekFrom::Start(length.saturating_sub(LONGEST)))?;
+    file.seek(SeekFrom::Start(length.saturating_sub(LINE)))?;
     let mut text = String::new();
     file.read_to_string(&mut text)?;
     Ok(text.lines().last().and_then(Line::parse).unwrap_or_default())
@@ -192,7 +192,8 @@ fn last_of(file: &mut File) -> std::io::Result<Line> {
 /// Returns the counter after the line.
 fn append(file: &mut File, line: Line) -> u64 {
     let mark = if line.wrote { '=' } else { '+' };
-    let text = format!("{mark} {} {}\n", line.count, line.token);
+    let text = format!("{:<63}\n", format!("{mark} {} {}", line.count, line.token));
+    assert_eq!(text.len() as u64, LINE, "{text:?}");
     file.write_all(text.as_bytes()).expect("the resource can be written");
     line.count
 }

@@ -10,6 +10,9 @@ use lockattr::Term;
 use lockattr_history::{TermEvent, TermStep};
 use nix::fcntl::{Flock, FlockArg};
 
+/// The bytes of a line. Linux writes a file page by page, so a line across two pages could be read or left in part.
+const LINE: usize = 128;
+
 /// A resource that refuses a term after a later one has written. All processes with the same path share it.
 #[derive(Clone, Debug)]
 pub struct TermFile {
@@ -83,5 +86,7 @@ fn newest_in(file: &mut File) -> std::io::Result<u64> {
 }
 
 fn append(file: &mut File, event: &TermEvent) {
-    file.write_all(event.to_line().as_bytes()).expect("the resource can be written");
+    let line = format!("{:<127}\n", event.to_line().trim_end());
+    assert_eq!(line.len(), LINE, "{line:?}");
+    file.write_all(line.as_bytes()).expect("the resource can be written");
 }

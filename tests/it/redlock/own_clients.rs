@@ -9,9 +9,6 @@ use lockattr_tests::{HUNG, Independents, RedisServer, assert_nothing_left, event
 
 use crate::redis::{load, rotating};
 
-/// The longest lease that a quorum allows by default.
-const LONGEST: Duration = Duration::from_secs(60);
-
 /// No request ends because the machine is busy.
 fn patient() -> ServerOptions {
     ServerOptions::new().connect_timeout(HUNG).response_timeout(HUNG)
@@ -28,7 +25,7 @@ fn clients(servers: &Independents) -> Vec<redis::Client> {
 }
 
 fn manager(store: Result<RedlockStore, Error>) -> LockManager {
-    let builder = LockManager::builder().store(Arc::new(store.unwrap())).ttl(LONGEST).wait(HUNG);
+    let builder = LockManager::builder().store(Arc::new(store.unwrap())).wait(HUNG);
     builder.build().unwrap()
 }
 
