@@ -12,7 +12,7 @@ use crate::child;
 use crate::newest::Newest;
 use crate::test::{FOR_EACH_CORE, in_parallel};
 
-/// A test that hangs fails after two minutes. What still runs then counts as not run.
+/// Most tests that hang fail after two minutes. This ends the others.
 const LIMIT: Duration = Duration::from_secs(6 * 60);
 
 /// Cargo builds a dependency with the features that all packages of a command need. So each command
@@ -85,12 +85,10 @@ impl Build {
             let directory = outputs();
             let name = format!("{}-{}.txt", mutant.unwrap_or_default(), program.name);
             let limit = mutant.map_or(Duration::MAX, |_| LIMIT);
-            let output = process::output(&mut command, &directory.join(name), limit)?;
-            outcomes.extend(
-                names.iter().map(|name| {
-                    (format!("{}{name}", program.prefix), Outcome::read(&output, name))
-                }),
-            );
+            let (output, has_ended) = process::output(&mut command, &directory.join(name), limit)?;
+            outcomes.extend(names.iter().map(|name| {
+                (format!("{}{name}", program.prefix), Outcome::read(&output, has_ended, name))
+            }));
         }
         Ok(outcomes)
     }

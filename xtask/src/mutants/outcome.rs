@@ -7,7 +7,7 @@ pub(crate) enum Outcome {
     /// With the message of its panic.
     Failed(String),
     Passed,
-    /// The test did not run or did not end, with the output.
+    /// The test did not run, with the output.
     NotRun(String),
 }
 
@@ -15,12 +15,14 @@ pub(crate) enum Outcome {
 pub(crate) type Outcomes = Vec<(String, Outcome)>;
 
 impl Outcome {
-    /// Returns the outcome of this test of a program with this output.
-    pub(crate) fn read(output: &str, test: &str) -> Self {
+    /// Returns the outcome of this test of a program with this output. A test that still ran when the
+    /// program was killed has failed: it passes in time without the mutant.
+    pub(crate) fn read(output: &str, has_ended: bool, test: &str) -> Self {
         let has = |end: &str| output.lines().any(|line| line == format!("test {test} ... {end}"));
         match () {
             () if has("FAILED") => Self::Failed(message(output, test)),
             () if has("ok") => Self::Passed,
+            () if !has_ended => Self::Failed("it does not end".to_owned()),
             () => Self::NotRun(output.to_owned()),
         }
     }
@@ -55,7 +57,15 @@ fn message(output: &str, test: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::message;
+    use super::{Outcome, message};
+
+    #[test]
+    fn a_test_without_an_outcome_fails_if_its_program_was_killed() {
+        let read = |has_ended, test| Outcome::read("test a ... ok\n", has_ended, test).to_string();
+        assert_eq!(read(false, "a"), "PASSES");
+        assert_eq!(read(false, "b"), "fails: it does not end");
+        assert_eq!(read(true, "b"), "DID NOT RUN:\ntest a ... ok\n");
+    }
 
     #[test]
     fn the_message_is_that_of_the_test() {

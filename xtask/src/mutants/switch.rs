@@ -68,13 +68,18 @@ impl Switched {
     }
 }
 
-/// An expression. It needs nothing of its crate, and reads the variable once.
+/// An expression. It needs nothing of its crate, and reads the variable once. The command's leash is
+/// started without any variables, so it reads its parent's.
 fn number() -> String {
-    let read = format!(
-        "|| ::std::env::var(\"{VARIABLE}\").map_or(0, |it| it.parse().expect(\"a number\"))"
+    let (lock, mine) = ("::std::sync::LazyLock", format!("::std::env::var({VARIABLE:?})"));
+    let parents = format!(
+        "::std::fs::read_to_string(format!(\"/proc/{{}}/environ\", \
+         ::std::os::unix::process::parent_id())).ok().and_then(|all| all.split('\\0')\
+         .find_map(|it| it.strip_prefix(\"{VARIABLE}=\").map(str::to_owned)))"
     );
-    let lock = "::std::sync::LazyLock";
-    format!("{{ static MUTANT: {lock}<usize> = {lock}::new({read}); *MUTANT }}")
+    let read = format!("{mine}.ok().or_else(|| {parents})");
+    let number = format!("{read}.map_or(0, |it| it.parse().expect(\"a number\"))");
+    format!("{{ static MUTANT: {lock}<usize> = {lock}::new(|| {number}); *MUTANT }}")
 }
 
 #[cfg(test)]
