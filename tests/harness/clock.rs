@@ -69,10 +69,15 @@ impl Drop for StoppedClock {
     }
 }
 
+/// Returns whether the clock of this test's runtime stands still.
+pub(crate) fn is_stopped() -> bool {
+    IS_STOPPED.get()
+}
+
 /// Waits for `time`, by a clock that no test stops.
 #[expect(clippy::disallowed_methods, reason = "it stops a thread that no task has")]
 pub async fn pause(time: Duration) {
-    match IS_STOPPED.get() {
+    match is_stopped() {
         true => spawn_blocking(move || thread::sleep(time)).await.unwrap_or_default(),
         false => time::sleep(time).await,
     }
