@@ -1,8 +1,9 @@
 //! Callers of one process whose waits end together, begin and end at once, or succeed together.
 
+use futures_util::FutureExt;
 use futures_util::future::join_all;
 use lockattr::Error;
-use lockattr_tests::{Wires, in_time};
+use lockattr_tests::{StoppedClock, Wires, in_time};
 use tokio::task::JoinSet;
 
 use super::*;
@@ -128,27 +129,29 @@ pub(super) async fn readers_of_one_process_enter_together_when_the_writer_has_go
     let (first, next) = (case.manager().await, case.manager().await);
     let writer = first.acquire(case.key, LockOptions::new()).await.unwrap();
     let before = of(&case, case.key).await;
-    let queued = more_than(&case, case.key, &before);
+    // From then on, no timer helps them.
+    let queued = more_than(&case, case.key, &before).map(|()| StoppedClock::new());
     readers_enter_together(writer, &next, case.key, queued).await;
     case.nothing_left().await;
 }
 
 /// Readers of `next` wait for the writer. `queued` completes once one of them is in the store's
-/// queue.
-pub(super) async fn readers_enter_together(
+/// queue, with a clock for the rest.
+pub(super) async fn readers_enter_together<C>(
     writer: LockGuard,
     next: &LockManager,
     key: &'static str,
-    queued: impl Future<Output = ()>,
+    queued: impl Future<Output = C>,
 ) {
     let mut readers = JoinSet::new();
     for _ in 0..20 {
         let next = next.clone();
         readers.spawn(async move { next.acquire(key, shared()).await.unwrap() });
     }
-    queued.await;
+    let clock = queued.await;
     writer.release().await.unwrap();
     let inside = in_time(readers.join_all()).await;
+    drop(clock);
     let tokens: BTreeSet<_> = inside.iter().map(|guard| guard.fencing_token()).collect();
     assert_eq!(tokens.len(), inside.len(), "each has a token of its own");
     for guard in inside {

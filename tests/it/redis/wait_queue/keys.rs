@@ -76,10 +76,13 @@ async fn a_waiter_that_gives_up_on_two_keys_leaves_both_queues() {
     let first = manager(&server, LONG).await;
     let holder = first.acquire("b", LockOptions::new()).await.unwrap();
     let waiter = waiter_for_both(&server, 1).await;
+    let scripts = async || cli.commandstats().await.get("evalsha").copied();
+    let before = scripts().await;
     waiter.abort();
     for key in ["a", "b"] {
         eventually("it has left", async || queued(&cli, key).await == 0).await;
     }
+    assert!(scripts().await > before, "its entries have lapsed");
     let free = first.try_acquire("a", LockOptions::new()).await.unwrap();
     free.expect("the queue is empty").release().await.unwrap();
     holder.release().await.unwrap();

@@ -1,6 +1,6 @@
 //! Notifications to waiters that get lost on their way.
 
-use lockattr_tests::{Fault, Proxy, RedisServer, eventually, in_time, with_query};
+use lockattr_tests::{Fault, Proxy, RedisServer, StoppedClock, eventually, in_time, with_query};
 
 use super::*;
 
@@ -26,6 +26,30 @@ impl End {
             Self::HalfOpen => proxy.always("ping", Fault::HalfOpen),
         }
     }
+}
+
+/// The clock stands still, so it is not the timer that makes it ask.
+#[tokio::test]
+async fn a_waiter_whose_connection_ends_asks_again_at_once() {
+    let server = RedisServer::start().await;
+    let (cli, witness, clock) = (server.cli().await, Witness::default(), StoppedClock::new());
+    let proxy = Proxy::start(server.addr()).await;
+    let first = manager(&server, LONG).await;
+    let holder = acquire(&first).await;
+    let url = with_query(&server.url_through(&proxy), LONG);
+    let next = LockManager::connect(url).await.unwrap();
+    let waiting = crowd(&next, &witness, 1);
+    wait_until_queued(&cli, 1).await;
+    // By then it has read the answer.
+    next.holder("another").await.unwrap();
+    let before = proxy.seen("acquire");
+    proxy.cut().await;
+    eventually("it asks again", async || proxy.seen("acquire") > before).await;
+    witness.saw(holder.fencing_token());
+    holder.release().await.unwrap();
+    all_have_worked(vec![waiting]).await;
+    drop((first, next, clock));
+    assert_no_trace(&server).await;
 }
 
 /// They are granted the lock while no notification can reach them: none is forgotten.
