@@ -173,7 +173,7 @@ async fn a_server_that_came_back_empty_grants_nothing_until_the_longest_lease_is
 #[tokio::test]
 async fn an_acquire_that_is_executed_after_its_release_is_undone() {
     let servers = Independents::start(5).await;
-    let url = with_query(&servers.url_through_proxies().await, "durable=true&ttl=60s");
+    let url = with_query(&servers.url_through_proxies().await, "durable=true&ttl=10m");
     let slow = &servers.proxies().await[4];
     let other = LockManager::connect(&servers.url_with("durable=true")).await.unwrap();
     slow.always("subscribe", Fault::Delay(Duration::from_millis(700)));
@@ -286,7 +286,7 @@ async fn a_majority_that_forgot_the_lock_is_detected_by_the_next_renewal() {
 async fn servers_that_keep_every_write_on_disk_forget_nothing() {
     let durable = Independents::builder().count(3).servers(RedisServer::builder().appendonly());
     let servers = durable.start().await;
-    let url = servers.url_with("durable=true&ttl=60s");
+    let url = servers.url_with("durable=true&ttl=10m");
     let manager = LockManager::connect(&url).await.unwrap();
     let guard = manager.acquire("a", LockOptions::new()).await.unwrap();
     let token = guard.fencing_token();

@@ -147,13 +147,16 @@ async fn an_acquisition_whose_caller_has_gone_is_not_sent_and_a_release_is() {
 #[tokio::test]
 async fn a_statement_whose_caller_has_gone_is_in_flight_until_its_reply() {
     let (requests, connection) = (Arc::default(), Connection::new());
-    let tasks = send(&requests, &connection, &[('a', 1), ('a', 2), ('d', 3)]).await;
+    let tasks = send(&requests, &connection, &[('a', 1), ('a', 2)]).await;
     tasks[0].abort();
+    yield_now().await;
+    let later = send(&requests, &connection, &[('d', 3)]).await;
     tasks[1].abort();
     yield_now().await;
     assert_eq!(connection.statements(), ["a1", "a2"]);
     connection.reply(1).await;
     assert_eq!(connection.statements(), ["a1", "a2", "d3"]);
+    drop(later);
 }
 
 /// Red without: `close` after a statement over a connection that has ended.
