@@ -258,10 +258,14 @@ impl Watchdog {
     /// Locks the queue, and moves all new leases into it.
     fn leases(&self) -> MutexGuard<'_, Queue> {
         let mut queue = self.queue();
+        self.move_new_leases(&mut queue);
+        queue
+    }
+
+    fn move_new_leases(&self, queue: &mut Queue) {
         for lease in self.new_leases.take() {
             queue.leases.watch(lease);
         }
-        queue
     }
 
     /// Locks the queue, without the leases that no task has seen yet.

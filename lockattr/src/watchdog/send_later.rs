@@ -35,6 +35,9 @@ impl Watchdog {
     /// until the store answers, or until the claim's entry and any lease granted to it have
     /// expired.
     pub(crate) fn undo(self: &Arc<Self>, lock: ReleaseRequest, ttl: Duration) {
+        if !self.is_of_this_process() {
+            return;
+        }
         let now = Instant::now();
         let release = PendingRelease::new(lock, now + ttl, None, now);
         let lifetime = self.store.entry_lifetime(ttl);

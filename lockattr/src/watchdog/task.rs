@@ -48,7 +48,14 @@ impl Runner {
     /// that a runtime that drops it unpolled is noticed too.
     pub(super) fn enter(watchdog: &Arc<Watchdog>, runtime: &Handle) -> Option<Self> {
         let (wake, runtime) = (Wake::new(runtime, watchdog), runtime.id());
-        let enters = watchdog.queue().enter(runtime, &wake);
+        let mut queue = watchdog.queue();
+        let enters = queue.enter(runtime, &wake);
+        if enters {
+            // Watched from here on: its thread may be blocked before its first poll, and an earlier task may have slept.
+            watchdog.new_leases.begin_check();
+            wake.wake();
+        }
+        drop(queue);
         enters.then(|| Self { watchdog: watchdog.clone(), runtime, wake, last_resort: false })
     }
 
@@ -139,9 +146,11 @@ impl Watchdog {
     /// Takes out what is due, for the task on `runtime`, and has it watched until it does the next. Without a timer the
     /// task checks again after `rest`.
     fn due(&self, runtime: runtime::Id, rest: Option<Duration>) -> Due {
-        // Set before the check, so that a lease that comes after it wakes the task again.
+        let mut queue = self.queue();
+        // Set before the check, so that a lease that comes after it wakes the task again. Under the mutex, because another
+        // task may end its own check.
         self.new_leases.begin_check();
-        let mut queue = self.leases();
+        self.move_new_leases(&mut queue);
         let wake = queue.wake_on(runtime);
         wake.iter().for_each(|wake| wake.polled());
         let mut due = queue.due(runtime, Instant::now(), rest);

@@ -27,7 +27,7 @@ const GRACE: Duration = Duration::from_millis(50);
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long the thread waits for more work before it ends.
-const IDLE_BEFORE_EXIT: Duration = Duration::from_secs(10);
+const IDLE_BEFORE_EXIT: Duration = Duration::from_secs(if cfg!(test) { 0 } else { 10 });
 
 /// Watches the task of one runtime. The thread exists while something is due.
 pub(super) struct Unparker {
@@ -49,8 +49,10 @@ struct State {
     due: Option<Instant>,
     /// When the thread looks next, if there is a thread.
     looks_at: Option<Instant>,
-    /// The task has ended, and its runtime may have.
+    /// The task has ended, and its runtime may have; or no thread could be started.
     has_ended: bool,
+    /// Why not, until the task has told.
+    start_error: Option<io::Error>,
 }
 
 impl Unparker {
@@ -69,26 +71,28 @@ impl Unparker {
     }
 
     /// The task is to be polled by this time.
-    ///
-    /// # Errors
-    ///
-    /// Nobody watches, because no thread could be started.
-    pub(super) fn expect_poll_by(&self, at: Instant) -> io::Result<()> {
+    pub(super) fn expect_poll_by(&self, at: Instant) {
         let mut state = self.shared.state.lock();
         if state.has_ended || state.due.is_some_and(|due| due <= at) {
-            return Ok(());
+            return;
         }
         state.due = Some(at);
+        let overdue = at + GRACE;
         match state.looks_at {
-            // Nobody has to be told of a time that the thread finds in time by itself.
-            Some(looks_at) if looks_at <= at + GRACE => {}
+            // The thread finds out by itself.
+            Some(looks_at) if looks_at <= overdue => return,
             Some(_) => self.shared.changed.notify_one(),
             None => {
-                self.start_thread().inspect_err(|_| state.due = None)?;
-                state.looks_at = Some(at);
+                state.start_error = self.start_thread().err();
+                state.has_ended = state.start_error.is_some();
             }
         }
-        Ok(())
+        state.looks_at = Some(overdue);
+    }
+
+    /// Returns once why no thread could be started.
+    pub(super) fn start_error(&self) -> Option<io::Error> {
+        self.shared.state.lock().start_error.take()
     }
 
     fn start_thread(&self) -> io::Result<()> {
@@ -111,34 +115,46 @@ impl Shared {
         let mut pause = GRACE;
         let mut state = self.state.lock();
         while !state.has_ended {
+            let now = Instant::now();
             let Some(due) = state.due else {
-                state = self.wait(state, IDLE_BEFORE_EXIT);
-                let is_idle = state.looks_at.is_some_and(|at| at <= Instant::now());
-                if is_idle && state.due.is_none() {
+                let until = now + IDLE_BEFORE_EXIT;
+                state = self.wait(state, until);
+                if state.due.is_none() && until <= Instant::now() {
                     state.looks_at = None;
                     return;
                 }
                 continue;
             };
-            let left = (due + GRACE).saturating_duration_since(Instant::now());
-            if !left.is_zero() {
-                pause = GRACE;
-                state = self.wait(state, left);
+            let overdue = due + GRACE;
+            if now < overdue {
+                state = self.wait(state, overdue);
                 continue;
             }
             let Some(watchdog) = watchdog.upgrade() else { return };
             drop(state);
             runtime.spawn(watchdog.stand_in(runtime.id()));
-            state = self.wait(self.state.lock(), pause);
-            pause = (pause * 2).min(MAX_PAUSE);
+            state = self.state.lock();
+            if state.due == Some(due) {
+                state = self.wait(state, now + pause);
+            }
+            // Until a worker is free.
+            pause = if state.due == Some(due) { (pause * 2).min(MAX_PAUSE) } else { GRACE };
         }
     }
 
-    /// Waits for this time, or until something is due earlier.
-    fn wait<'a>(&self, mut state: MutexGuard<'a, State>, time: Duration) -> MutexGuard<'a, State> {
-        state.looks_at = Some(Instant::now() + time);
-        let waited = self.changed.wait_timeout(state, time);
-        waited.unwrap_or_else(PoisonError::into_inner).0
+    /// Waits until this time, or until an earlier one by which something is overdue.
+    fn wait<'a>(&self, mut state: MutexGuard<'a, State>, until: Instant) -> MutexGuard<'a, State> {
+        state.looks_at = Some(until);
+        while !state.has_ended {
+            let looks_at = state.looks_at.unwrap_or(until);
+            let left = looks_at.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            let waited = self.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state
     }
 }
 
@@ -171,11 +187,11 @@ mod tests {
         let runtime = threads(2);
         let unparker = unparker(&runtime).unwrap();
         let shared = Arc::downgrade(&unparker.shared);
-        unparker.expect_poll_by(Instant::now() + HOUR).unwrap();
+        unparker.expect_poll_by(Instant::now() + HOUR);
         assert_eq!(shared.strong_count(), 2);
         unparker.end();
         until_ended(&shared, 1);
-        unparker.expect_poll_by(Instant::now()).unwrap();
+        unparker.expect_poll_by(Instant::now());
         assert_eq!(shared.strong_count(), 1, "no thread watches a task that has ended");
     }
 
@@ -187,10 +203,10 @@ mod tests {
         let shared = Arc::downgrade(&unparker.shared);
         assert_eq!(shared.strong_count(), 1);
         for _ in 0..2 {
-            unparker.expect_poll_by(Instant::now() + HOUR).unwrap();
+            unparker.expect_poll_by(Instant::now() + HOUR);
             assert_eq!(shared.strong_count(), 2);
             unparker.polled();
-            // Stands for the end of the time that it waits.
+            // Stands for the end of the hour.
             unparker.shared.state.lock().looks_at = Some(Instant::now());
             unparker.shared.changed.notify_one();
             until_ended(&shared, 1);

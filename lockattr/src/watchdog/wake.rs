@@ -30,8 +30,7 @@ impl Wake {
     pub(super) fn wake(&self) {
         self.notify.notify_one();
         if let Some(unparker) = &self.unparker {
-            // Told by `expect_poll_by`, outside the queue's mutex, when the task is polled.
-            let _unwatched = unparker.expect_poll_by(Instant::now());
+            unparker.expect_poll_by(Instant::now());
         }
     }
 
@@ -47,8 +46,10 @@ impl Wake {
 
     /// The task sleeps until `next`.
     pub(super) fn expect_poll_by(&self, next: Instant) {
-        let watched = self.unparker.as_ref().map_or(Ok(()), |it| it.expect_poll_by(next));
-        if let Err(error) = watched {
+        let Some(unparker) = &self.unparker else { return };
+        unparker.expect_poll_by(next);
+        // Not in `wake`: a subscriber of the event may take a lock, and the queue's mutex is locked there.
+        if let Some(error) = unparker.start_error() {
             tracing::warn!(
                 error.message = %error,
                 "no thread could be started to unpark workers: a body that blocks its thread may lose its lock"
