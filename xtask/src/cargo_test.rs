@@ -10,10 +10,10 @@ pub(crate) fn run(tests: Command) -> Result<(), String> {
     run_into(tests, &mut io::stdout())
 }
 
-/// Runs tests at a low priority, beside others. Prints their output in one piece when they have ended.
-pub(crate) fn run_beside(tests: &Command) -> Result<(), String> {
+/// Runs tests beside others. Prints their output in one piece when they have ended.
+pub(crate) fn run_beside(tests: Command) -> Result<(), String> {
     let mut output = Vec::new();
-    let outcome = run_into(child::at_low_priority(tests), &mut output);
+    let outcome = run_into(tests, &mut output);
     io::stdout().write_all(&output).map_err(|error| format!("stdout: {error}"))?;
     outcome
 }

@@ -20,22 +20,6 @@ pub(crate) fn cargo(words: &[&str]) -> Command {
     command
 }
 
-/// Still a part of a busy machine, on which a process of the lowest priority would not end.
-const LOW: &str = "5";
-
-/// Returns the same command at a low priority.
-pub(crate) fn at_low_priority(command: &Command) -> Command {
-    let mut nice = Command::new("nice");
-    nice.args(["-n", LOW]).arg(command.get_program()).args(command.get_args());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => nice.env(name, value),
-            None => nice.env_remove(name),
-        };
-    }
-    nice
-}
-
 /// Prints the command, runs it to its end, and returns its failure.
 pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     let line = command_line(command);
@@ -68,13 +52,4 @@ pub(crate) fn command_line(command: &Command) -> String {
         line += &format!(" {}", word.display());
     }
     line
-}
-
-/// Red without: the priority, the variables, or the arguments.
-#[test]
-fn the_low_priority_changes_nothing_else() {
-    let mut command = Command::new("sh");
-    command.args(["-c", "echo $(nice) $0 $SET $HOME", "argument"]);
-    let output = at_low_priority(command.env("SET", "set").env_remove("HOME")).output().unwrap();
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), "5 argument set\n");
 }

@@ -58,11 +58,11 @@ fn all(newest: &[Result<Newest, String>], steps: &mut Steps) {
             let programs = [&units[..], &programs::arguments(&COMPUTING)].concat();
             let mut programs = computing(newest, &programs, &[]);
             programs.env("LOCKATTR_SIM_SEEDS", FEW_WORLDS);
-            steps.run("programs without servers", || cargo_test::run_beside(&programs));
+            steps.run("programs without servers", || cargo_test::run_beside(programs));
             let models = computing(newest, &["--test", "models"], &skipping(&MANY_STATES));
-            steps.run("models", || cargo_test::run_beside(&models));
+            steps.run("models", || cargo_test::run_beside(models));
             let examples = computing(newest, &["--doc"], &[]);
-            steps.run("examples in the docs", || cargo_test::run_beside(&examples));
+            steps.run("examples in the docs", || cargo_test::run_beside(examples));
         },
     );
 }
