@@ -1,6 +1,7 @@
 //! Behavior specific to PostgreSQL: tables, functions, sessions, `LISTEN` and the clock.
 
 mod columns;
+mod conflicts;
 mod connections;
 mod credentials;
 mod fencing;
