@@ -48,7 +48,6 @@ async fn an_acquisition_that_conflicts_is_repeated_a_few_times() {
         guard.release().await.unwrap();
 
         database.conflicts("insert on lockattr_locks", code, 4).await;
-        // This manager knows by now that others want the lock.
         let guard = attempt().await;
         let Err(Error::Store { source, .. }) = guard else { panic!("{code}: {guard:?}") };
         assert!(source.to_string().contains("try again"), "{source}");
