@@ -11,6 +11,7 @@ mod sessions;
 mod storm;
 mod tls;
 mod unknown;
+mod urls;
 
 use std::sync::Arc;
 use std::time::Duration;
