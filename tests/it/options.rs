@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lockattr::store::{Credentials, MemoryStore};
-use lockattr::{Error, LockManager, LockOptions, Mode, distributed_lock};
+use lockattr::{Error, LockManager, LockManagerBuilder, LockOptions, Mode, distributed_lock};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -132,6 +132,9 @@ fn a_server_setting_beside_a_store_of_the_programs_own_is_refused() {
     let provide = || async { Ok::<_, Error>(Credentials::password_only("hunter2")) };
     for (name, builder) in [
         ("connections", builder().connections(4)),
+        ("connect_timeout", builder().connect_timeout(Duration::from_secs(1))),
+        ("response_timeout", builder().response_timeout(Duration::from_secs(1))),
+        ("replicas", builder().replicas(1)),
         ("heartbeat", builder().heartbeat(Duration::from_secs(1))),
         ("client_cert", builder().client_cert("/client.pem").ca("/ca.pem")),
         ("credentials", builder().credentials(provide)),
@@ -143,6 +146,14 @@ fn a_server_setting_beside_a_store_of_the_programs_own_is_refused() {
         );
     }
     assert!(builder().ttl(Duration::from_secs(1)).build().is_ok());
+}
+
+#[test]
+fn a_manager_has_one_store() {
+    let (none, url) = (LockManager::builder(), LockManager::builder().url("memory://"));
+    let refused = |builder: LockManagerBuilder| builder.build().map(drop).unwrap_err().to_string();
+    assert!(refused(none).contains("give it a `url`"));
+    assert!(refused(url.store(MemoryStore::new())).contains("either `url` or `store`"));
 }
 
 #[tokio::test]
