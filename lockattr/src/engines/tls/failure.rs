@@ -102,3 +102,61 @@ fn rejected(alert: AlertDescription) -> String {
         _ => format!("ended the handshake (alert: {alert:?})"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use rustls::pki_types::ServerName;
+    use rustls::{InvalidMessage, PeerIncompatible};
+
+    use super::*;
+
+    #[test]
+    fn each_failure_names_the_host_and_what_to_do() {
+        let expected = || ServerName::try_from("db.example").unwrap();
+        let no_name = CertificateError::NotValidForNameContext {
+            expected: expected(),
+            presented: Vec::new(),
+        };
+        for (error, says) in [
+            (Error::InvalidCertificate(no_name), "has no `subjectAltName`"),
+            (CertificateError::NotValidForName.into(), "connect by a name that it has"),
+            (CertificateError::NotValidYet.into(), "check the clocks of both machines"),
+            (CertificateError::Revoked.into(), "replace it on the server"),
+            (CertificateError::UnhandledCriticalExtension.into(), "UnhandledCriticalExtension"),
+            (
+                Error::AlertReceived(AlertDescription::CertificateRequired),
+                "name one with `client_cert` and `client_key`",
+            ),
+            (
+                Error::AlertReceived(AlertDescription::UnknownCA),
+                "does not accept the client's certificate (alert: UnknownCA)",
+            ),
+            (
+                Error::AlertReceived(AlertDescription::HandshakeFailure),
+                "ended the handshake (alert: HandshakeFailure)",
+            ),
+            (
+                Error::InvalidMessage(InvalidMessage::InvalidContentType),
+                "check the port, and that the server has TLS there",
+            ),
+            (
+                Error::PeerIncompatible(PeerIncompatible::NoCipherSuitesInCommon),
+                "the server must offer TLS 1.2 or 1.3",
+            ),
+            (Error::HandshakeNotComplete, "TLS to db.example failed: "),
+        ] {
+            // As clients report it.
+            let error = io::Error::new(io::ErrorKind::InvalidData, error);
+            let sentence = explained("db.example", &error).unwrap();
+            assert!(sentence.contains(says) && sentence.contains("db.example"), "{sentence}");
+        }
+    }
+
+    #[test]
+    fn an_error_of_another_layer_is_not_explained() {
+        let error = io::Error::new(io::ErrorKind::ConnectionReset, "it ended");
+        assert_eq!(explained("db.example", &error), None);
+    }
+}
