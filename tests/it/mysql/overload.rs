@@ -10,6 +10,9 @@ use tokio::task::JoinSet;
 
 use super::Database;
 
+/// How many processes start together.
+const STARTS: u64 = 60;
+
 /// A server whose commits take some milliseconds each, as on a slow disk. MySQL has no option for
 /// that; there, only the number of requests is large.
 async fn slow_server() -> MariaDb {
@@ -62,18 +65,43 @@ async fn a_long_queue_of_requests_loses_no_lease_and_fails_no_release() {
 /// Red without: the second look in `schema::install`.
 #[tokio::test]
 async fn many_processes_that_start_together_create_the_tables_once() {
-    let database = Database::new().await;
-    let mut tasks = JoinSet::new();
-    for nth in 0..60 {
-        let url = database.url("heartbeat=1h");
-        tasks.spawn(async move {
+    let server = MariaDb::with(&[]).await;
+    let count = async |status: &str| {
+        let status = format!("SHOW GLOBAL STATUS LIKE 'Com_{status}'");
+        let rows: Vec<(String, u64)> = server.query("mysql", &status).await;
+        rows[0].1
+    };
+    let start = |database: &str, nth: u64| {
+        let url = with_query(&server.url_of(database), "heartbeat=1h");
+        async move {
             let manager = LockManager::connect(url).await.unwrap();
             let guard = manager.acquire(format!("own{nth}"), LockOptions::new()).await.unwrap();
             guard.release().await.unwrap();
-        });
+        }
+    };
+    let (before, alone) = (count("create_procedure").await, server.database().await);
+    start(&alone, 0).await;
+    let of_one = count("create_procedure").await - before;
+    assert!(of_one > 0, "the server counts them");
+    let name = server.database().await;
+    // The first one goes on when all have found nothing.
+    let mut first = server.cli(&name).await;
+    let lock = "CONCAT('lockattr:schema:', LEFT(SHA2(DATABASE(), 256), 16))";
+    first.query_drop(format!("DO GET_LOCK({lock}, 0)")).await.unwrap();
+    let looked = count("call_procedure").await;
+    let mut tasks = JoinSet::new();
+    for nth in 0..STARTS {
+        tasks.spawn(start(&name, nth));
     }
+    let all = async || count("call_procedure").await - looked >= STARTS;
+    eventually("all have looked", all).await;
+    first.query_drop(format!("DO RELEASE_LOCK({lock})")).await.unwrap();
     in_time(tasks.join_all()).await;
-    database.holds_nothing().await;
+    // On a slow machine, some wait too long for the lock, and create them too.
+    let of_all = count("create_procedure").await - before - of_one;
+    assert!(of_all < STARTS * of_one, "each has created them");
+    let empty = async || server.left_in(&name).await.is_empty();
+    eventually("nothing is left", empty).await;
 }
 
 /// A request that was given up may be executed late, after an `extend`.
