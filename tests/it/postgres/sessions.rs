@@ -2,7 +2,7 @@
 
 use futures_util::future::join_all;
 use lockattr::Error;
-use lockattr_tests::{Engine, in_time};
+use lockattr_tests::{Engine, in_time, node};
 use tokio::time::sleep;
 
 use super::*;
@@ -133,14 +133,24 @@ async fn the_server_cancels_a_statement_that_the_client_stopped_waiting_for() {
     let manager = connected(&database.url_with("response_timeout=1s")).await;
     // Not a lock of another client: the server has a limit of its own for those.
     let slow = "create function nap() returns trigger language plpgsql as $$
-            begin perform pg_sleep(3600); return null; end $$;
-        create trigger nap before insert on lockattr_locks execute function nap()";
+            begin perform nextval('naps'); perform pg_sleep(3600); return null; end $$;
+        create trigger nap before insert on lockattr_locks execute function nap();
+        create sequence naps";
     database.run(slow).await;
     let refused = manager.try_acquire("a", LockOptions::new()).await;
     assert!(matches!(refused, Err(Error::Store { .. })), "{refused:?}");
     let sleeps = "select count(*) from pg_stat_activity
         where datname = current_database() and wait_event = 'PgSleep'";
-    eventually("nothing sleeps on the server", async || database.number(sleeps).await == 0).await;
+    let none = async || database.number(sleeps).await == 0;
+    eventually("nothing sleeps on the server", &none).await;
+    // The next session of a living process would end the sleeping one.
+    let mut node = node!("lock", url = database.url_with("response_timeout=20s"));
+    let naps = "select last_value from naps";
+    let before = database.number(naps).await;
+    node.say("acquire a").await;
+    eventually("it sleeps", async || database.number(naps).await > before).await;
+    node.kill();
+    eventually("nothing sleeps on the server", none).await;
     database.run("drop trigger nap on lockattr_locks").await;
     database.has_nothing_left().await;
     // A busy machine may need longer than this manager's response timeout.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use futures_util::future::join_all;
 use lockattr::store::{
@@ -187,9 +187,9 @@ async fn a_waiter_outlives_the_end_of_every_session() {
 #[tokio::test]
 async fn a_release_finds_a_waiter_that_its_process_does_not_know() {
     let database = Database::new().await;
-    let stores: Vec<_> = (0..2)
-        .map(|_| Arc::new(PostgresStore::open(&for_store(&database.url_with(""))).unwrap()))
-        .collect();
+    // Of one connection, because requests share a statement only there.
+    let url = for_store(&database.url_with("connections=1"));
+    let stores: Vec<_> = (0..2).map(|_| Arc::new(PostgresStore::open(&url).unwrap())).collect();
     let subscriber = Arc::new(Subscriber::new(|_name| {}));
     stores[1].subscribe(&subscriber);
     let claim = |name: &str| {
@@ -221,4 +221,34 @@ async fn a_release_finds_a_waiter_that_its_process_does_not_know() {
             assert!(matches!(granted, Notification::Granted(_)), "{granted:?}");
         }
     }
+}
+
+/// Nobody listens for the message of the waiter, which came before.
+///
+/// Red without: `any_may_be_contended` where the process begins to listen.
+#[tokio::test]
+async fn a_process_that_begins_to_listen_learns_that_others_may_wait() {
+    let database = Database::new().await;
+    let url = for_store(&database.url_with(""));
+    let [here, there] = [(); 2].map(|()| PostgresStore::open(&url).unwrap());
+    let is_notified = Arc::new(AtomicBool::new(false));
+    let notified = is_notified.clone();
+    // Any of its locks.
+    let any = move |name: Option<&str>| notified.store(name.is_none(), Ordering::SeqCst);
+    let [holder, other] = [Arc::new(Subscriber::new(any)), Arc::new(Subscriber::new(|_name| {}))];
+    here.subscribe(&holder);
+    there.subscribe(&other);
+    let key = LockKey::new("lock:", "a").unwrap();
+    let claim =
+        |subscriber| Arc::new(Claim::of(subscriber, key.clone(), [], Sharing::Exclusive, ""));
+    let [held, waiter] = [&holder, &other].map(|subscriber| claim(subscriber));
+    let request = |claim: &Arc<Claim>| AcquireRequest::new(claim.clone(), Duration::from_secs(600));
+    here.acquire(&request(&held)).await.unwrap();
+    let outcome = there.acquire(&request(&waiter).waiting(Waiting::Queued)).await.unwrap();
+    assert!(matches!(outcome, AcquireOutcome::Held { queued: Some(_), .. }));
+    here.watch_for_waiters(&held, Instant::now() + Duration::from_secs(600));
+    eventually("it is notified", async || is_notified.load(Ordering::SeqCst)).await;
+    there.release(&[ReleaseRequest::new(waiter)]).await;
+    here.release(&[ReleaseRequest::new(held)]).await;
+    database.has_nothing_left().await;
 }

@@ -159,9 +159,15 @@ async fn two_transactions_take_turns() {
 #[tokio::test]
 async fn a_transaction_excludes_callers_of_its_own_process_too() {
     let database = Database::new().await;
-    let manager = database.leases("linger=5s").await;
+    let manager = database.leases("linger=10m").await;
     acquire(&manager, "a").await.release().await.unwrap();
     let mut client = database.client().await;
+    // When the process begins to listen for waiters, it keeps no lock that it has kept before.
+    let listening = "select count(*) from pg_stat_activity
+        where datname = current_database() and state = 'idle' and query like 'listen %'";
+    let listens = async || client.query_one(listening, &[]).await.unwrap().get::<_, i64>(0) == 1;
+    eventually("it listens", listens).await;
+    acquire(&manager, "a").await.release().await.unwrap();
     let mut transaction = client.transaction().await.unwrap();
     manager.acquire_in(&mut transaction, "a").await.unwrap();
     assert!(!is_free(&manager, "a").await);

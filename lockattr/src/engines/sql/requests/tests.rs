@@ -177,12 +177,11 @@ async fn requests_of_a_connection_that_has_ended_were_not_sent() {
 /// Red without: the first poll of a statement while the queue is locked.
 #[tokio::test]
 async fn the_next_statement_is_sent_before_another_request_can_follow() {
-    let (requests, connection) = (Arc::default(), Connection::new());
-    let tasks = send(&requests, &connection, &[('a', 1), ('a', 2), ('a', 3)]).await;
-    connection.0.replies.add_permits(1);
-    // The task of this statement completes it, and no other task runs before the assertion.
-    tasks.into_iter().next().expect("three").await.unwrap().unwrap();
-    assert_eq!(connection.statements(), ["a1", "a2", "a3"]);
+    let (requests, connection) = (Arc::<Requests<Named>>::default(), Connection::new());
+    // A task completes this one, and no task runs before the assertion.
+    requests.spawn(&connection, ('d', 1));
+    assert!(requests.run(&connection, ('a', 2)).now_or_never().is_none());
+    assert_eq!(connection.statements(), ["d1", "a2"]);
 }
 
 /// A connection of a client that waits for a reply before it sends the next statement, with few
