@@ -44,11 +44,13 @@ async fn a_server_without_a_quorum_proves_no_lock() {
     let alone = (leader + 1) % 3;
     let addr = [ensemble.addrs()[alone].clone()];
     // The session outlives this test, so only a renewal that gets no reply loses the lock.
-    let settings = "session_timeout=1h&ttl=3s&response_timeout=500ms";
+    let settings = "session_timeout=1h&ttl=10s&response_timeout=500ms";
     let url = with_query(&ensemble.url_at(&addr), settings);
     let manager = LockManager::builder().url(&url).build().unwrap();
     let held = manager.acquire("a", LockOptions::new()).await.unwrap();
     (0..3).filter(|nth| *nth != alone).for_each(|nth| ensemble.freeze_one(nth));
+    let extended = held.extend(TTL).await;
+    assert!(extended.is_err(), "no majority has confirmed that");
     in_time(held.lost()).await;
     let once = LockOptions::new().wait(Duration::from_millis(200));
     let refused = manager.acquire("b", once).await;

@@ -82,12 +82,17 @@ async fn a_waiter_that_gives_up_removes_its_watch() {
     let here = LockManager::connect(&url).await.unwrap();
     let there = LockManager::connect(&url).await.unwrap();
     let held = here.acquire("watched", LockOptions::new()).await.unwrap();
+    let entry = line(ensemble, &url, "watched").await.remove(0);
+    let watches = async |path: &str| ensemble.watches(path).await;
     for _ in 0..5 {
-        let max_wait = LockOptions::new().wait(Duration::from_millis(100));
-        assert!(there.acquire("watched", max_wait).await.is_err());
+        let there = there.clone();
+        let waits = tokio::spawn(async move { there.acquire("watched", LockOptions::new()).await });
+        eventually("it watches the holder's entry", async || watches(&entry).await == 1).await;
+        waits.abort();
+        eventually("it watches no more", async || watches(&entry).await == 0).await;
     }
-    let watches = async || ensemble.watches(&chroot(&url)).await;
-    eventually("no watch is left", async || watches().await == 0).await;
+    let all = chroot(&url);
+    eventually("no watch is left", async || watches(&all).await == 0).await;
     assert_eq!(line(ensemble, &url, "watched").await.len(), 1, "places left");
     held.release().await.unwrap();
     drop((here, there));
