@@ -166,12 +166,21 @@ async fn while_it_cannot_save() {
         let ended = async || cli.info("rdb_last_bgsave_status").await == status;
         eventually("it has tried to save", ended).await;
     };
+    let manager = manager(&server).await;
+    let connected = cli.info("total_connections_received").await;
+    // Of all commands, among them the heartbeat's.
+    let pings = async || {
+        let counts: String = cli.query(&["INFO", "commandstats"]).await;
+        let of_ping = counts.lines().find(|line| line.starts_with("cmdstat_ping:"));
+        let rejected =
+            of_ping.and_then(|line| line.split_once("rejected_calls=")?.1.split(',').next());
+        rejected.map_or(0, |count| count.parse::<u64>().unwrap())
+    };
     let refuse = async || {
         std::fs::create_dir(&in_the_way).unwrap();
         saved("err").await;
+        eventually("heartbeats are refused", async || pings().await >= 2).await;
     };
-    let manager = manager(&server).await;
-    let connected = cli.info("total_connections_received").await;
     let mend = async || {
         let now = cli.info("total_connections_received").await;
         assert_eq!(now, connected, "a needless reconnect");
