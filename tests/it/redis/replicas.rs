@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use lockattr::{Error, Lease, LockGuard, LockManager, LockOptions, LostReason};
-use lockattr_tests::{Cli, RedisServer, assert_nothing_left, eventually, in_time};
-use tokio::time::{Instant, sleep};
+use lockattr_tests::{Cli, RedisServer, assert_nothing_left, eventually, in_time, skip};
+use tokio::time::Instant;
 
 const LONG: Duration = Duration::from_secs(600);
 
@@ -112,19 +112,22 @@ async fn without_the_replica_nothing_is_granted_and_nothing_stays_locked() {
 #[tokio::test]
 async fn without_the_replica_a_lease_is_held_until_its_deadline_and_no_longer() {
     let world = world().await;
-    let options = LockOptions::new().ttl(Duration::from_secs(4));
+    let quick = world.quick_manager();
     let started = Instant::now();
-    let held = world.manager.acquire("a", options).await.unwrap();
+    let held = quick.acquire("a", LockOptions::new().ttl(LONG)).await.unwrap();
     world.replica.stop_signal();
-    let mut left = held.remaining();
-    while held.ensure_held().is_ok() {
-        assert!(held.remaining() <= left, "renewed");
-        left = held.remaining();
-        sleep(Duration::from_millis(20)).await;
-    }
+    skip(LONG * 2 / 5);
+    let waits = async || world.cli.info("blocked_clients").await != "0";
+    eventually("a renewal waits for the replica", waits).await;
+    eventually("it has its reply", async || !waits().await).await;
+    // By the same connections, after that reply.
+    eventually("a later request is answered", async || quick.holder("a").await.is_ok()).await;
+    assert!(held.remaining() < LONG * 3 / 5, "renewed");
+    held.ensure_held().expect("unknown, not lost");
+    skip(LONG * 3 / 5);
     in_time(held.lost()).await;
     let after = started.elapsed();
-    assert!(after >= Duration::from_millis(3_900), "lost before its deadline: {after:?}");
+    assert!(after >= LONG * 98 / 100, "lost before its deadline: {after:?}");
     let Err(Error::Lost { reason, .. }) = held.ensure_held() else { panic!("it is lost") };
     assert_eq!(reason, LostReason::Expired);
     assert!(held.release().await.is_err());
