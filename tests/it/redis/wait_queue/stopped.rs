@@ -1,7 +1,7 @@
 //! A process that is stopped (SIGSTOP) when it is granted the lock: the store cannot know, since
 //! the connection still works.
 
-use lockattr_tests::{RedisServer, eventually, in_time, node};
+use lockattr_tests::{RedisServer, eventually, in_time, node, skip};
 
 use super::killed::{held, waiting_node};
 use super::*;
@@ -76,6 +76,32 @@ async fn the_body_of_a_stopped_head_never_overlaps_another() {
     successor.release().await.expect("another process held it meanwhile");
     assert_eq!(head.line().await, "wrote");
     assert!(head.finish().await.success());
+    drop((first, next));
+    assert_no_trace(&server).await;
+}
+
+/// Its lease began with the grant. Without renewals it would end too early for the work.
+#[tokio::test]
+async fn a_grant_that_its_waiter_sees_late_is_requested_again() {
+    let server = RedisServer::start().await;
+    let cli = server.cli().await;
+    let (first, next) = (manager(&server, LONG).await, manager(&server, LONG).await);
+    let holder = acquire(&first).await;
+    let held = cli.value("lock:a").await;
+    let mut waits = Box::pin(next.acquire("a", LockOptions::new().renew(false)));
+    tokio::select! {
+        biased;
+        _ = waits.as_mut() => panic!("granted while another holds it"),
+        () = wait_until_queued(&cli, 1) => {}
+    }
+    // From here on, the waiter is not polled.
+    holder.release().await.unwrap();
+    let granted = async || cli.value("lock:a").await.is_some_and(|value| Some(value) != held);
+    eventually("it is granted", granted).await;
+    skip(Duration::from_secs(20 * 60));
+    let guard = in_time(waits).await.unwrap();
+    assert!(guard.remaining() > Duration::from_secs(50 * 60), "{:?}", guard.remaining());
+    guard.release().await.unwrap();
     drop((first, next));
     assert_no_trace(&server).await;
 }
