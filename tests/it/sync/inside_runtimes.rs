@@ -127,6 +127,10 @@ async fn a_nested_plain_call_needs_no_waiting_and_is_allowed_everywhere() {
     let manager = LockManager::connect("memory://").await.unwrap();
     assert_eq!(manager.scope(calls_directly()).await.unwrap(), 2);
     assert_eq!(manager.scope(calls_directly_with_two_keys()).await.unwrap(), 3);
+    let outer = manager.acquire("stock", LockOptions::new()).await.unwrap();
+    let again = outer.scope(async { manager.acquire_blocking("stock", LockOptions::new()) });
+    again.await.unwrap().release().await.unwrap();
+    outer.release().await.unwrap();
     assert!(manager.holder("stock").await.unwrap().is_none());
 }
 
