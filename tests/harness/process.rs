@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus};
 
 use nix::sys::signal::{Signal, kill};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::Pid;
 
 use crate::leash::Leash;
@@ -49,10 +49,12 @@ impl Process {
         (stdin, stdout)
     }
 
-    /// Pauses the child (SIGSTOP), and returns once it has stopped.
+    /// Pauses the child (SIGSTOP), and returns once it has stopped, or has ended before.
     pub(crate) fn stop(&self) {
         self.signal(Signal::SIGSTOP);
-        waitpid(self.pid(), Some(WaitPidFlag::WUNTRACED)).expect("our own child can be awaited");
+        // The status of a child that has ended is left for `exit_status`.
+        let flags = WaitPidFlag::WSTOPPED | WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
+        waitid(Id::Pid(self.pid()), flags).expect("our own child can be awaited");
     }
 
     /// Returns whether the child has stopped itself. Each stop is reported once.
