@@ -223,7 +223,7 @@ async fn a_release_finds_a_waiter_that_its_process_does_not_know() {
     }
 }
 
-/// Nobody listens for the message of the waiter, which came before.
+/// No process listens for the message of the waiter, which came before.
 ///
 /// Red without: `any_may_be_contended` where the process begins to listen.
 #[tokio::test]
