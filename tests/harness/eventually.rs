@@ -78,8 +78,10 @@ impl Backoff {
         clock::pause(self.pause).await;
         self.waited += self.pause;
         self.pause = (self.pause * 2).min(PAUSES.1);
-        // On a clock that stands still, `end` never comes.
-        let least = if clock::is_stopped() { HUNG } else { HUNG / 4 };
-        self.waited < least || (!clock::is_stopped() && Instant::now() < self.end)
+        match clock::is_stopped() {
+            // `end` never comes.
+            true => self.waited < HUNG,
+            false => Instant::now() < self.end || self.waited < HUNG / 4,
+        }
     }
 }

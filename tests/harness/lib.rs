@@ -33,6 +33,7 @@ mod resource_file;
 mod rotation;
 mod sentinels;
 mod servers;
+mod shared_file;
 mod template;
 mod term_file;
 mod wire;

@@ -1,18 +1,19 @@
 //! What the locks of several processes guard: a counter in a file that only grows.
 //!
 //! A holder reads the counter, takes some time, and writes it back one greater, so two holders at once write the same
-//! value. Each line is one write, so a process that is killed leaves a whole line or none.
+//! value. Each line is one write.
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lockattr::Lease;
 use lockattr_history::{Damage, Resource};
-use nix::fcntl::{Flock, FlockArg};
 use tokio::time::sleep;
+
+use crate::shared_file::{self, LINE};
 
 /// A [`Resource`] that all processes with the same path share.
 ///
@@ -59,9 +60,6 @@ impl Line {
         Some(Self { wrote, count: words.next()?.parse().ok()?, token: words.next()?.parse().ok()? })
     }
 }
-
-/// The bytes of a line. Linux writes a file page by page, so a line across two pages could be read or left in part.
-const LINE: u64 = 64;
 
 impl ResourceFile {
     /// Names the file, which is created when it is first used.
@@ -172,10 +170,7 @@ impl ResourceFile {
 
     /// Reads or changes the file while no other process does.
     fn with<T>(&self, act: impl FnOnce(&mut File, Line) -> T) -> T {
-        let open = OpenOptions::new().read(true).append(true).create(true).open(&self.path);
-        let file = open.unwrap_or_else(|error| panic!("{}: {error}", self.path.display()));
-        let locked = Flock::lock(file, FlockArg::LockExclusive);
-        let mut file = locked.unwrap_or_else(|(_, error)| panic!("a file lock: {error}"));
+        let mut file = shared_file::locked(&self.path);
         let last = last_of(&mut file).expect("the resource can be read");
         act(&mut file, last)
     }
@@ -183,7 +178,7 @@ impl ResourceFile {
 
 fn last_of(file: &mut File) -> std::io::Result<Line> {
     let length = file.seek(SeekFrom::End(0))?;
-    file.seek(SeekFrom::Start(length.saturating_sub(LINE)))?;
+    file.seek(SeekFrom::Start(length.saturating_sub(LINE as u64)))?;
     let mut text = String::new();
     file.read_to_string(&mut text)?;
     Ok(text.lines().last().and_then(Line::parse).unwrap_or_default())
@@ -192,9 +187,7 @@ fn last_of(file: &mut File) -> std::io::Result<Line> {
 /// Returns the counter after the line.
 fn append(file: &mut File, line: Line) -> u64 {
     let mark = if line.wrote { '=' } else { '+' };
-    let text = format!("{:<63}\n", format!("{mark} {} {}", line.count, line.token));
-    assert_eq!(text.len() as u64, LINE, "{text:?}");
-    file.write_all(text.as_bytes()).expect("the resource can be written");
+    shared_file::append(file, &format!("{mark} {} {}", line.count, line.token));
     line.count
 }
 

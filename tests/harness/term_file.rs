@@ -2,16 +2,14 @@
 //!
 //! Each line is one [`TermEvent`], in the order in which the resource saw them.
 
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, Write};
+use std::fs::File;
+use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 
 use lockattr::Term;
 use lockattr_history::{TermEvent, TermStep};
-use nix::fcntl::{Flock, FlockArg};
 
-/// The bytes of a line. Linux writes a file page by page, so a line across two pages could be read or left in part.
-const LINE: usize = 128;
+use crate::shared_file;
 
 /// A resource that refuses a term after a later one has written. All processes with the same path share it.
 #[derive(Clone, Debug)]
@@ -66,10 +64,7 @@ impl TermFile {
 
     /// Reads or changes the file while no other process does. `act` gets the latest term that wrote.
     fn with<T>(&self, act: impl FnOnce(&mut File, u64) -> T) -> T {
-        let open = OpenOptions::new().read(true).append(true).create(true).open(&self.path);
-        let file = open.unwrap_or_else(|error| panic!("{}: {error}", self.path.display()));
-        let locked = Flock::lock(file, FlockArg::LockExclusive);
-        let mut file = locked.unwrap_or_else(|(_, error)| panic!("a file lock: {error}"));
+        let mut file = shared_file::locked(&self.path);
         let newest = newest_in(&mut file).expect("the resource can be read");
         act(&mut file, newest)
     }
@@ -86,7 +81,5 @@ fn newest_in(file: &mut File) -> std::io::Result<u64> {
 }
 
 fn append(file: &mut File, event: &TermEvent) {
-    let line = format!("{:<127}\n", event.to_line().trim_end());
-    assert_eq!(line.len(), LINE, "{line:?}");
-    file.write_all(line.as_bytes()).expect("the resource can be written");
+    shared_file::append(file, event.to_line().trim_end());
 }

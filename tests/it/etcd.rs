@@ -34,6 +34,10 @@ async fn acquire(store: &impl Store, claim: &Arc<Claim>) -> Result<AcquireOutcom
     store.acquire(&request).await.map_err(|error| error.to_string())
 }
 
+async fn is_acquired(store: &impl Store, claim: &Arc<Claim>) -> bool {
+    matches!(acquire(store, claim).await, Ok(AcquireOutcome::Acquired { .. }))
+}
+
 async fn release(store: &impl Store, claim: &Arc<Claim>) -> Result<ReleaseOutcome, String> {
     let outcome = store.release(&[ReleaseRequest::new(claim.clone())]).await.remove(0);
     outcome.map_err(|error| error.to_string())

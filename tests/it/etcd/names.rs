@@ -6,13 +6,9 @@ use lockattr::store::{AcquireOutcome, EtcdStore, ReleaseOutcome};
 use lockattr::{LockManager, LockOptions};
 use lockattr_tests::{Engine, Etcd, eventually, for_store, in_time, with_query};
 
-use super::{acquire, claim, manager, release};
+use super::{acquire, claim, is_acquired, manager, release};
 
 const QUICK: &str = "response_timeout=300ms&connect_timeout=300ms&heartbeat=60s";
-
-async fn is_acquired(store: &EtcdStore, claim: &std::sync::Arc<lockattr::store::Claim>) -> bool {
-    matches!(acquire(store, claim).await, Ok(AcquireOutcome::Acquired { .. }))
-}
 
 /// etcd keeps each name that ever was, and reads all of them with a queue.
 ///

@@ -3,47 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockattr::store::{
-    AcquireOutcome, Claim, EtcdStore, LockKey, ReleaseOutcome, Sharing, Subscriber,
-};
+use lockattr::store::{Claim, EtcdStore, LockKey, ReleaseOutcome, Sharing, Subscriber};
 use lockattr_tests::{Engine, Etcd, Wires, eventually, for_store, with_query};
 
-use super::{acquire, claim, release};
+use super::{acquire, claim, is_acquired, release};
 
 const QUICK: &str = "response_timeout=300ms&connect_timeout=300ms&heartbeat=60s";
-
-#[tokio::test]
-async fn an_entry_whose_answer_was_lost_is_found_again() {
-    let etcd = Etcd::shared().await;
-    let wires = Wires::before(etcd).await;
-    let store = EtcdStore::open(&for_store(&wires.url_with("heartbeat=1h"))).unwrap();
-    let (warm, claim) = (claim("warm"), claim("lost"));
-    acquire(&store, &warm).await.unwrap();
-    wires.swallow_replies();
-    let executed = async {
-        let made = async || etcd.keys("etcd:lost/").await.len() == 1;
-        eventually("it is executed", made).await;
-        wires.cut().await;
-    };
-    let (answer, ()) = tokio::join!(acquire(&store, &claim), executed);
-    answer.expect_err("no reply arrives");
-    wires.pass().await;
-    let made = etcd.keys("etcd:lost/").await;
-    let revision = async || {
-        let told = etcd.ctl(&["get", "etcd:lost/", "--prefix", "-w", "fields"]).await;
-        let of_it = told.lines().find(|line| line.starts_with("\"CreateRevision\""));
-        of_it.expect("it is there").to_owned()
-    };
-    let first = revision().await;
-    let granted =
-        async || matches!(acquire(&store, &claim).await, Ok(AcquireOutcome::Acquired { .. }));
-    eventually("it is connected again", granted).await;
-    assert_eq!(etcd.keys("etcd:lost/").await, made);
-    assert_eq!(revision().await, first, "it kept its place in the queue");
-    assert_eq!(release(&store, &claim).await, Ok(ReleaseOutcome::Released));
-    release(&store, &warm).await.unwrap();
-    assert_eq!(etcd.keys("etcd:lost/").await, [""; 0]);
-}
 
 /// Sends a request whose reply is lost: the connection ends once `executed` holds.
 async fn without_reply<T: std::fmt::Debug>(
@@ -58,6 +23,31 @@ async fn without_reply<T: std::fmt::Debug>(
     };
     tokio::join!(request, cut).0.expect_err("no reply arrives");
     wires.pass().await;
+}
+
+#[tokio::test]
+async fn an_entry_whose_answer_was_lost_is_found_again() {
+    let etcd = Etcd::shared().await;
+    let wires = Wires::before(etcd).await;
+    let store = EtcdStore::open(&for_store(&wires.url_with("heartbeat=1h"))).unwrap();
+    let (warm, claim) = (claim("warm"), claim("lost"));
+    acquire(&store, &warm).await.unwrap();
+    let executed = async || etcd.keys("etcd:lost/").await.len() == 1;
+    without_reply(&wires, acquire(&store, &claim), executed).await;
+    let made = etcd.keys("etcd:lost/").await;
+    let revision = async || {
+        let told = etcd.ctl(&["get", "etcd:lost/", "--prefix", "-w", "fields"]).await;
+        let of_it = told.lines().find(|line| line.starts_with("\"CreateRevision\""));
+        of_it.expect("it is there").to_owned()
+    };
+    let first = revision().await;
+    let granted = async || is_acquired(&store, &claim).await;
+    eventually("it is connected again", granted).await;
+    assert_eq!(etcd.keys("etcd:lost/").await, made);
+    assert_eq!(revision().await, first, "it kept its place in the queue");
+    assert_eq!(release(&store, &claim).await, Ok(ReleaseOutcome::Released));
+    release(&store, &warm).await.unwrap();
+    assert_eq!(etcd.keys("etcd:lost/").await, [""; 0]);
 }
 
 /// An operator has removed one of the two entries that a claim made without knowing it. It goes to
@@ -77,8 +67,7 @@ async fn a_claim_that_lost_one_of_its_unknown_entries_enters_all_queues_again() 
     let made = async || etcd.keys("etcd:torn:").await;
     without_reply(&wires, acquire(&store, &together), async || made().await.len() == 2).await;
     etcd.ctl(&["del", &made().await[0]]).await;
-    let granted =
-        async || matches!(acquire(&store, &together).await, Ok(AcquireOutcome::Acquired { .. }));
+    let granted = async || is_acquired(&store, &together).await;
     eventually("it is connected again", granted).await;
     let told = etcd.ctl(&["get", "etcd:torn:", "--prefix", "-w", "fields"]).await;
     let created: Vec<_> =
@@ -119,8 +108,7 @@ async fn a_session_goes_on_after_the_reply_about_its_key_was_lost() {
         if releases_first {
             eventually("released", released).await;
         }
-        let granted =
-            async || matches!(acquire(&store, &next).await, Ok(AcquireOutcome::Acquired { .. }));
+        let granted = async || is_acquired(&store, &next).await;
         eventually("the next claim is granted", granted).await;
         assert_eq!(etcd.lease_of("etcd:fence next/").await, session, "in the same session");
         eventually("released", released).await;

@@ -1,6 +1,6 @@
 //! Fencing tokens only grow, whatever happens to the counter and the clock.
 
-use lockattr::{FencingToken, LockManager, LockOptions};
+use lockattr::{Error, FencingToken, LockManager, LockOptions};
 
 use lockattr_tests::{Engine, MariaDb, eventually};
 
@@ -21,18 +21,15 @@ async fn set_ahead(database: &Database) {
 }
 
 async fn next(manager: &LockManager) -> FencingToken {
-    // Not `acquire`, which would try again after an error.
-    let guard = manager.try_acquire("a", LockOptions::new()).await.unwrap().expect("it is free");
-    let token = guard.fencing_token();
-    guard.release().await.unwrap();
-    token
+    try_next(manager).await.unwrap().expect("it is free")
 }
 
-/// The same, or `None` if the session of the lock ends meanwhile.
-async fn next_unless_ended(manager: &LockManager) -> Option<FencingToken> {
-    let guard = manager.try_acquire("a", LockOptions::new()).await.ok()??;
+async fn try_next(manager: &LockManager) -> Result<Option<FencingToken>, Error> {
+    // Not `acquire`, which would try again after an error.
+    let Some(guard) = manager.try_acquire("a", LockOptions::new()).await? else { return Ok(None) };
     let token = guard.fencing_token();
-    guard.release().await.ok().map(|()| token)
+    guard.release().await?;
+    Ok(Some(token))
 }
 
 /// A backup from before the first lock was restored.
@@ -140,7 +137,7 @@ async fn session_locks_have_growing_tokens_again_after_their_row_is_lost() {
     database.execute("DELETE FROM lockattr_v2_session_numbers").await;
     let after = next(&database.manager(query).await).await;
     // A heartbeat that learns of it ends the session, perhaps under such a request.
-    let reads_it = async |manager| next_unless_ended(manager).await > Some(after);
+    let reads_it = async |manager| try_next(manager).await.is_ok_and(|token| token > Some(after));
     let both = async || reads_it(&one).await && reads_it(&other).await;
     eventually("both have read the new rule", both).await;
     let last = next(&one).await;

@@ -25,8 +25,7 @@ fn clients(servers: &Independents) -> Vec<redis::Client> {
 }
 
 fn manager(store: Result<RedlockStore, Error>) -> LockManager {
-    let builder = LockManager::builder().store(Arc::new(store.unwrap())).wait(HUNG);
-    builder.build().unwrap()
+    LockManager::builder().store(Arc::new(store.unwrap())).wait(HUNG).build().unwrap()
 }
 
 #[tokio::test]
