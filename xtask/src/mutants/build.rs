@@ -52,14 +52,15 @@ impl Build {
         cargo.args(programs.iter().flat_map(|program| program.target));
         let files = executables(cargo.current_dir(&self.root))?;
         for program in programs {
+            let expected = program.name();
             let is_this = |file: &&PathBuf| {
                 let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
                 // The programs that the tests start are elsewhere.
                 file.parent().is_some_and(|it| it.ends_with("deps"))
-                    && name.rsplit_once('-').is_some_and(|(name, _)| name == program.name)
+                    && name.rsplit_once('-').is_some_and(|(name, _)| name == expected)
             };
             let file = files.iter().find(is_this);
-            let file = file.ok_or_else(|| format!("`{}` was not built", program.name))?;
+            let file = file.ok_or_else(|| format!("`{expected}` was not built"))?;
             self.programs.push((program, file.clone()));
         }
         self.files.extend(files);
@@ -83,7 +84,7 @@ impl Build {
             command.envs(mutant.map(|number| (switch::VARIABLE, number.to_string())));
             in_parallel(&mut command, FOR_EACH_CORE);
             let directory = outputs();
-            let name = format!("{}-{}.txt", mutant.unwrap_or_default(), program.name);
+            let name = format!("{}-{}.txt", mutant.unwrap_or_default(), program.name());
             let limit = mutant.map_or(Duration::MAX, |_| LIMIT);
             let (output, has_ended) = process::output(&mut command, &directory.join(name), limit)?;
             outcomes.extend(names.iter().map(|name| {

@@ -10,35 +10,42 @@ pub(crate) struct Program {
     pub(crate) folder: &'static str,
     pub(crate) package: &'static str,
     pub(crate) target: &'static [&'static str],
-    /// What the name of its file begins with.
-    pub(crate) name: &'static str,
+}
+
+impl Program {
+    /// Returns what the name of its file begins with.
+    pub(crate) fn name(&self) -> String {
+        match self.target {
+            ["--test", name] => (*name).to_owned(),
+            _ => self.package.replace('-', "_"),
+        }
+    }
 }
 
 /// `it::timing::…` is a test of the program `it`, `lib::hold::…` of the runtime, `macros::tests::…`
 /// of the attribute, `cli::run::…` of the command, and `sim::leaders::…` of the simulation's program
 /// `leaders`; a `sim::…` without a program is a scene.
 const ALL: [Program; 6] = [
-    program("sim::leaders::", "tests/sim", "lockattr-sim", &["--test", "leaders"], "leaders"),
-    program("sim::", "tests/sim", "lockattr-sim", &["--test", "scenes"], "scenes"),
+    program("sim::leaders::", "tests/sim", "lockattr-sim", &["--test", "leaders"]),
+    program("sim::", "tests/sim", "lockattr-sim", &["--test", "scenes"]),
     IT,
-    program("lib::", "lockattr", "lockattr", &["--lib"], "lockattr"),
-    program("macros::", "lockattr-macros", "lockattr-macros", &["--lib"], "lockattr_macros"),
-    program("cli::", "lockattr-cli", "lockattr-cli", &["--test", "cli"], "cli"),
+    program("lib::", "lockattr", "lockattr", &["--lib"]),
+    program("macros::", "lockattr-macros", "lockattr-macros", &["--lib"]),
+    program("cli::", "lockattr-cli", "lockattr-cli", &["--test", "cli"]),
 ];
 
-const IT: Program = program("it::", "tests", "lockattr-tests", &["--test", "it"], "it");
+const IT: Program = program("it::", "tests", "lockattr-tests", &["--test", "it"]);
 
 /// The part of `it` that starts no server. It is built in a fraction of the time.
-const CORE: Program = program("it::", "tests", "lockattr-tests", &["--test", "core"], "core");
+const CORE: Program = program("it::", "tests", "lockattr-tests", &["--test", "core"]);
 
 const fn program(
     prefix: &'static str,
     folder: &'static str,
     package: &'static str,
     target: &'static [&'static str],
-    name: &'static str,
 ) -> Program {
-    Program { prefix, folder, package, target, name }
+    Program { prefix, folder, package, target }
 }
 
 /// Tests by their programs, each with the name that it has there.
@@ -74,7 +81,7 @@ pub(crate) fn prefer_core(grouped: &mut Grouped<'_>, core: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::{grouped, prefer_core};
+    use super::{Program, grouped, prefer_core};
 
     #[test]
     fn core_runs_what_it_has() {
@@ -82,10 +89,11 @@ mod tests {
             let tests: Vec<_> = tests.iter().map(|test| (*test).to_owned()).collect();
             let mut grouped = grouped(&tests).unwrap();
             prefer_core(&mut grouped, "mod key;\nmod timing;\n");
-            grouped.into_keys().map(|program| program.name).collect::<Vec<_>>()
+            grouped.into_keys().map(Program::name).collect::<Vec<_>>()
         };
         assert_eq!(named(&["it::key::a", "it::timing::b"]), ["core"]);
         assert_eq!(named(&["it::key::a", "it::redis::b"]), ["it"]);
         assert_eq!(named(&["sim::leaders::a", "sim::b"]), ["scenes", "leaders"]);
+        assert_eq!(named(&["lib::a", "macros::b"]), ["lockattr", "lockattr_macros"]);
     }
 }
