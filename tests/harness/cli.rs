@@ -128,15 +128,24 @@ impl Cli {
         let () = self.query(&["CONFIG", "RESETSTAT"]).await;
     }
 
+    /// Returns the ids of all connections other than the harness' own.
+    pub async fn client_ids(&self) -> Vec<String> {
+        let text: String = self.query(&["CLIENT", "LIST"]).await;
+        text.lines()
+            .filter(|line| !line.contains(&format!(" name={NAME} ")))
+            .filter_map(|line| Some(line.strip_prefix("id=")?.split(' ').next()?.to_owned()))
+            .collect()
+    }
+
     /// Returns the number of connections other than the harness' own.
     pub async fn client_count(&self) -> usize {
-        self.others().await.len()
+        self.client_ids().await.len()
     }
 
     /// Closes every connection except the harness' own, and returns their number.
     pub async fn client_kill_all_others(&self) -> usize {
         let mut killed = 0;
-        for id in self.others().await {
+        for id in self.client_ids().await {
             killed += self.query::<usize>(&["CLIENT", "KILL", "ID", &id]).await;
         }
         killed
@@ -203,13 +212,5 @@ impl Cli {
         // loads nothing and has no such field.
         field("loading:").is_none_or(|loading| loading.trim() == "0").then_some(())?;
         field("process_id:")?.trim().parse().ok()
-    }
-
-    async fn others(&self) -> Vec<String> {
-        let text: String = self.query(&["CLIENT", "LIST"]).await;
-        text.lines()
-            .filter(|line| !line.contains(&format!(" name={NAME} ")))
-            .filter_map(|line| Some(line.strip_prefix("id=")?.split(' ').next()?.to_owned()))
-            .collect()
     }
 }

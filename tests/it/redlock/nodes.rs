@@ -167,28 +167,33 @@ async fn a_server_that_came_back_empty_grants_nothing_until_the_longest_lease_is
     }
 }
 
-/// One node cannot notify a waiting claim yet, since the subscription is slow, so the claim's
-/// acquire is held back there. Its release goes over the other connection. By then the claim has
-/// acquired the lock from the other nodes and done its work.
+/// One node has lost the subscription and does not answer the next one, so the claim's acquire waits
+/// for it there. Its release goes over the other connection. By then the claim has acquired the lock
+/// from the other nodes and done its work.
 #[tokio::test]
 async fn an_acquire_that_is_executed_after_its_release_is_undone() {
     let servers = Independents::start(5).await;
-    let url = with_query(&servers.url_through_proxies().await, "durable=true&ttl=10m");
+    let url = servers.url_through_proxies().await;
+    let url = with_query(&url, "durable=true&connections=2&ttl=10m");
     let slow = &servers.proxies().await[4];
     let other = LockManager::connect(&servers.url_with("durable=true")).await.unwrap();
-    slow.always("subscribe", Fault::Delay(Duration::from_millis(700)));
     let manager = LockManager::connect(&url).await.unwrap();
-    let keys = ["a", "b", "c", "d"];
+    // Some of them use the connection with the subscription, and the others do not.
+    let keys: Vec<_> = (0..16).map(|nth| format!("k{nth}")).collect();
     let held = futures_util::future::try_join_all(
         keys.iter().map(|key| other.acquire(key, LockOptions::new())),
     );
     let held = held.await.unwrap();
-    let waiting = keys.map(|key| {
-        let manager = manager.clone();
+    slow.always("subscribe", Fault::HoldReply);
+    let cli = servers.nodes()[4].cli().await;
+    assert!(cli.query::<u64>(&["CLIENT", "KILL", "TYPE", "pubsub"]).await > 0);
+    let waiting = keys.iter().map(|key| {
+        let (manager, key) = (manager.clone(), key.clone());
         tokio::spawn(async move {
             manager.acquire(key, LockOptions::new()).await.unwrap().release().await.unwrap();
         })
     });
+    let waiting: Vec<_> = waiting.collect();
     for node in servers.nodes().iter().take(4) {
         let cli = node.cli().await;
         let queued = async || {
@@ -197,12 +202,16 @@ async fn an_acquire_that_is_executed_after_its_release_is_undone() {
         };
         eventually("all queued", queued).await;
     }
+    eventually("it subscribes again", async || slow.seen("subscribe") >= 2).await;
+    let before = slow.answered("release");
     for guard in held {
         guard.release().await.unwrap();
     }
     for waiter in waiting {
         in_time(waiter).await.unwrap();
     }
+    eventually("released there first", async || slow.answered("release") > before).await;
+    slow.pass();
     let late = async || slow.answered("acquire") >= 2 * keys.len();
     eventually("all are requested", late).await;
     assert_nothing_left(&servers).await;
