@@ -32,20 +32,28 @@ struct Ports {
     peer: u16,
 }
 
-/// The connections that a process has now, which are remembered when it has ended.
-pub(crate) struct Connections(BTreeSet<u16>);
+/// The other ends of the connections that a process has now, which are remembered when it has
+/// ended: their inodes, because another client may get its ports then.
+pub(crate) struct OtherEnds(BTreeSet<String>);
 
-impl Connections {
+impl OtherEnds {
     /// Returns those of the process with this id.
     pub(crate) fn of(process: u32) -> Self {
-        Self(connections_of(&process.to_string()).into_iter().map(|ports| ports.own).collect())
+        let connections = connections_of(&process.to_string());
+        let other_ends = rows("self").filter(|(end, ..)| {
+            connections.iter().any(|one| (one.own, one.peer) == (end.peer, end.own))
+        });
+        let inodes = other_ends.map(|(_, _, inode)| inode);
+        // What no server has accepted yet has none.
+        Self(inodes.filter(|inode| inode != "0").collect())
     }
 
-    /// Returns whether some server still has the other end of one: it has not noticed yet that its client is gone.
-    pub(crate) fn are_open_elsewhere(&self) -> bool {
+    /// Returns whether some server still has one of them: it has not noticed yet that its client is
+    /// gone.
+    pub(crate) fn are_open(&self) -> bool {
         let half_open = [ESTABLISHED, CLOSE_WAIT];
         rows("self")
-            .any(|(ports, state, _)| half_open.contains(&&*state) && self.0.contains(&ports.peer))
+            .any(|(_, state, inode)| half_open.contains(&&*state) && self.0.contains(&inode))
     }
 }
 

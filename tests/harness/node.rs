@@ -7,7 +7,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::time::timeout;
 
-use crate::connections::Connections;
+use crate::connections::OtherEnds;
 use crate::eventually::{Backoff, HUNG, eventually};
 use crate::process::Process;
 
@@ -106,9 +106,9 @@ impl Node {
     /// Kills it, and waits until its servers have noticed that its connections are closed. Until then, it may be
     /// granted a lock. A [`Wire`](crate::Wire) counts as a server.
     pub async fn dies(&mut self) {
-        let connections = Connections::of(self.id());
+        let other_ends = OtherEnds::of(self.id());
         self.kill();
-        eventually("the servers notice its end", async || !connections.are_open_elsewhere()).await;
+        eventually("the servers notice its end", async || !other_ends.are_open()).await;
     }
 
     /// Interrupts it (SIGINT), like Ctrl-C.
