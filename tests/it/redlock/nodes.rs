@@ -1,5 +1,6 @@
 //! Five real servers that are killed, stopped, cut off, or restarted empty.
 
+use std::sync::mpsc;
 use std::time::Duration;
 
 use lockattr::{Error, LockManager, LockOptions, LostReason};
@@ -7,7 +8,7 @@ use lockattr_tests::{
     Fault, Independents, RedisServer, assert_nobody_listens, assert_nothing_left, eventually,
     in_time, node, patient, with_query,
 };
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::time::{Instant, sleep};
 
 use crate::redis::RIGHTS;
@@ -173,24 +174,34 @@ async fn a_server_that_came_back_empty_grants_nothing_until_the_longest_lease_is
 /// from the other nodes and done its work.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_acquire_that_is_executed_after_its_release_is_undone() {
+    const KEYS: usize = 16;
     let servers = Independents::start(5).await;
     let url = servers.url_through_proxies().await;
     let url = with_query(&url, "durable=true&connections=2&ttl=10m");
     let slow = &servers.proxies().await[4];
     let other = LockManager::connect(&servers.url_with("durable=true")).await.unwrap();
     // Some of them use the connection with the subscription, and the others do not.
-    let keys: Vec<_> = (0..16).map(|nth| format!("k{nth}")).collect();
+    let keys: Vec<_> = (0..KEYS).map(|nth| format!("k{nth}")).collect();
     let held = futures_util::future::try_join_all(
         keys.iter().map(|key| other.acquire(key, LockOptions::new())),
     );
     let held = held.await.unwrap();
     // It stands still while the locks are released, so that no waiter asks when some nodes have
-    // released and others have not: it would wait for the slow one.
+    // released and others have not: it would wait for the slow one. Its clock stands still before, so
+    // that each waiter asks twice, the second time for its place in the queue, and not again by a timer.
     let waits = Builder::new_current_thread().enable_all().build().unwrap();
     let manager = driven(&waits, LockManager::connect(&url)).unwrap();
     slow.always("subscribe", Fault::HoldReply);
     let cli = servers.nodes()[4].cli().await;
     assert!(cli.query::<u64>(&["CLIENT", "KILL", "TYPE", "pubsub"]).await > 0);
+    let stopped = driven(&waits, async {
+        // The loss makes waiters ask again, so none waits yet.
+        for key in &keys {
+            assert!(manager.holder(key).await.unwrap().is_some());
+        }
+        eventually("it subscribes again", async || slow.seen("subscribe") >= 2).await;
+        stop_clock()
+    });
     let waiting = keys.iter().map(|key| {
         let (manager, key) = (manager.clone(), key.clone());
         waits.spawn(async move {
@@ -199,16 +210,15 @@ async fn an_acquire_that_is_executed_after_its_release_is_undone() {
     });
     let waiting: Vec<_> = waiting.collect();
     let others = &servers.nodes()[..4];
+    let proxies = servers.proxies().await;
+    let asked = || proxies[..4].iter().all(|proxy| proxy.answered("acquire") == 2 * KEYS);
+    // Of the runtime whose clock goes on.
+    let (outer, limit) = (Handle::current(), tokio::spawn(sleep(Duration::from_mins(2))));
     driven(&waits, async {
-        for node in others {
-            let cli = node.cli().await;
-            let queued = async || {
-                let lines = cli.query::<Vec<String>>(&["KEYS", "lockattr:line*"]).await;
-                lines.len() == keys.len()
-            };
-            eventually("all queued", queued).await;
+        while !asked() {
+            assert!(!limit.is_finished(), "not all asked twice");
+            outer.spawn(async { sleep(Duration::from_millis(20)).await }).await.unwrap();
         }
-        eventually("it subscribes again", async || slow.seen("subscribe") >= 2).await;
     });
     let before = slow.answered("release");
     for guard in held {
@@ -220,16 +230,27 @@ async fn an_acquire_that_is_executed_after_its_release_is_undone() {
         eventually("released there", free).await;
     }
     driven(&waits, async {
+        drop(stopped);
+        tokio::time::resume();
         for waiter in waiting {
             in_time(waiter).await.unwrap();
         }
         eventually("released there first", async || slow.answered("release") > before).await;
         slow.pass();
-        let late = async || slow.answered("acquire") >= 2 * keys.len();
+        let late = async || slow.answered("acquire") >= 2 * KEYS;
         eventually("all are requested", late).await;
         assert_nothing_left(&servers).await;
     });
     waits.shutdown_background();
+}
+
+/// Stops the clock of the current runtime until the result is dropped and the clock resumed.
+fn stop_clock() -> mpsc::Sender<()> {
+    tokio::time::pause();
+    let (stopped, ended) = mpsc::channel();
+    // Meanwhile an idle runtime does not advance its clock by itself.
+    tokio::task::spawn_blocking(move || ended.recv());
+    stopped
 }
 
 /// Drives another runtime until its work is done.
