@@ -390,6 +390,9 @@ impl Member {
             ])
             .args(["-Dzookeeper.forceSync=no", "-Dznode.container.checkIntervalMs=200"])
             .args(["-Dzookeeper.extendedTypesEnabled=true", "-Dzookeeper.jmx.log4j.disable=true"])
+            // A server that finds no leader asks the others again at growing intervals, by default
+            // of up to a minute.
+            .arg("-Dzookeeper.fastleader.maxNotificationInterval=1000")
             .args(["-cp", &tls::class_path(), "org.apache.zookeeper.server.quorum.QuorumPeerMain"])
             .arg(path.join("zoo.cfg"))
             .stdin(Stdio::null())

@@ -43,8 +43,9 @@ async fn a_server_without_a_quorum_proves_no_lock() {
     let leader = ensemble.leader().await;
     let alone = (leader + 1) % 3;
     let addr = [ensemble.addrs()[alone].clone()];
-    // The session outlives this test, so only a renewal that gets no reply loses the lock.
-    let settings = "session_timeout=1h&ttl=10s&response_timeout=500ms";
+    // The session outlives the lease, so only a renewal that gets no reply loses the lock. The client
+    // of a session that lasts longer would pause the longer between its tries, the longer the outage.
+    let settings = "session_timeout=1m&ttl=10s&response_timeout=500ms";
     let url = with_query(&ensemble.url_at(&addr), settings);
     let manager = LockManager::builder().url(&url).build().unwrap();
     let held = manager.acquire("a", LockOptions::new()).await.unwrap();
