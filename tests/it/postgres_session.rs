@@ -80,6 +80,12 @@ async fn acquire(manager: &LockManager, key: &str) -> LockGuard {
     acquired.unwrap_or_else(|error| panic!("{key}: {error}"))
 }
 
+/// Waits until the lock is free. A waiter that gave up leaves the queue in the background, so a release
+/// may still grant it the lock, for the moment that it takes to leave.
+async fn becomes_free(manager: &LockManager, key: &str) {
+    eventually("it is free", async || is_free(manager, key).await).await;
+}
+
 async fn is_free(manager: &LockManager, key: &str) -> bool {
     let guard = manager.try_acquire(key, LockOptions::new()).await.unwrap();
     match guard {

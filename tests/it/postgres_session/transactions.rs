@@ -7,7 +7,7 @@ use lockattr_tests::{StoppedClock, eventually, in_time, pause};
 use tokio::time::sleep;
 use tokio_postgres::IsolationLevel;
 
-use super::{Database, acquire, is_free, manager};
+use super::{Database, acquire, becomes_free, is_free, manager};
 
 /// Returns a manager of each lock form.
 async fn both(database: &Database, query: &str) -> [LockManager; 2] {
@@ -255,7 +255,7 @@ async fn a_transaction_that_waits_too_long_is_contended() {
         };
         eventually("it is contended", refused).await;
         guard.release().await.unwrap();
-        assert!(is_free(holder, "a").await);
+        becomes_free(holder, "a").await;
     }
 }
 
@@ -342,7 +342,7 @@ async fn a_transaction_without_a_wait_is_refused_at_once() {
             }
             transaction.rollback().await.unwrap();
             guard.release().await.unwrap();
-            assert!(is_free(&manager, "a").await);
+            becomes_free(&manager, "a").await;
         }
     }
 }
