@@ -60,6 +60,11 @@ async fn outlived(
     refuse: impl AsyncFnOnce(),
     mend: impl AsyncFnOnce(),
 ) {
+    let events = capture_events_from(Level::DEBUG);
+    let refused_renewals = || {
+        let is_one = |text: &str| text.contains("a renewal got no answer") && text.contains("kept");
+        events.all().iter().filter(|event| is_one(&event.text)).count()
+    };
     let kept = manager.acquire("kept", lease(TTL)).await.unwrap();
     let let_go = manager.acquire("let go", lease(TTL)).await.unwrap();
     let short = manager.acquire("short", lease(Duration::from_secs(2))).await.unwrap();
@@ -74,7 +79,9 @@ async fn outlived(
     assert!(matches!(kept.extend(TTL).await, Err(Error::Store { .. })));
     assert!(matches!(let_go.release().await, Err(Error::Store { .. })));
     // More than half of a lease, with a renewal that is refused.
+    let before = refused_renewals();
     skip(TTL * 3 / 5);
+    eventually("its renewal is refused", async || refused_renewals() > before).await;
     in_time(short.lost()).await;
     let lost = short.ensure_held();
     assert!(matches!(lost, Err(Error::Lost { reason: LostReason::Expired, .. })), "{lost:?}");
