@@ -1,14 +1,13 @@
 //! Five real servers that are killed, stopped, cut off, or restarted empty.
 
-use std::sync::mpsc;
 use std::time::Duration;
 
 use lockattr::{Error, LockManager, LockOptions, LostReason};
 use lockattr_tests::{
-    Fault, Independents, RedisServer, assert_nobody_listens, assert_nothing_left, eventually,
-    in_time, node, patient, with_query,
+    Fault, Independents, RedisServer, StoppedClock, assert_nobody_listens, assert_nothing_left,
+    eventually, in_time, node, patient, with_query,
 };
-use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, sleep};
 
 use crate::redis::RIGHTS;
@@ -200,7 +199,7 @@ async fn an_acquire_that_is_executed_after_its_release_is_undone() {
             assert!(manager.holder(key).await.unwrap().is_some());
         }
         eventually("it subscribes again", async || slow.seen("subscribe") >= 2).await;
-        stop_clock()
+        StoppedClock::new()
     });
     let waiting = keys.iter().map(|key| {
         let (manager, key) = (manager.clone(), key.clone());
@@ -211,15 +210,8 @@ async fn an_acquire_that_is_executed_after_its_release_is_undone() {
     let waiting: Vec<_> = waiting.collect();
     let others = &servers.nodes()[..4];
     let proxies = servers.proxies().await;
-    let asked = || proxies[..4].iter().all(|proxy| proxy.answered("acquire") == 2 * KEYS);
-    // Of the runtime whose clock goes on.
-    let (outer, limit) = (Handle::current(), tokio::spawn(sleep(Duration::from_mins(2))));
-    driven(&waits, async {
-        while !asked() {
-            assert!(!limit.is_finished(), "not all asked twice");
-            outer.spawn(async { sleep(Duration::from_millis(20)).await }).await.unwrap();
-        }
-    });
+    let asked = async || proxies[..4].iter().all(|proxy| proxy.answered("acquire") == 2 * KEYS);
+    driven(&waits, eventually("all asked twice", asked));
     let before = slow.answered("release");
     for guard in held {
         guard.release().await.unwrap();
@@ -231,7 +223,6 @@ async fn an_acquire_that_is_executed_after_its_release_is_undone() {
     }
     driven(&waits, async {
         drop(stopped);
-        tokio::time::resume();
         for waiter in waiting {
             in_time(waiter).await.unwrap();
         }
@@ -242,15 +233,6 @@ async fn an_acquire_that_is_executed_after_its_release_is_undone() {
         assert_nothing_left(&servers).await;
     });
     waits.shutdown_background();
-}
-
-/// Stops the clock of the current runtime until the result is dropped and the clock resumed.
-fn stop_clock() -> mpsc::Sender<()> {
-    tokio::time::pause();
-    let (stopped, ended) = mpsc::channel();
-    // Meanwhile an idle runtime does not advance its clock by itself.
-    tokio::task::spawn_blocking(move || ended.recv());
-    stopped
 }
 
 /// Drives another runtime until its work is done.
