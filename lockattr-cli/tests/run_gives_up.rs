@@ -55,9 +55,12 @@ async fn a_lock_whose_grant_was_never_heard_of_is_given_back() {
 async fn a_bench_that_fails_leaves_nothing() {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr()).await;
-    proxy.next("release", Fault::CutBefore);
+    // A second attempt may follow at once, and a third one only after a pause.
+    for _ in 0..3 {
+        proxy.next("release", Fault::CutBefore);
+    }
     let url = lockattr_tests::with_query(&server.url_through(&proxy), "retry=0");
-    let said = said(&url, &["bench", "--tasks", "4", "--keys", "4"]).await;
+    let said = said(&url, &["bench", "--tasks", "1", "--keys", "1"]).await;
     assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{said:?}");
     assert_nothing_left(&server).await;
 }

@@ -1,7 +1,6 @@
 //! Requests whose replies are lost, and requests that take effect late.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use lockattr::store::{Claim, EtcdStore, LockKey, ReleaseOutcome, Sharing, Subscriber};
 use lockattr_tests::{Engine, Etcd, Wires, eventually, for_store, with_query};
@@ -133,7 +132,7 @@ async fn a_request_that_arrives_after_its_release_creates_no_entry() {
         let (asked, other) = ((leader + 1) % 3, (leader + 2) % 3);
         let addrs = [asked, other].map(|nth| etcd.addrs()[nth].clone());
         let store = EtcdStore::open(&for_store(&with_query(&etcd.url_at(&addrs), QUICK))).unwrap();
-        let (warm, claim) = (claim("warm"), claim(&format!("late{n}")));
+        let [warm, next, claim] = ["warm", "next", &format!("late{n}")].map(claim);
         etcd.stop_signal(other);
         let connected = async || acquire(&store, &warm).await.is_ok();
         eventually("connected to the member that keeps running", connected).await;
@@ -146,8 +145,12 @@ async fn a_request_that_arrives_after_its_release_creates_no_entry() {
         etcd.continue_signal(asked);
         late += usize::from(is_stopped);
         // Nothing shows that the member has read the request. If it has not, this proves nothing, so it is repeated.
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        let url = with_query(&etcd.url_at(&etcd.addrs()[asked..=asked]), QUICK);
+        let at_it = EtcdStore::open(&for_store(&url)).unwrap();
+        eventually("the member serves again", async || is_acquired(&at_it, &next).await).await;
+        eventually("released", async || release(&at_it, &next).await.is_ok()).await;
         assert_eq!(etcd.keys("etcd:late").await, [""; 0]);
         eventually("released", async || release(&store, &warm).await.is_ok()).await;
     }
+    assert_eq!(etcd.keys("etcd:late").await, [""; 0]);
 }

@@ -30,7 +30,8 @@ async fn slow_server() -> MariaDb {
 }
 
 /// 300 callers with two locks each send requests that share no statement, so that the last of them
-/// wait for longer than the response timeout. Meanwhile a lease with a short TTL is renewed.
+/// wait for longer than the response timeout. The manager asks for a lock again, but not who has
+/// it. Meanwhile a lease with a short TTL is renewed.
 ///
 /// Red without: silence that counts from when a statement was sent, and not from when a request was
 /// queued.
@@ -49,6 +50,7 @@ async fn a_long_queue_of_requests_loses_no_lease_and_fails_no_release() {
             for _ in 0..2 {
                 let keys = [format!("own{nth}"), format!("second{nth}")];
                 let guard = manager.acquire_all(&keys, LockOptions::new()).await.unwrap();
+                assert!(manager.holder(&keys[0]).await.unwrap().is_some(), "it is held");
                 guard.release().await.unwrap();
             }
         });

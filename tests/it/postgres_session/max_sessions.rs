@@ -119,7 +119,7 @@ async fn waiters_get_the_connection_in_their_order() {
 async fn a_holder_of_the_last_connection_gets_a_second_lock_when_it_is_free() {
     let database = Database::new().await;
     let holder = database.sessions("").await;
-    let waiter = database.sessions("max_sessions=1&retry_delay=20ms").await;
+    let waiter = database.sessions("max_sessions=1&connections=1&retry_delay=20ms").await;
     let (one, two) = (acquire(&holder, "one").await, acquire(&holder, "two").await);
     let first = spawn_acquire(&waiter, "one");
     database.waiting(1).await;
@@ -127,6 +127,8 @@ async fn a_holder_of_the_last_connection_gets_a_second_lock_when_it_is_free() {
     let first = in_time(first).await.unwrap();
     let second = spawn_acquire(&waiter, "two");
     tokio::task::yield_now().await;
+    // Over one connection, the first request for the second lock is answered before this one.
+    acquire(&waiter, "three").await.release().await.unwrap();
     two.release().await.unwrap();
     let second = in_time(second).await.unwrap();
     assert_eq!(database.locks(true).await, 2);

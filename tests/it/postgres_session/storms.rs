@@ -14,14 +14,15 @@ async fn locks(server: &PostgresServer) -> i64 {
     server.client().await.query_one(count, &[]).await.unwrap().get(0)
 }
 
-/// Each acquisition is a commit.
+/// A thousand requests at once, over one connection to a slow disk.
 ///
 /// Red without: the limit of what is in flight.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_tasks_lose_no_lock_and_no_release() {
-    let server = PostgresServer::with_slow_commits(10_000).await;
-    // Shorter than a thousand commits take, one after the other.
-    let query = "lock=session&response_timeout=3s";
+    // Of 32 tokens, one is written to the disk.
+    let server = PostgresServer::with_slow_commits(100_000).await;
+    // Shorter than a thousand statements take on one connection, one after the other.
+    let query = "lock=session&connections=1&response_timeout=3s";
     let manager = manager(&server.url_with(query)).await;
     crowd::loses_nothing(&manager, Duration::from_secs(15)).await;
     assert_eq!(locks(&server).await, 0);
