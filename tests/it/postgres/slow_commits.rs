@@ -12,9 +12,9 @@ use crate::support::connected;
 /// renewals that come first.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_tasks_lose_no_lease_and_no_release() {
-    let server = PostgresServer::with_slow_commits(10_000).await;
-    // Shorter than a thousand commits take, one after the other.
-    let query = "response_timeout=5s";
+    let server = PostgresServer::with_slow_commits(20_000).await;
+    // Shorter than a thousand commits take, one after the other. So is the lease.
+    let query = "response_timeout=5s&connections=1";
     let manager = manager(&with_query(&server.url(), query)).await;
     crowd::loses_nothing(&manager, Duration::from_secs(15)).await;
     assert!(server.left().await.is_empty(), "{:?}", server.left().await);

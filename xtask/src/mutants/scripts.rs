@@ -6,17 +6,13 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::thread::sleep;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::SystemTime;
 
 use super::mutant::Mutant;
 use super::shared::Shared;
 
 /// Follows each script in the copy, because a mutant may be longer than the script.
 pub(crate) const PADDING: [u8; 256] = [b' '; 256];
-
-/// How long a process may still run a program that is to be changed.
-const LAST_PROCESS: Duration = Duration::from_secs(10);
 
 pub(crate) fn is_script(file: &str) -> bool {
     file.starts_with("lockattr/src/") && [".lua", ".sql"].iter().any(|end| file.ends_with(end))
@@ -94,7 +90,7 @@ impl<'a> Patched<'a> {
     ) -> Result<(), String> {
         for (script, text) in texts {
             for place in self.places.iter().filter(|place| place.script == *script) {
-                let written = when_ended(&place.file).and_then(|file| {
+                let written = opened(&place.file).and_then(|file| {
                     file.write_all_at(text, place.offset)?;
                     file.set_modified(modified(place))
                 });
@@ -105,20 +101,17 @@ impl<'a> Patched<'a> {
     }
 }
 
-/// Opens a program for writing, once the last process that runs it has ended.
-#[allow(clippy::disallowed_methods, reason = "the real clock, and no tokio around")]
-fn when_ended(program: &Path) -> io::Result<File> {
-    let started = Instant::now();
-    loop {
-        match File::options().write(true).open(program) {
-            Err(error)
-                if error.kind() == io::ErrorKind::ExecutableFileBusy
-                    && started.elapsed() < LAST_PROCESS =>
-            {
-                sleep(LAST_PROCESS / 100);
-            }
-            opened => return opened,
+/// Opens a program for writing. A process that a test left behind may still run it, and keeps the old
+/// file then.
+fn opened(program: &Path) -> io::Result<File> {
+    match File::options().write(true).open(program) {
+        Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
+            let copy = program.with_extension("copy");
+            fs::copy(program, &copy)?;
+            fs::rename(&copy, program)?;
+            File::options().write(true).open(program)
         }
+        opened => opened,
     }
 }
 

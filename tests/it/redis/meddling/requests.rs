@@ -119,8 +119,9 @@ async fn a_pause_of_writes() {
     let short = manager.acquire("short", lease(TTL / 6)).await.unwrap();
     cli.query::<()>(&["CLIENT", "PAUSE", "3600000", "WRITE"]).await;
     // Still under way when writes go on, so it is granted then.
+    let other = LockManager::connect(server.url()).await.unwrap();
     let asks = tokio::spawn({
-        let other = LockManager::connect(server.url()).await.unwrap();
+        let other = other.clone();
         async move { other.acquire("a", lease(TTL).retry(0)).await.map(drop) }
     });
     eventually("it asks", async || cli.info("blocked_clients").await != "0").await;
@@ -135,7 +136,9 @@ async fn a_pause_of_writes() {
     is_renewed_now(&long, TTL).await;
     long.release().await.unwrap();
     drop(short);
+    // Until then its connection lives, or the server would forget the request.
     wait_until_lockable(&manager).await;
+    drop(other);
     assert_nothing_left(&server).await;
 }
 
