@@ -3,6 +3,7 @@
 use lockattr::{Error, FencingToken, LockManager, LockOptions};
 
 use lockattr_tests::{Engine, MariaDb, eventually};
+use mysql_async::prelude::Queryable;
 
 use super::Database;
 
@@ -166,9 +167,26 @@ async fn a_server_that_is_read_only_grants_no_session_lock() {
     next(&manager).await;
 }
 
-/// The server restarts at once, and begins to count with the second of its start: with the same.
+/// A server that restarts in the second of its start begins to count with the same number again. So it
+/// reserves none in that second.
 ///
 /// Red without: `SLEEP` in `session_numbers.sql`.
+#[tokio::test]
+async fn no_session_number_is_reserved_in_the_second_of_a_start() {
+    let database = Database::new().await;
+    next(&database.manager("lock=session").await).await;
+    let mut cli = database.server.cli(&database.name).await;
+    // For this session, the time stands still in that second. `SYSDATE` goes on.
+    cli.query_drop("SET timestamp = (UUID_SHORT() >> 24) & 4294967295").await.unwrap();
+    let now = "SELECT UNIX_TIMESTAMP(SYSDATE())";
+    for _ in 0..3 {
+        let began: Option<u64> = cli.query_first(now).await.unwrap();
+        cli.query_drop("CALL lockattr_v2_session_numbers()").await.unwrap();
+        assert!(cli.query_first::<u64, _>(now).await.unwrap() > began, "in the same second");
+    }
+}
+
+/// The server restarts at once.
 #[tokio::test]
 async fn session_locks_have_growing_tokens_when_the_server_restarts() {
     let server = MariaDb::start().await;
