@@ -58,10 +58,14 @@ async fn a_release_that_arrives_again_frees_no_others_lock() {
     let world = World::new().await;
     let guard = world.manager.acquire("a", LockOptions::new()).await.unwrap();
     world.proxy.next("release", Fault::CutAfter);
+    // The next holder has the lock before the server gets it again.
+    world.proxy.next("release", Fault::HoldRequest);
     assert!(matches!(guard.release().await, Err(Error::Store { .. })));
     let next = world.another().await.acquire("a", LockOptions::new()).await.unwrap();
     let value = world.value().await;
-    eventually("it was sent again", async || world.proxy.answered("release") >= 1).await;
+    eventually("it is sent again", async || world.proxy.seen("release") >= 2).await;
+    world.proxy.pass();
+    eventually("the server has it", async || world.proxy.answered("release") >= 1).await;
     assert_eq!(world.value().await, value);
     next.release().await.expect("still held by it");
     world.ends_well().await;
