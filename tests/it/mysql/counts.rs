@@ -2,7 +2,7 @@
 
 use lockattr::{Error, FencingToken, LockManager, LockOptions};
 
-use lockattr_tests::{Engine, MariaDb, eventually};
+use lockattr_tests::{Engine, MariaDb, eventually, with_query};
 use mysql_async::prelude::Queryable;
 
 use super::Database;
@@ -173,9 +173,12 @@ async fn a_server_that_is_read_only_grants_no_session_lock() {
 /// Red without: `SLEEP` in `session_numbers.sql`.
 #[tokio::test]
 async fn no_session_number_is_reserved_in_the_second_of_a_start() {
-    let database = Database::new().await;
-    next(&database.manager("lock=session").await).await;
-    let mut cli = database.server.cli(&database.name).await;
+    // Nobody else draws so many numbers there that they reach the next second.
+    let server = MariaDb::start().await;
+    let name = server.database().await;
+    let url = with_query(&server.url_of(&name), "lock=session");
+    next(&LockManager::connect(url).await.unwrap()).await;
+    let mut cli = server.cli(&name).await;
     // For this session, the time stands still in that second. `SYSDATE` goes on.
     cli.query_drop("SET timestamp = (UUID_SHORT() >> 24) & 4294967295").await.unwrap();
     let now = "SELECT UNIX_TIMESTAMP(SYSDATE())";
