@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 use lockattr::Error;
 use lockattr_tests::{Engine, in_time, node};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::*;
 use crate::support::{connected, works};
@@ -117,8 +117,10 @@ async fn a_lock_outlives_a_crash_of_the_server() {
     server.restart().await;
     let other = manager(&server.url()).await;
     assert!(other.try_acquire("a", LockOptions::new()).await.unwrap().is_none(), "two at once");
-    let left = guard.remaining();
-    eventually("the lease is renewed", async || guard.remaining() > left).await;
+    let end = || Instant::now() + guard.remaining();
+    let first = end();
+    // After a third of it, so the end moves by ten seconds.
+    eventually("the lease is renewed", async || end() > first + Duration::from_secs(1)).await;
     guard.ensure_held().unwrap();
     guard.release().await.unwrap();
     let next = acquire(&other, "a").await;
