@@ -5,6 +5,7 @@ mod launch;
 mod processes;
 mod tls;
 
+use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -136,6 +137,13 @@ impl PostgresServer {
         }
     }
 
+    /// Returns the id of the segment of shared memory (System V) that it has, or had before it was killed.
+    pub fn shared_memory(&self) -> Option<u32> {
+        let file = self.directory.path().join("data/postmaster.pid");
+        let lines = std::fs::read_to_string(file).ok()?;
+        lines.lines().nth(6)?.split_whitespace().nth(1)?.parse().ok()
+    }
+
     /// Starts it again on the same port, with its data.
     ///
     /// # Panics
@@ -223,4 +231,14 @@ impl Engine for PostgresServer {
 fn new_name() -> String {
     static LAST: AtomicUsize = AtomicUsize::new(0);
     format!("test_{}", LAST.fetch_add(1, Ordering::Relaxed))
+}
+
+impl Drop for PostgresServer {
+    fn drop(&mut self) {
+        self.kill();
+        // It cannot do this itself any more, and the system has only some thousand of them.
+        if let Some(id) = self.shared_memory() {
+            Command::new("ipcrm").args(["-m", &id.to_string()]).output().ok();
+        }
+    }
 }

@@ -7,6 +7,7 @@ mod faults;
 mod independents;
 mod leash;
 mod node;
+mod postgres_server;
 mod proxy;
 mod redis_server;
 mod resource;

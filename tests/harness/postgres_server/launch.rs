@@ -31,6 +31,7 @@ max_wal_size = 1GB
 shared_buffers = 32MB
 max_connections = 300
 logging_collector = off
+dynamic_shared_memory_type = mmap
 ";
 
 enum Failure {
