@@ -228,11 +228,6 @@ impl Engine for PostgresServer {
     }
 }
 
-fn new_name() -> String {
-    static LAST: AtomicUsize = AtomicUsize::new(0);
-    format!("test_{}", LAST.fetch_add(1, Ordering::Relaxed))
-}
-
 impl Drop for PostgresServer {
     fn drop(&mut self) {
         self.kill();
@@ -241,4 +236,9 @@ impl Drop for PostgresServer {
             Command::new("ipcrm").args(["-m", &id.to_string()]).output().ok();
         }
     }
+}
+
+fn new_name() -> String {
+    static LAST: AtomicUsize = AtomicUsize::new(0);
+    format!("test_{}", LAST.fetch_add(1, Ordering::Relaxed))
 }

@@ -9,8 +9,9 @@ use lockattr::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, MemoryStore, ReleaseOutcome, ReleaseRequest,
     RenewOutcome, RenewRequest, Store, StoreError, Subscriber,
 };
-use lockattr::{Error, FencingToken, HeldLock, Holder, LockManager, LockOptions};
+use lockattr::{Error, FencingToken, HeldLock, Holder, Lease, LockManager, LockOptions};
 use lockattr_tests::eventually;
+use tokio::time::Instant;
 
 /// The fate of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -333,6 +334,13 @@ pub(crate) async fn connected(url: &str) -> LockManager {
     };
     eventually("connected", works).await;
     connected.unwrap()
+}
+
+/// Returns once the lease has been renewed: its end has moved. More time may not be left than before.
+pub(crate) async fn is_renewed(lease: &Lease) {
+    let end = || Instant::now() + lease.remaining();
+    let before = end();
+    eventually("it is renewed", async || end() > before + Duration::from_secs(1)).await;
 }
 
 /// Whether the manager can acquire and release a lock now.

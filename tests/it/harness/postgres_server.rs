@@ -1,3 +1,5 @@
+//! Tests of the harness' PostgreSQL: what it leaves on the machine.
+
 use lockattr_tests::{Engine, PostgresServer};
 
 /// Whether the system still has this segment of shared memory.

@@ -8,6 +8,8 @@ use lockattr::{Error, Lease, LockManager, LockOptions, LostReason};
 use lockattr_tests::{Proxy, RedisServer, assert_nothing_left, eventually, in_time, with_query};
 use tokio::time::Instant;
 
+use crate::support::is_renewed;
+
 const SECOND: Duration = Duration::from_secs(1);
 
 /// The lease of a guard that has to be renewed: after a third of it, which leaves a slow machine ten seconds.
@@ -23,13 +25,6 @@ async fn manager(url: &str) -> LockManager {
 /// One that has sent no request yet. What it acquires is requested until it is granted.
 fn quick_manager(server: &RedisServer) -> LockManager {
     LockManager::builder().url(server.url_with(QUICK)).build().unwrap()
-}
-
-/// Returns once the guard's lease has been renewed.
-async fn is_renewed(lease: &Lease) {
-    let end = || Instant::now() + lease.remaining();
-    let before = end();
-    eventually("it is renewed", async || end() > before + SECOND).await;
 }
 
 async fn wait_until_lockable(manager: &LockManager) {
