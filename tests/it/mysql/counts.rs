@@ -173,7 +173,7 @@ async fn a_server_that_is_read_only_grants_no_session_lock() {
 /// Red without: `SLEEP` in `session_numbers.sql`.
 #[tokio::test]
 async fn no_session_number_is_reserved_in_the_second_of_a_start() {
-    // Nobody else draws so many numbers there that they reach the next second.
+    // No other client draws so many numbers there that they reach the next second.
     let server = MariaDb::start().await;
     let name = server.database().await;
     let url = with_query(&server.url_of(&name), "lock=session");
