@@ -1,11 +1,14 @@
 //! A manager on several runtimes: what one of them requested, another gives up.
 
 use std::pin::pin;
+use std::sync::mpsc;
 use std::time::Duration;
 
+use futures_util::poll;
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::{eventually, with_query};
+use lockattr_tests::{eventually, in_time, with_query};
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::{Database, acquire};
@@ -111,4 +114,39 @@ fn a_request_without_an_answer_is_undone_on_its_own_connection() {
     case.is_free_in_the_end("a");
     drop(case.left);
     case.here.block_on(case.database.nobody_locks());
+}
+
+/// A thread that is blocked right after a request keeps the task of the connection, which it has
+/// woken last, and no other thread takes that over.
+///
+/// Red without: the end at the server, in `keeper`.
+#[test]
+fn a_lock_ends_with_its_lease_while_a_blocked_thread_keeps_the_task_of_its_connection() {
+    let here = runtime();
+    let database = here.block_on(Database::new());
+    let url = with_query(&database.url, "lock=session&connections=1&response_timeout=3s&ttl=2s");
+    let threads = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let (unblock, unblocked) = mpsc::channel::<()>();
+    let (says, held) = oneshot::channel();
+    let blocked = threads.spawn(async move {
+        let manager = LockManager::connect(url).await.unwrap();
+        let held = manager.acquire("a", LockOptions::new()).await.unwrap();
+        let mut asks = Box::pin(manager.acquire("b", LockOptions::new()));
+        assert!(poll!(&mut asks).is_pending());
+        says.send(()).unwrap();
+        unblocked.recv().unwrap_err();
+        let lost = held.ensure_held();
+        drop((asks, held));
+        manager.shutdown().await;
+        lost
+    });
+    here.block_on(async {
+        in_time(held).await.unwrap();
+        let other = database.sessions("").await;
+        in_time(acquire(&other, "a")).await.release().await.unwrap();
+        drop(unblock);
+        assert!(in_time(blocked).await.unwrap().is_err(), "another has held it");
+    });
+    drop(threads);
+    here.block_on(database.nobody_locks());
 }

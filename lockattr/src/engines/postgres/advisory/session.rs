@@ -54,7 +54,7 @@ pub(super) struct Session {
     /// When its keeper wakes, and what wakes it earlier.
     pub(super) next: Mutex<Option<Instant>>,
     pub(super) wake_keeper: Arc<Notify>,
-    driver: AbortHandle,
+    pub(super) driver: AbortHandle,
     /// The task that drives it may not have ended yet, if its runtime is not driven.
     closed: AtomicBool,
 }
@@ -145,6 +145,7 @@ impl Session {
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
         self.driver.abort();
+        self.wake_keeper.notify_one();
     }
 
     /// The statement that ends this session, for another one.
