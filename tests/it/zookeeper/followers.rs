@@ -59,9 +59,13 @@ async fn a_server_without_a_quorum_proves_no_lock() {
     let once = LockOptions::new().wait(Duration::from_millis(200));
     let refused = manager.acquire("b", once).await;
     assert!(matches!(refused, Err(Error::Store { .. })), "an outage is no contention: {refused:?}");
-    (0..3).filter(|nth| *nth != alone).for_each(|nth| ensemble.thaw_one(nth));
+    // A leader that goes on would propose what it was sent meanwhile, while its followers join it
+    // again. ZooKeeper 3.8 may then wait for their acknowledgements without end, and commit nothing
+    // more: <https://issues.apache.org/jira/browse/ZOOKEEPER-4685> is one such fault.
+    ensemble.kill_one(leader);
+    ensemble.thaw_one((leader + 2) % 3);
+    ensemble.revive_one(leader).await;
     let works = async || manager.acquire("c", LockOptions::new()).await.is_ok();
-    // The servers must find each other again, and each attempt waits for ten seconds.
     eventually("it works again", works).await;
     drop((held, manager));
     nothing_is_left(&ensemble, &ensemble.url()).await;
