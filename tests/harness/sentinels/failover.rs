@@ -37,14 +37,21 @@ impl Sentinels {
         }
     }
 
-    /// Asks a sentinel to replace this master, if it still names it. It refuses while a failover is under way,
-    /// and while it knows of no fit replica, as for a moment after another failover.
+    /// Asks a sentinel to replace the master that it names, unless that is another one than `old` and knows of its
+    /// role. It refuses while a failover is under way, and while it knows of no fit replica, as for a moment after
+    /// another failover.
     async fn request_failover(&self, old: &RedisServer) {
         let sentinel = self.sentinels.iter().find(|sentinel| sentinel.is_up());
         let sentinel = sentinel.expect("a sentinel that is up");
-        let named = sentinel.try_query::<(String, String)>(&MASTER).await;
-        let is_old = named.is_some_and(|(_, port)| port == old.peer_port().to_string());
-        if is_old && (old.is_up() || self.knows_offsets(sentinel).await) {
+        let Some((_, port)) = sentinel.try_query::<(String, String)>(&MASTER).await else { return };
+        let named = self.servers.iter().find(|server| server.peer_port().to_string() == port);
+        // A sentinel that has not heard of a failover for eight seconds makes the new master a replica again. When it
+        // has, all of them name a master that is none, and would wait for as long as `down-after-milliseconds`.
+        let is_followed = match named.filter(|named| named.addr() != old.addr()) {
+            Some(named) => named.is_master().await,
+            None => false,
+        };
+        if !is_followed && (old.is_up() || self.knows_offsets(sentinel).await) {
             sentinel.try_query::<()>(&["SENTINEL", "FAILOVER", NAME]).await;
         }
     }

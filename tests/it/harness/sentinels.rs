@@ -37,6 +37,21 @@ async fn a_paused_master_is_replaced_and_so_is_a_healthy_one() {
     assert_ne!(second.addr(), first.addr());
 }
 
+/// As a sentinel does that has not heard of the last failover.
+///
+/// Red without: `is_followed`.
+#[tokio::test]
+async fn a_master_that_was_made_a_replica_is_replaced() {
+    let sentinels = Sentinels::builder().replicas(1).start().await;
+    let master = sentinels.master().await;
+    let [replica] = sentinels.replicas().await[..] else { unreachable!("one replica") };
+    let port = replica.addr().replace("127.0.0.1:", "");
+    replica.cli().await.query::<()>(&["REPLICAOF", "NO", "ONE"]).await;
+    master.cli().await.query::<()>(&["REPLICAOF", "127.0.0.1", &port]).await;
+    assert_eq!(sentinels.failed_over(replica).await.addr(), master.addr());
+    sentinels.settled().await;
+}
+
 #[tokio::test]
 async fn two_sentinels_of_three_are_enough() {
     let sentinels = Sentinels::builder().replicas(1).start().await;
