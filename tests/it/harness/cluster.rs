@@ -49,6 +49,22 @@ async fn a_dead_master_is_replaced_and_comes_back_as_a_replica() {
 }
 
 #[tokio::test]
+async fn a_master_is_switched_over_again_and_again_and_loses_no_write() {
+    let cluster = Cluster::start().await;
+    let slot = cluster.slot_of(KEY);
+    let mut master = cluster.node_of(KEY).await;
+    // Masters vote about the same one once in two node timeouts, which are two hours.
+    for round in 1..=3 {
+        master.cli().await.query::<()>(&["SET", KEY, &round.to_string()]).await;
+        let next = cluster.switch_over(slot).await;
+        assert_ne!(next.addr(), master.addr());
+        assert_eq!(next.cli().await.query::<usize>(&["GET", KEY]).await, round);
+        cluster.settled().await;
+        master = next;
+    }
+}
+
+#[tokio::test]
 async fn a_slot_moves_with_its_keys_in_halves_or_at_once() {
     let password = RedisServer::builder().password("pass word");
     let cluster = Cluster::builder().servers(password).start().await;
