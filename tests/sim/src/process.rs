@@ -66,6 +66,8 @@ pub(crate) struct Process {
     pub(crate) term_log: TermLog,
     /// Its current life.
     pub(crate) life: RefCell<Life>,
+    /// For how long it has been paused in all.
+    pub(crate) paused: Cell<Duration>,
     /// The history of each of its lives.
     pub(crate) recorders: RefCell<Vec<Recorder>>,
     /// Violations that its tasks found.
@@ -79,6 +81,16 @@ impl Process {
     #[must_use]
     pub(crate) fn name(number: usize) -> String {
         format!("process-{number}")
+    }
+
+    /// Records that it did not run for so long.
+    pub(crate) fn record_pause(&self, time: Duration) {
+        self.paused.set(self.paused.get() + time);
+    }
+
+    /// How long it has run, by the clock of the simulation.
+    pub(crate) fn ran(&self) -> Duration {
+        elapsed() - self.paused.get()
     }
 
     /// What it does in each of its lives.

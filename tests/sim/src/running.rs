@@ -67,10 +67,10 @@ impl Running {
         self.paused_for.get_or_insert_default();
     }
 
-    /// Resumes the process: its clock jumps before anything in it is polled.
-    pub(crate) fn resume(&mut self) {
-        if let Some(paused_for) = self.paused_for.take() {
-            self.runtime.block_on(advance(paused_for));
-        }
+    /// Resumes the process: its clock jumps before anything in it is polled. Returns by how much.
+    pub(crate) fn resume(&mut self) -> Duration {
+        let paused_for = self.paused_for.take().unwrap_or_default();
+        self.runtime.block_on(advance(paused_for));
+        paused_for
     }
 }

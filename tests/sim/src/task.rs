@@ -11,7 +11,7 @@ use lockattr::{Error, Lease, LockManager};
 use lockattr_history::{Call, Op, Recorder};
 use rand::RngExt;
 use rand::rngs::StdRng;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use crate::event_log::Open;
 use crate::holding::Holding;
@@ -20,7 +20,7 @@ use crate::machine::elapsed;
 use crate::process::Process;
 use crate::turn::{End, Part, Turn};
 
-/// How much longer than its wait budget an acquisition may take: for the last reply, and for
+/// How much longer than its wait budget an acquisition may run, without the pauses of its process: for the last reply, and for
 /// releasing what it may have been granted, both on servers that do not reply.
 const GRACE: Duration = Duration::from_secs(3);
 
@@ -83,7 +83,7 @@ impl Task {
         }
         let calls = self.invoke(chain, turn);
         let (began, wait_note) =
-            (Instant::now(), self.process.event_log.begin_wait(self.process.number, turn));
+            (self.process.ran(), self.process.event_log.begin_wait(self.process.number, turn));
         let outcome = match &turn.keys[..] {
             [key] if turn.wait.is_none() => {
                 let acquired = self.manager.try_acquire(key, turn.options.clone()).await;
@@ -127,7 +127,7 @@ impl Task {
     async fn acquire_scoped(&self, chain: u32, turn: &Turn) {
         let wait_note = self.process.event_log.begin_wait(self.process.number, turn);
         let mut calls = Some((self.invoke(chain, turn), wait_note));
-        let began = Instant::now();
+        let began = self.process.ran();
         let body = async |lease: &Lease| {
             self.waited(turn, began);
             let (calls, wait_note) = calls.take().expect("a body runs once");
@@ -171,8 +171,8 @@ impl Task {
         }
     }
 
-    fn waited(&self, turn: &Turn, began: Instant) {
-        let (waited, wait) = (began.elapsed(), turn.wait.unwrap_or_default());
+    fn waited(&self, turn: &Turn, began: Duration) {
+        let (waited, wait) = (self.process.ran() - began, turn.wait.unwrap_or_default());
         if waited > wait + GRACE {
             self.report(format!("{:?} with a wait of {wait:?} took {waited:?}", turn.keys));
         }

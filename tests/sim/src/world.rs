@@ -176,6 +176,7 @@ impl<'a> World<'a> {
                     life: RefCell::default(),
                     recorders: RefCell::default(),
                     findings: RefCell::default(),
+                    paused: Cell::default(),
                     done: Cell::new(false),
                 })
             })

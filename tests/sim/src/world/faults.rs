@@ -71,7 +71,8 @@ impl World<'_> {
                 self.running[*process] = Some(begun);
             }
             Trouble::Pause(process) => {
-                self.running[*process].iter_mut().for_each(Running::resume);
+                let paused = self.running[*process].iter_mut().map(Running::resume).sum();
+                self.processes[*process].record_pause(paused);
             }
             Trouble::PowerOff(server) => drop(self.servers[*server].power.send_replace(true)),
             Trouble::Calendar(..) | Trouble::ServerCalendar(..) => {}
