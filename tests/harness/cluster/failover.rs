@@ -50,7 +50,7 @@ impl Cluster {
                 old.addr()
             );
         }
-        self.know_next_master(id).await;
+        self.wait_for_views("a failover", |view| view.is_ok() && !view.has_slots(id)).await;
     }
 
     /// Tells the replica of the node with this id to take over. Returns whether a node has its slots.
@@ -66,10 +66,6 @@ impl Cluster {
             }
         }
         false
-    }
-
-    async fn know_next_master(&self, old: &str) {
-        self.wait_for_views("a failover", |view| view.is_ok() && !view.has_slots(old)).await;
     }
 
     /// Waits until the cluster is stable: every node knows all others and sees all slots served,

@@ -20,8 +20,9 @@ use crate::machine::elapsed;
 use crate::process::Process;
 use crate::turn::{End, Part, Turn};
 
-/// How much longer than its wait budget an acquisition may run, without the pauses of its process: for the last reply, and for
-/// releasing what it may have been granted, both on servers that do not reply.
+/// How much longer than its wait budget an acquisition may run, without the pauses of its process:
+/// for the last reply, and for releasing what it may have been granted, both on servers that do not
+/// reply.
 const GRACE: Duration = Duration::from_secs(3);
 
 /// A task of a process.
