@@ -52,7 +52,7 @@ impl PostgresServer {
     pub async fn new_schema(&self) -> (String, String) {
         let name = new_name();
         self.run(&format!("create schema {name}")).await;
-        (with_query(&self.url(), &format!("options=-csearch_path%3D{name}")), name)
+        (with_query(&self.url(), &format!("schema={name}")), name)
     }
 
     /// Creates a database and returns the URL of a store in it, and its name.

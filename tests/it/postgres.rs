@@ -10,6 +10,7 @@ mod from_config;
 mod isolation;
 mod mark_done;
 mod runtimes;
+mod schema;
 mod sessions;
 mod slow_commits;
 mod standby;

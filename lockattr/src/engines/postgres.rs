@@ -28,6 +28,7 @@ mod pooler;
 mod queries;
 mod release;
 mod requests;
+mod schema;
 mod send;
 mod session;
 mod statements;
@@ -66,31 +67,13 @@ pub(crate) use lock_kind::open;
 use mark_done::MarkDone;
 use queries::{HolderQuery, Queries};
 use requests::{DatabaseReply, DatabaseRequest};
+use schema::Schema;
 pub use transaction::PostgresTransaction;
 pub(crate) use transaction::{InTransactions, TAKEN, TOO_STRICT, in_transactions, wait_ended};
 use unanswered::Unanswered;
 
 /// Longest name, in bytes. A longer one does not fit an index.
 const LONGEST_NAME: usize = 2_000;
-
-/// Everything that the store creates in the database.
-macro_rules! migration {
-    () => {
-        concat!(
-            include_str!("postgres/tables.sql"),
-            include_str!("postgres/lock_rows.sql"),
-            include_str!("postgres/counter.sql"),
-            include_str!("postgres/holders.sql"),
-            include_str!("postgres/queue.sql"),
-            include_str!("postgres/acquire.sql"),
-            include_str!("postgres/release.sql"),
-            include_str!("postgres/transaction.sql"),
-            include_str!("postgres/renew.sql"),
-            include_str!("postgres/force_release.sql"),
-            include_str!("postgres/mark_done.sql"),
-        )
-    };
-}
 
 /// Locks in a PostgreSQL database (12 and later), over a small pool of connections.
 ///
@@ -105,7 +88,7 @@ macro_rules! migration {
 ///
 /// `postgres://user:password@host:5432/database?name=value`, with several hosts separated by
 /// commas, or the directory of a Unix socket as `%2Fvar%2Frun%2Fpostgresql`. The query may set
-/// `connections`, `connect_timeout`, `response_timeout` and `heartbeat`, and these parameters of
+/// `schema`, `connections`, `connect_timeout`, `response_timeout` and `heartbeat`, and these parameters of
 /// libpq: `host`, `hostaddr`, `port`, `user`, `password`, `dbname`, `options`, `application_name`,
 /// `sslmode`, `sslrootcert`, `sslcert`, `sslkey`, `sslnegotiation`, `channel_binding`,
 /// `target_session_attrs`, `load_balance_hosts`, `keepalives`, `keepalives_idle`,
@@ -175,7 +158,7 @@ macro_rules! migration {
 /// ```
 ///
 /// With sqlx 0.9, the pool's options return a URL, with the password and the files for TLS. It
-/// leaves out `options` (add them if you set a search path) and certificates that are not files:
+/// leaves out `options` and certificates that are not files:
 ///
 /// ```ignore
 /// use sqlx::ConnectOptions;
@@ -191,14 +174,23 @@ macro_rules! migration {
 ///
 /// The first connection creates `lockattr_locks`, `lockattr_holders`, `lockattr_queue`, the
 /// sequences `lockattr_counter` and `lockattr_counter_base`, and functions whose names begin with
-/// `lockattr_`, in the first schema of the search path (`?options=-csearch_path%3Dlocks` for
-/// another). If its user lacks the rights, run [`MIGRATION`](Self::MIGRATION) as a user who has
-/// them, and grant these:
+/// `lockattr_`, in the schema `public`, or in the one that `schema=` (or
+/// [`ServerOptions::schema`]) names. That one is created too, if it is missing. If the user lacks the
+/// rights, run what [`migration`](Self::migration) returns as a user who has them, and grant these:
 ///
 /// ```text
-/// grant select, insert, update, delete on lockattr_locks, lockattr_holders, lockattr_queue to app;
-/// grant usage, select, update on sequence lockattr_counter, lockattr_counter_base to app;
+/// grant usage on schema locks to app;
+/// grant select, insert, update, delete
+///     on locks.lockattr_locks, locks.lockattr_holders, locks.lockattr_queue to app;
+/// grant usage, select, update
+///     on sequence locks.lockattr_counter, locks.lockattr_counter_base to app;
 /// ```
+///
+/// Every table, function, sequence and channel is named with its schema, so the search path of a
+/// user, of the database or of the URL's `options` does not matter: two schemas are two sets of locks,
+/// and the tables of one are shared by all users who name it. If the URL names no schema, and
+/// another schema than `public` on the user's search path has lockattr's tables, connecting fails, and the error
+/// says which `schema=` to write.
 ///
 /// The row of a key that is [done](Store::mark_done) has a token that no claim has, and a value that
 /// ends with ` done=1`.
@@ -269,21 +261,25 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    /// The tables and functions that the store creates when it first connects, in SQL.
+    /// The tables and functions that the store creates in a schema when it first connects, in SQL.
     ///
     /// For databases whose users may not create them: run it as a user who may. It can run any
-    /// number of times, beside programs that lock.
+    /// number of times, beside programs that lock. It creates the schema too, if it is missing.
     ///
     /// ```
     /// use lockattr::store::PostgresStore;
     ///
-    /// assert!(PostgresStore::MIGRATION.contains("create table if not exists lockattr_locks"));
+    /// let script = PostgresStore::migration("locks")?;
+    /// assert!(script.contains(r#"create table if not exists "locks".lockattr_locks"#));
+    /// # Ok::<(), lockattr::Error>(())
     /// ```
     ///
-    /// Its text:
+    /// # Errors
     ///
-    #[doc = concat!("```sql\n", migration!(), "```")]
-    pub const MIGRATION: &'static str = migration!();
+    /// [`Error::InvalidOptions`] if no schema can have this name.
+    pub fn migration(schema: &str) -> Result<String, Error> {
+        Ok(Schema::new(Some(schema))?.migration())
+    }
 
     /// Opens the store that `url` names. Does not contact the server.
     ///
@@ -349,7 +345,8 @@ impl PostgresStore {
     }
 
     fn over(config: Config) -> Self {
-        let queries = Arc::new(Queries);
+        let queries = Arc::new(Queries(config.schema.clone()));
+        let listener = Arc::new(Listener::of(&config.schema));
         let connections = 0..config.timing.database_connections();
         Self {
             slots: connections
@@ -359,7 +356,7 @@ impl PostgresStore {
             unanswered: Unanswered::default(),
             released: AtomicU64::new(0),
             address: config.address.clone(),
-            listener: ConnectionSlot::new(config, Arc::default()),
+            listener: ConnectionSlot::new(config, listener),
         }
     }
 }

@@ -33,6 +33,8 @@ pub struct ServerOptions {
     pub(crate) heartbeat: Duration,
     /// How many replicas must have a lease before it counts.
     pub(crate) replicas: usize,
+    /// The schema with the tables in a PostgreSQL database; `None` for `public`.
+    pub(crate) schema: Option<String>,
     pub(crate) credentials: Option<CredentialsProvider>,
     pub(crate) tls: TlsFiles,
 }
@@ -56,6 +58,7 @@ impl Default for ServerOptions {
             // Longer than a campaign with a TTL of 10 s is silent: it then needs no question of its own.
             heartbeat: Duration::from_secs(7),
             replicas: 0,
+            schema: None,
             credentials: None,
             tls: TlsFiles::default(),
         }
@@ -98,6 +101,22 @@ impl ServerOptions {
     /// How many replicas of a Redis server must have a lease before it counts: none by default.
     pub fn replicas(mut self, replicas: usize) -> Self {
         self.replicas = replicas;
+        self
+    }
+
+    /// The schema of a PostgreSQL database that has the store's tables: `public` by default.
+    ///
+    /// Two schemas are two sets of locks, so all programs that share locks have to name the same one.
+    /// [`PostgresStore`](crate::store::PostgresStore#tables) says how it is created.
+    ///
+    /// ```
+    /// use lockattr::store::ServerOptions;
+    ///
+    /// let options = ServerOptions::new().schema("locks");
+    /// # let _ = options;
+    /// ```
+    pub fn schema(mut self, name: impl Into<String>) -> Self {
+        self.schema = Some(name.into());
         self
     }
 

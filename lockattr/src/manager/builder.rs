@@ -15,7 +15,7 @@ use crate::store::{AnyStore, Credentials, ServerOptions, url};
 /// new build. The query uses the same names: `prefix`, `service`, `ttl`, `wait`, `retry`,
 /// `retry_delay`, `shutdown_timeout`, `linger`, `max_handoffs`, `max_handoff_time`,
 /// `check_lock_order`, `detect_deadlocks`; for a store with a server also `connections`,
-/// `connect_timeout`, `response_timeout`, `heartbeat` and `replicas`; and for TLS `ca`,
+/// `connect_timeout`, `response_timeout`, `heartbeat`, `replicas` and `schema`; and for TLS `ca`,
 /// `client_cert` and `client_key`.
 ///
 /// ```
@@ -191,6 +191,13 @@ impl LockManagerBuilder {
     /// [`RedisStore`](crate::store::RedisStore#replicas) describes what this protects from.
     pub fn replicas(self, replicas: usize) -> Self {
         self.server("replicas", |server| server.replicas(replicas))
+    }
+
+    /// The schema of a PostgreSQL database that has the store's tables: `public` by default.
+    ///
+    /// Two schemas are two sets of locks, so all programs that share locks have to name the same one.
+    pub fn schema(self, name: impl Into<String>) -> Self {
+        self.server("schema", |server| server.schema(name))
     }
 
     /// A function that returns the credentials which are valid now, for passwords that rotate.

@@ -74,9 +74,12 @@ fuzz_target!(|input: Input<'_>| {
         let message = words.join(" ");
         let id = format!("{:016x}", subscriber.id());
         for from_redis in [false, true] {
-            let prefix = if from_redis { "lockattr:inbox:" } else { "lockattr_inbox_" };
+            let prefix = match from_redis {
+                true => "lockattr:inbox:".to_owned(),
+                false => postgres::inbox(),
+            };
             let channel = match &input.channel {
-                Channel::Ours => [prefix, &id].concat(),
+                Channel::Ours => [&*prefix, &id].concat(),
                 Channel::Any(name) => (*name).to_owned(),
             };
             match from_redis {

@@ -16,7 +16,7 @@ impl Database {
         let trigger = format!(
             "drop sequence if exists conflicts; create sequence conflicts;
             create or replace function conflict() returns trigger language plpgsql as $$ begin
-                if nextval('conflicts') <= {times} then
+                if nextval('public.conflicts') <= {times} then
                     raise exception using errcode = '{code}', message = 'another came first';
                 end if;
                 return null;

@@ -57,13 +57,13 @@ async fn tokens_grow_when_the_database_has_forgotten_the_last_of_them() {
 
 /// Sessions begin, and raise the counter, while others draw from it.
 ///
-/// Red without: the advisory lock in `lockattr_raise_counter_2`, or the comparison behind it.
+/// Red without: the advisory lock in `lockattr_raise_counter_3`, or the comparison behind it.
 #[tokio::test]
 async fn no_token_is_issued_twice_under_concurrency() {
     let database = Database::new().await;
     drop(database.manager("").await);
-    let count = "select lockattr_count_2() from generate_series(1, 20)";
-    let raise = "select lockattr_raise_counter_2()";
+    let count = "select lockattr_count_3() from generate_series(1, 20)";
+    let raise = "select lockattr_raise_counter_3()";
     let counts = (0..4).map(async |_| {
         let client = database.server.client_of(&database.name).await;
         let mut counts = Vec::new();

@@ -13,7 +13,7 @@ const MIGRATION_LOCK: i64 = i64::from_be_bytes(*b"lockattr");
 const NOTE_CREATORS: &str = "
     create table creators (pid int);
     create function note_creator() returns event_trigger language plpgsql as $$
-        begin insert into creators values (pg_backend_pid()); end $$;
+        begin insert into public.creators values (pg_backend_pid()); end $$;
     create event trigger noted on ddl_command_end when tag in ('CREATE FUNCTION')
         execute function note_creator()";
 

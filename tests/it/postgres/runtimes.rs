@@ -35,7 +35,7 @@ fn is_not_executed_after_its_release(gives_up: bool) {
         }
     };
     let session = "select pid::bigint from pg_stat_activity where datname = current_database()
-        and query like '%delete from lockattr_locks%' and pid <> pg_backend_pid()
+        and query like '%delete from %.lockattr_locks%' and pid <> pg_backend_pid()
         order by query_start desc limit 1";
     let session = i32::try_from(here.block_on(database.number(session))).unwrap();
     database.server.stop_session(session);

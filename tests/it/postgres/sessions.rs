@@ -35,7 +35,7 @@ async fn a_request_to_a_stopped_session_is_not_executed_after_its_release() {
     let query = "connections=1&response_timeout=300ms&heartbeat=1h";
     let manager = connected(&database.url_with(query)).await;
     let session = "select pid::bigint from pg_stat_activity
-        where datname = current_database() and query like '%delete from lockattr_locks where%'
+        where datname = current_database() and query like '%delete from %.lockattr_locks where%'
             and pid <> pg_backend_pid() order by query_start desc limit 1";
     let session = i32::try_from(database.number(session).await).unwrap();
     database.server.stop_session(session);
@@ -64,7 +64,7 @@ async fn a_new_session_does_not_terminate_a_session_that_probes_its_predecessor(
     let manager = database.manager("connections=1").await;
     acquire(&manager, "a").await.release().await.unwrap();
     let asks = "from pg_stat_activity join pg_locks using (pid)
-        where datname = current_database() and query like '%delete from lockattr_locks where%'
+        where datname = current_database() and query like '%delete from %.lockattr_locks where%'
             and locktype = 'advisory' and pid <> pg_backend_pid()";
     let place =
         database.number(&format!("select classid::bigint << 32 | objid::bigint {asks}")).await;
@@ -132,7 +132,7 @@ async fn the_server_cancels_a_statement_that_the_client_stopped_waiting_for() {
     let manager = connected(&database.url_with("response_timeout=1s")).await;
     // Not a lock of another client: the server has a limit of its own for those.
     let slow = "create function nap() returns trigger language plpgsql as $$
-            begin perform nextval('naps'); perform pg_sleep(3600); return null; end $$;
+            begin perform nextval('public.naps'); perform pg_sleep(3600); return null; end $$;
         create trigger nap before insert on lockattr_locks execute function nap();
         create sequence naps";
     database.run(slow).await;
@@ -163,7 +163,7 @@ async fn dropped_tables_are_created_again() {
     let manager = database.manager("").await;
     acquire(&manager, "a").await.release().await.unwrap();
     database.run("drop table lockattr_locks, lockattr_holders, lockattr_queue cascade").await;
-    database.run("drop sequence lockattr_counter; drop function lockattr_mark_done_2").await;
+    database.run("drop sequence lockattr_counter; drop function lockattr_mark_done_3").await;
     let works = async || manager.try_acquire("a", LockOptions::new()).await.is_ok();
     eventually("it works again", works).await;
     database.has_nothing_left().await;

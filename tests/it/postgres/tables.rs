@@ -40,9 +40,9 @@ async fn a_user_without_create_rights_is_pointed_to_the_migration_and_needs_few_
     let Err(Error::Store { source, .. }) = LockManager::connect(&url).await else {
         panic!("connected to a database without tables");
     };
-    assert!(source.to_string().contains("PostgresStore::MIGRATION"), "{source}");
+    assert!(source.to_string().contains("PostgresStore::migration"), "{source}");
 
-    database.run(PostgresStore::MIGRATION).await;
+    database.run(&PostgresStore::migration("public").unwrap()).await;
     let Err(Error::Store { source, .. }) = LockManager::connect(&url).await else {
         panic!("connected without rights");
     };
@@ -100,7 +100,7 @@ async fn abandoned_leases_are_deleted() {
     }
     // A shortcut for tens of thousands of releases.
     for _ in 0..100 {
-        database.run("select lockattr_sweep_2() from generate_series(1, 50)").await;
+        database.run("select lockattr_sweep_3() from generate_series(1, 50)").await;
         if left().await == 1 {
             break;
         }
@@ -119,7 +119,7 @@ async fn the_migration_runs_any_number_of_times_beside_programs_that_lock() {
     let database = Database::new().await;
     let manager = database.manager("").await;
     let guard = acquire(&manager, "a").await;
-    database.run(PostgresStore::MIGRATION).await;
+    database.run(&PostgresStore::migration("public").unwrap()).await;
     assert!(manager.holder("a").await.unwrap().is_some());
     guard.release().await.unwrap();
     acquire(&manager, "a").await.release().await.unwrap();
@@ -129,7 +129,7 @@ async fn the_migration_runs_any_number_of_times_beside_programs_that_lock() {
 /// The sweep reads which rows have no holder, and a reader acquires one of these locks before the
 /// sweep locks its row.
 ///
-/// Red without: the row lock before the deletion in `lockattr_sweep_2`.
+/// Red without: the row lock before the deletion in `lockattr_sweep_3`.
 #[tokio::test]
 async fn a_sweep_does_not_delete_a_lock_that_was_just_acquired() {
     let database = Database::new().await;
@@ -141,12 +141,12 @@ async fn a_sweep_does_not_delete_a_lock_that_was_just_acquired() {
     let left =
         "insert into lockattr_locks select convert_to('lock ' || n, 'UTF8'), '', '', '-infinity'
         from generate_series(1, 400) as n on conflict do nothing";
-    let acquire = "select lockattr_acquire_2(array[convert_to('lock ' || n, 'UTF8')],
+    let acquire = "select lockattr_acquire_3(array[convert_to('lock ' || n, 'UTF8')],
         decode(lpad(to_hex(n), 32, '0'), 'hex'), 'label', 's', 0, 60000, null)
         from generate_series(1, 400) as n";
     for _ in 0..10 {
         database.run(left).await;
-        let sweep = "select lockattr_sweep_2() from generate_series(1, 3)";
+        let sweep = "select lockattr_sweep_3() from generate_series(1, 3)";
         let (swept, read) = tokio::join!(sweeps.batch_execute(sweep), async {
             for n in 1..=400 {
                 let one = acquire

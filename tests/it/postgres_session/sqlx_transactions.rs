@@ -60,7 +60,7 @@ async fn a_commit_notifies_the_waiters() {
     let manager = database.leases("").await;
     let pool = pool(&bare(&database.url)).await;
     let mut listener = PgListener::connect(&database.url).await.unwrap();
-    listener.listen("lockattr_ended").await.unwrap();
+    listener.listen("lockattr_f4b72165f60f5b60_ended").await.unwrap();
     let mut transaction = pool.begin().await.unwrap();
     manager.acquire_in(&mut transaction, "a").await.unwrap();
     let waits = tokio::spawn({

@@ -186,8 +186,7 @@ impl PostgresSessionStore {
         T::TlsConnect: Send,
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
-        let config = Config::of(config, Arc::new(By(tls)), options)?;
-        Ok(Self::over(config, DEFAULT_MAX_SESSIONS))
+        Self::over(Config::of(config, Arc::new(By(tls)), options)?, DEFAULT_MAX_SESSIONS)
     }
 
     /// The largest number of connections for waiting claims and readers (1 to 10,000): 16 by
@@ -221,10 +220,17 @@ impl PostgresSessionStore {
     ) -> Result<Self, Error> {
         let mut query = query.to_vec();
         let max_sessions = take_max_sessions(&mut query)?;
-        Ok(Self::over(Config::read(urls, &query, defaults)?, max_sessions))
+        Self::over(Config::read(urls, &query, defaults)?, max_sessions)
     }
 
-    fn over(config: Config, max_sessions: usize) -> Self {
+    fn over(config: Config, max_sessions: usize) -> Result<Self, Error> {
+        if config.schema.is_named {
+            return Err(Error::InvalidOptions(
+                "`schema` is not supported with `lock=session`, which has no tables: all session locks \
+                 of a database are one set, and `prefix` keeps names apart"
+                    .into(),
+            ));
+        }
         let config = Arc::new(config);
         let sessions = Sessions::new(config.timing.database_connections(), max_sessions);
         let notifications = Notifications::new(Arc::default(), false);
@@ -232,7 +238,7 @@ impl PostgresSessionStore {
         let contended = Contended::new();
         let inner =
             Inner { config, sessions, claims, notifications, lock_table, contended, processes };
-        Self(Arc::new(inner))
+        Ok(Self(Arc::new(inner)))
     }
 }
 

@@ -6,6 +6,7 @@ use super::client_settings;
 use super::connect::Connector;
 use super::libpq::Libpq;
 use super::pooler::PoolerCheck;
+use super::schema::Schema;
 use super::tls;
 use crate::Error;
 use crate::lock::server_options::ServerOptions;
@@ -18,6 +19,7 @@ pub(super) struct Config {
     /// The URL without its password, for errors.
     pub(super) address: String,
     pub(super) timing: ServerOptions,
+    pub(super) schema: Schema,
     /// The result of the check for a pooler.
     pub(super) pooler_check: PoolerCheck,
 }
@@ -39,7 +41,7 @@ const FILES: [(&str, &str); 3] =
     [("sslrootcert", "ca"), ("sslcert", "client_cert"), ("sslkey", "client_key")];
 
 const POSTGRES_NAMES: &str = ", and for PostgreSQL `lock`, `max_sessions` with `lock=session`, \
-     `connections`, `connect_timeout`, `response_timeout`, `heartbeat`, `ca`, `client_cert`, `client_key`, \
+     `schema`, `connections`, `connect_timeout`, `response_timeout`, `heartbeat`, `ca`, `client_cert`, `client_key`, \
      and of libpq's `host`, `hostaddr`, `port`, `user`, `password`, \
      `dbname`, `options`, `application_name`, `sslmode`, `sslrootcert`, `sslcert`, `sslkey`, \
      `sslnegotiation`, `channel_binding`, \
@@ -71,6 +73,7 @@ impl Config {
                 "ca" if value == "system" => system_only = true,
                 // sqlx writes it into every URL. It says how sqlx itself keeps its statements.
                 "statement-cache-capacity" => {}
+                "schema" => timing.schema = Some(value.clone()),
                 _ if Libpq::NAMES.contains(&name) => libpq.add(name, value)?,
                 _ if OWN.contains(&name) && timing.set(name, value)? => {}
                 _ => return Err(unknown_setting(query, name, POSTGRES_NAMES)),
@@ -101,7 +104,9 @@ impl Config {
             }
         }
         let connector = tls::connector(&mut server, sslmode, &timing.tls, &address)?;
-        Ok(Self { server, connector, address, timing, pooler_check: PoolerCheck::default() })
+        let schema = Schema::new(timing.schema.as_deref())?;
+        let pooler_check = PoolerCheck::default();
+        Ok(Self { server, connector, address, timing, schema, pooler_check })
     }
 
     /// The settings and the TLS of the program's own client.
@@ -114,7 +119,9 @@ impl Config {
         let is_set = client_settings::set_in(&server);
         client_settings::complete(&mut server, is_set, &timing);
         let address = client_settings::shown(&server);
-        Ok(Self { server, connector, address, timing, pooler_check: PoolerCheck::default() })
+        let schema = Schema::new(timing.schema.as_deref())?;
+        let pooler_check = PoolerCheck::default();
+        Ok(Self { server, connector, address, timing, schema, pooler_check })
     }
 }
 

@@ -9,23 +9,23 @@
 -- so the clock is greater than every token that was ever drawn.
 
 -- The next fencing token.
-create or replace function lockattr_count_2() returns bigint
+create or replace function public.lockattr_count_3() returns bigint
 language sql as $$
-  select pg_sequence_last_value('lockattr_counter_base') + nextval('lockattr_counter')
+  select pg_sequence_last_value('public.lockattr_counter_base') + nextval('public.lockattr_counter')
 $$;
 
 -- Raises the base to the clock, unless the counter is ahead of it. Called as a session begins.
-create or replace function lockattr_raise_counter_2() returns void
+create or replace function public.lockattr_raise_counter_3() returns void
 language plpgsql as $$
 declare
   target bigint;
 begin
   -- Held until the transaction ends, so no session sets the base back.
-  perform pg_advisory_xact_lock('lockattr_counter_base'::regclass::oid::bigint);
+  perform pg_advisory_xact_lock('public.lockattr_counter_base'::regclass::oid::bigint);
   target := extract(epoch from clock_timestamp()) * 1000000 - 1704067200000000
-    - coalesce(pg_sequence_last_value('lockattr_counter'), 0);
-  if target > coalesce(pg_sequence_last_value('lockattr_counter_base'), 0) then
-    perform setval('lockattr_counter_base', target);
+    - coalesce(pg_sequence_last_value('public.lockattr_counter'), 0);
+  if target > coalesce(pg_sequence_last_value('public.lockattr_counter_base'), 0) then
+    perform setval('public.lockattr_counter_base', target);
   end if;
 end
 $$;

@@ -45,7 +45,7 @@ impl Query for [DatabaseRequest] {
                 Ok(renewed.into_iter().map(DatabaseReply::Held).collect())
             }
             [DatabaseRequest::Sweep, ..] => {
-                client.batch_execute(SWEEP).await?;
+                client.batch_execute(&to.schema.sql(SWEEP)).await?;
                 Ok(vec![DatabaseReply::Swept])
             }
             // No other request joins one.

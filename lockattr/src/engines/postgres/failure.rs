@@ -29,6 +29,7 @@ const RECONNECT: &[SqlState] = &[
     SqlState::READ_ONLY_SQL_TRANSACTION,
     SqlState::UNDEFINED_FUNCTION,
     SqlState::UNDEFINED_TABLE,
+    SqlState::INVALID_SCHEMA_NAME,
     SqlState::UNDEFINED_PSTATEMENT,
 ];
 
@@ -103,7 +104,10 @@ fn describe(db_error: &DbError) -> String {
         }
         SqlState::INSUFFICIENT_PRIVILEGE => {
             "; lockattr's tables are missing, or this user has no rights on them: run \
-             `PostgresStore::MIGRATION` as a user with the rights, and grant this user access"
+             `PostgresStore::migration` as a user with the rights, and grant this user access"
+        }
+        SqlState::INVALID_SCHEMA_NAME => {
+            "; create it, or name another schema for lockattr's tables with `schema=` in the URL"
         }
         SqlState::OUT_OF_MEMORY => {
             "; all clients of a server share its lock table: lock fewer keys at once, or raise \

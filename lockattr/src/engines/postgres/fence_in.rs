@@ -5,7 +5,8 @@ use crate::FencingToken;
 
 /// `true` ends the setting with the transaction: the next user of a pooled connection does not inherit
 /// it.
-const SET: &str = "select length(set_config('lockattr.fence', $1::text, true))";
+const SET: &str =
+    "select pg_catalog.length(pg_catalog.set_config('lockattr.fence', $1::pg_catalog.text, true))";
 
 impl FencingToken {
     /// Makes this the token of an open PostgreSQL transaction, for tables with the triggers that

@@ -4,7 +4,7 @@
 --
 -- Returns 1 if the lock was held, else 0; or, negative, the id of the server process whose
 -- transaction holds it until it ends.
-create or replace function lockattr_force_release_2(lock bytea) returns integer
+create or replace function public.lockattr_force_release_3(lock bytea) returns integer
 language plpgsql as $$
 declare
   messages text[] := '{}';
@@ -12,27 +12,27 @@ declare
   ended timestamptz;
   process integer;
 begin
-  perform lockattr_guard_2(array[lock], false);
+  perform public.lockattr_guard_3(array[lock], false);
   moment := clock_timestamp();
-  if lockattr_taken_by_a_transaction_2(array[lock]) then
+  if public.lockattr_taken_by_a_transaction_3(array[lock]) then
     select pid into process from pg_locks
     where locktype = 'advisory' and objsubid = 1 and granted and pid <> pg_backend_pid()
-      and classid::bigint << 32 | objid::bigint = lockattr_transaction_2(lock)
+      and classid::bigint << 32 | objid::bigint = public.lockattr_transaction_3(lock)
       and database = (select oid from pg_database where datname = current_database())
     limit 1;
     -- If the transaction has ended meanwhile, the lock is free.
     return coalesce(-process, 0);
   end if;
-  ended := lockattr_ends_2(array[lock], moment);
-  update lockattr_locks set token = '', value = '' where name = lock and token <> '';
-  delete from lockattr_holders where name = lock;
+  ended := public.lockattr_ends_3(array[lock], moment);
+  update public.lockattr_locks set token = '', value = '' where name = lock and token <> '';
+  delete from public.lockattr_holders where name = lock;
   select result.messages into messages
-  from lockattr_serve_2(array[lock], null, moment, messages) as result;
+  from public.lockattr_serve_3(array[lock], null, moment, messages) as result;
   if ended is not null then
-    messages := lockattr_wake_earlier_2(lock, ended, moment, messages);
+    messages := public.lockattr_wake_earlier_3(lock, ended, moment, messages);
   end if;
-  perform lockattr_tidy_2(array[lock]);
-  perform lockattr_notify_2(messages);
+  perform public.lockattr_tidy_3(array[lock]);
+  perform public.lockattr_notify_3(messages);
   return (ended is not null)::integer;
 end
 $$;

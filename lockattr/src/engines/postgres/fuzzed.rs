@@ -8,7 +8,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::acquire_reply::{AcquireRow, granted};
-use super::listener::Listener;
+use super::listener::{INBOX, Listener};
+use super::schema::Schema;
 
 use crate::store::{AcquireOutcome, Subscriber};
 
@@ -24,9 +25,18 @@ pub fn acquired(
     granted(&row, Duration::from_secs(10), queued).map(|(outcome, _clock)| outcome)
 }
 
+/// The channel of a subscriber, without its number.
+pub fn inbox() -> String {
+    schema().channel(INBOX)
+}
+
+fn schema() -> Schema {
+    Schema::new(None).expect("the schema `public`")
+}
+
 /// A notification from the server, whose clock showed `clock` before.
 pub fn notified(subscriber: &Arc<Subscriber>, clock: Option<u64>, channel: &str, payload: &str) {
-    let listener = Listener::default();
+    let listener = Listener::of(&schema());
     listener.notifications.subscribers.add(subscriber);
     if let Some(micros) = clock {
         listener.notifications.saw_clock(Instant::now(), micros);

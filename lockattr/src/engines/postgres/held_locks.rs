@@ -12,16 +12,16 @@ use crate::store::{HeldLockRows, StoreError};
 /// missing: those have only a number, not a name.
 const HELD_LOCKS: &str = "
     select name, value, (extract(epoch from ends - clock_timestamp()) * 1000000)::bigint, shared,
-        coalesce((select waiting from lockattr_locks where lockattr_locks.name = held.name), 0)::bigint
+        coalesce((select waiting from public.lockattr_locks where lockattr_locks.name = held.name), 0)::bigint
     from (
-        select name, value, ends, false as shared from lockattr_locks where token <> ''
+        select name, value, ends, false as shared from public.lockattr_locks where token <> ''
         union all
-        select name, value, ends, true from lockattr_holders
+        select name, value, ends, true from public.lockattr_holders
     ) as held
     where ends > clock_timestamp() and name >= $1 and substring(name for octet_length($1)) = $1
     order by ends";
 
-const FORCE_RELEASE: &str = "select lockattr_force_release_2($1)";
+const FORCE_RELEASE: &str = "select public.lockattr_force_release_3($1)";
 
 /// Lists all leases under names that begin with this.
 pub(super) struct HeldLocksQuery<'a>(pub(super) &'a str);
@@ -29,11 +29,11 @@ pub(super) struct HeldLocksQuery<'a>(pub(super) &'a str);
 impl Query for HeldLocksQuery<'_> {
     type Output = HeldLocks;
 
-    async fn run(&self, _to: &Statements, client: &Client) -> Result<HeldLocks, Error> {
+    async fn run(&self, to: &Statements, client: &Client) -> Result<HeldLocks, Error> {
         let prefix = self.0.as_bytes();
         let params: [(&(dyn ToSql + Sync), Type); 1] = [(&prefix, Type::BYTEA)];
         let mut rows = HeldLockRows::of(self.0);
-        for row in client.query_typed(HELD_LOCKS, &params).await? {
+        for row in client.query_typed(&to.schema.sql(HELD_LOCKS), &params).await? {
             let (name, value) = (row.try_get(0)?, row.try_get(1)?);
             rows.add(name, value, row.try_get(2)?, row.try_get(3)?, row.try_get(4)?);
         }
@@ -47,10 +47,10 @@ pub(super) struct ForceRelease<'a>(pub(super) &'a str);
 impl Query for ForceRelease<'_> {
     type Output = i32;
 
-    async fn run(&self, _to: &Statements, client: &Client) -> Result<i32, Error> {
+    async fn run(&self, to: &Statements, client: &Client) -> Result<i32, Error> {
         let name = self.0.as_bytes();
         let params: [(&(dyn ToSql + Sync), Type); 1] = [(&name, Type::BYTEA)];
-        client.query_typed_one(FORCE_RELEASE, &params).await?.try_get(0)
+        client.query_typed_one(&to.schema.sql(FORCE_RELEASE), &params).await?.try_get(0)
     }
 }
 

@@ -13,14 +13,17 @@ use tokio_postgres::{Client, Error, Notification};
 
 use super::connection_slot::{ConnectionSlot, LiveConnection, Role};
 use super::failure::Failure;
-use super::transaction::ENDED;
+use super::schema::Schema;
 use super::transaction_waiters::TransactionWaiters;
 use crate::platform::sync::{Mutex, MutexGuard};
 use crate::store::slots::current_runtime;
 use crate::store::{Notifications, StoreError};
 
-/// The channel of a subscriber is this and its number; the functions find the number in the token.
-const CHANNEL: &str = "lockattr_inbox_";
+/// The channel of a subscriber ends in this and its number; the functions find the number in the token.
+pub(super) const INBOX: &str = "inbox_";
+
+/// The channel on which a committed transaction names the lock that it held.
+pub(super) const ENDED: &str = "ended";
 
 /// How long it listens after the last need, because waiters come in groups.
 const LINGER: Duration = Duration::from_secs(30);
@@ -30,18 +33,22 @@ const LINGER: Duration = Duration::from_secs(30);
 pub(super) struct Listener {
     pub(super) notifications: Notifications,
     pub(super) transaction_waiters: TransactionWaiters,
+    /// Its channels: those of subscribers without their numbers, and the one of transactions.
+    inbox: String,
+    ended: String,
     /// Until when it listens.
     needed_until: Mutex<Instant>,
     /// Whether a task is about to listen.
     is_starting: AtomicBool,
 }
 
-impl Default for Listener {
-    fn default() -> Self {
+impl Listener {
+    pub(super) fn of(schema: &Schema) -> Self {
+        let (inbox, ended) = (schema.channel(INBOX), schema.channel(ENDED));
         let (transaction_waiters, is_starting) = Default::default();
         let notifications = Notifications::new(Arc::default(), false);
         let needed_until = Mutex::new(Instant::now());
-        Self { notifications, transaction_waiters, needed_until, is_starting }
+        Self { notifications, transaction_waiters, inbox, ended, needed_until, is_starting }
     }
 }
 
@@ -93,11 +100,11 @@ impl Role for Listener {
 
 impl Listener {
     pub(super) fn dispatch(&self, channel: &str, payload: &str) {
-        if channel == ENDED {
+        if channel == self.ended {
             self.transaction_waiters.ask_again(&self.notifications.subscribers, &unhex(payload));
             return;
         }
-        let subscriber = channel.strip_prefix(CHANNEL);
+        let subscriber = channel.strip_prefix(&*self.inbox);
         let subscriber = subscriber.and_then(|digits| u64::from_str_radix(digits, 16).ok());
         let Some(subscriber) = subscriber else { return };
         match payload.strip_prefix("wanted ").map(unhex) {
@@ -128,7 +135,7 @@ impl ConnectionSlot<Listener> {
         }
         let in_order = session.changes.lock().await;
         if !session.channels().contains(&subscriber) {
-            let request = self.finish(&live, listen_on(&live, subscriber)).await;
+            let request = self.finish(&live, self.listen_on(&live, subscriber)).await;
             // No request of the claim was sent yet.
             request.map_err(|Failure { error, .. }| error.not_sent())?;
             session.channels().insert(subscriber);
@@ -139,6 +146,16 @@ impl ConnectionSlot<Listener> {
             }
         }
         Ok(session.slot_lock)
+    }
+
+    async fn listen_on(
+        &self,
+        live: &LiveConnection<Listener>,
+        subscriber: u64,
+    ) -> Result<(), Error> {
+        let Listener { inbox, ended, .. } = &*self.role;
+        let channels = format!("listen {ended}; listen {inbox}{subscriber:016x}");
+        live.client.batch_execute(&channels).await
     }
 
     /// Listens for waiters until then. If it has to begin first, a task does so.
@@ -167,11 +184,6 @@ impl Drop for Starting {
     fn drop(&mut self) {
         self.0.role.is_starting.store(false, Ordering::Release);
     }
-}
-
-async fn listen_on(live: &LiveConnection<Listener>, subscriber: u64) -> Result<(), Error> {
-    let channels = format!("listen {ENDED}; listen {CHANNEL}{subscriber:016x}");
-    live.client.batch_execute(&channels).await
 }
 
 impl ListenerSession {

@@ -10,7 +10,7 @@ use super::queries::Query;
 use super::statements::Statements;
 use crate::store::Claim;
 
-const MARK_DONE: &str = "select lockattr_mark_done_2($1, $2, $3)";
+const MARK_DONE: &str = "select public.lockattr_mark_done_3($1, $2, $3)";
 
 /// Marks the lock of this claim, for this long. Returns whether it is marked.
 pub(super) struct MarkDone<'a>(pub(super) &'a Claim, pub(super) Duration);
@@ -18,12 +18,12 @@ pub(super) struct MarkDone<'a>(pub(super) &'a Claim, pub(super) Duration);
 impl Query for MarkDone<'_> {
     type Output = bool;
 
-    async fn run(&self, _to: &Statements, client: &Client) -> Result<bool, Error> {
+    async fn run(&self, to: &Statements, client: &Client) -> Result<bool, Error> {
         let Self(claim, lasts) = self;
         let (name, token, lasts) = (name_of(claim), claim.token().to_bytes(), millis(*lasts));
         let token = &token[..];
         let params: [(&(dyn ToSql + Sync), Type); 3] =
             [(&name, Type::BYTEA), (&token, Type::BYTEA), (&lasts, Type::INT8)];
-        client.query_typed_one(MARK_DONE, &params).await?.try_get(0)
+        client.query_typed_one(&to.schema.sql(MARK_DONE), &params).await?.try_get(0)
     }
 }

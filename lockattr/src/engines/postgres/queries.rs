@@ -7,6 +7,7 @@ use tokio_postgres::{Client, Error};
 use super::connection_slot::{ConnectionSlot, LiveConnection, Role};
 use super::failure::Failure;
 use super::requests::DatabaseRequest;
+use super::schema::Schema;
 use super::statements::Statements;
 use crate::Holder;
 use crate::engines::sql::Requests;
@@ -15,7 +16,8 @@ use crate::store::{StoreError, holder_of};
 /// How often a conflicting statement is repeated.
 pub(super) const MAX_ATTEMPTS: usize = 3;
 
-pub(super) struct Queries;
+/// Connections for requests about the locks of this schema.
+pub(super) struct Queries(pub(super) Schema);
 
 /// The state of a connection for requests.
 pub(super) struct QuerySession {
@@ -28,7 +30,7 @@ impl Role for Queries {
 
     async fn begin(&self, client: &Client, _place: i64) -> Result<QuerySession, Error> {
         Ok(QuerySession {
-            statements: Statements::prepare(client).await?,
+            statements: Statements::prepare(client, &self.0).await?,
             requests: Arc::default(),
         })
     }

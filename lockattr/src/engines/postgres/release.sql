@@ -5,7 +5,7 @@
 -- in names_of_all; its owner token; for how many milliseconds its locks stay held.
 --
 -- Returns for each claim whether it held its locks.
-create or replace procedure lockattr_release_2(
+create or replace procedure public.lockattr_release_3(
   sizes integer[], names_of_all bytea[], owners bytea[], stays bigint[], inout results boolean[]
 )
 language plpgsql as $$
@@ -24,32 +24,35 @@ declare
 begin
   if cardinality(names_of_all) = 1 and stays[1] = 0 then
     -- The usual case: a claim for this lock alone is the head of the queue, and its process lives.
-    select ends into ends_at from lockattr_locks
+    select ends into ends_at from public.lockattr_locks
     where name = names_of_all[1] and token = owners[1] and waiting > 0 for update;
     moment := clock_timestamp();
-    if ends_at > moment and pg_try_advisory_xact_lock_shared(lockattr_transaction_2(names_of_all[1]))
+    if ends_at > moment
+      and pg_try_advisory_xact_lock_shared(public.lockattr_transaction_3(names_of_all[1]))
     then
       with head as (
-        delete from lockattr_queue where name = names_of_all[1] and place = (
-            select place from lockattr_queue where name = names_of_all[1] order by place limit 1)
+        delete from public.lockattr_queue where name = names_of_all[1] and place = (
+            select place from public.lockattr_queue where name = names_of_all[1]
+            order by place limit 1)
           and kind = 'x' and names is null
-          and asked + lockattr_entry_lifetime_2(ttl) > moment
+          and asked + public.lockattr_entry_lifetime_3(ttl) > moment
           and not pg_try_advisory_xact_lock_shared(listener)
-        returning token, value, ttl, lockattr_lease_2(ttl, moment - asked) as lasts
+        returning token, value, ttl, public.lockattr_lease_3(ttl, moment - asked) as lasts
       )
-      update lockattr_locks as lock set token = head.token, value = head.value,
+      update public.lockattr_locks as lock set token = head.token, value = head.value,
         ends = moment + head.lasts, waiting = waiting - 1
       from head where name = names_of_all[1]
-      returning lockattr_channel_2(head.token), format('granted %s %s %s %s %s',
-        encode(head.token, 'hex'), lockattr_count_2(), (extract(epoch from moment) * 1000000)::bigint,
-        (waiting > 0)::integer, head.ttl - floor(extract(epoch from head.lasts) * 1000)::bigint),
+      returning public.lockattr_channel_3(head.token), format('granted %s %s %s %s %s',
+        encode(head.token, 'hex'), public.lockattr_count_3(),
+        (extract(epoch from moment) * 1000000)::bigint, (waiting > 0)::integer,
+        head.ttl - floor(extract(epoch from head.lasts) * 1000)::bigint),
         waiting > 0 and ends < ends_at
       into channel, message, wakes;
       if found then
         results := array[true];
         if wakes then
           -- The other waiters expect the lease to end later.
-          messages := lockattr_wake_earlier_2(names_of_all[1], ends_at, moment, messages);
+          messages := public.lockattr_wake_earlier_3(names_of_all[1], ends_at, moment, messages);
         end if;
         -- NOTIFY keeps all other commits that notify waiting until its own is on the disk. So the
         -- notification has a transaction of its own, which does not wait for the disk. If the server
@@ -57,7 +60,7 @@ begin
         commit;
         perform set_config('synchronous_commit', 'off', true), pg_notify(channel, message);
         if wakes then
-          perform lockattr_notify_2(messages);
+          perform public.lockattr_notify_3(messages);
         end if;
         return;
       end if;
@@ -65,7 +68,7 @@ begin
     -- Unlocks the row: from here on, rows are locked in their order.
     rollback;
   end if;
-  perform lockattr_guard_2(
+  perform public.lockattr_guard_3(
     array(select distinct lock from unnest(names_of_all) as lock order by lock), false);
   moment := clock_timestamp();
   results := '{}';
@@ -76,41 +79,41 @@ begin
     ended := '{}';
     had := 0;
     for at in 1 .. cardinality(locks) loop
-      ends_at := lockattr_release_one_2(locks[at], owner, stays[nth], moment);
+      ends_at := public.lockattr_release_one_3(locks[at], owner, stays[nth], moment);
       if ends_at > moment then
         had := had + 1;
       end if;
       if stays[nth] > 0 and ends_at is not null then
         -- The lease ends earlier than the waiters expect.
         messages := messages || array(
-          select unnest(array[lockattr_channel_2(token), format('later %s %s',
+          select unnest(array[public.lockattr_channel_3(token), format('later %s %s',
             encode(token, 'hex'), stays[nth] + 1)])
-          from lockattr_queue where name = locks[at]);
+          from public.lockattr_queue where name = locks[at]);
       end if;
       ended := ended || case when stays[nth] = 0 and ends_at > moment then ends_at end;
     end loop;
-    perform lockattr_leave_queue_2(locks, owner);
+    perform public.lockattr_leave_queue_3(locks, owner);
     select result.messages into messages
-    from lockattr_serve_2(locks, null, moment, messages) as result;
+    from public.lockattr_serve_3(locks, null, moment, messages) as result;
     for at in 1 .. cardinality(locks) loop
       if ended[at] is not null then
-        messages := lockattr_wake_earlier_2(locks[at], ended[at], moment, messages);
+        messages := public.lockattr_wake_earlier_3(locks[at], ended[at], moment, messages);
       end if;
     end loop;
-    perform lockattr_tidy_2(locks);
+    perform public.lockattr_tidy_3(locks);
     results := results || (had = cardinality(locks));
   end loop;
   if cardinality(messages) > 0 then
     commit;
     perform set_config('synchronous_commit', 'off', true);
-    perform lockattr_notify_2(messages);
+    perform public.lockattr_notify_3(messages);
   end if;
 end
 $$;
 
 -- Ends the claim's lease on a lock whose row is locked, or lets it end after `stay` milliseconds.
 -- Returns when the lease would have ended; null if the claim has none.
-create or replace function lockattr_release_one_2(
+create or replace function public.lockattr_release_one_3(
   lock bytea, owner bytea, stay bigint, moment timestamptz
 ) returns timestamptz
 language plpgsql as $$
@@ -118,17 +121,18 @@ declare
   ends_at timestamptz;
 begin
   if stay = 0 then
-    select ends into ends_at from lockattr_locks where name = lock and token = owner;
+    select ends into ends_at from public.lockattr_locks where name = lock and token = owner;
     if found then
-      update lockattr_locks set token = '', value = '' where name = lock;
+      update public.lockattr_locks set token = '', value = '' where name = lock;
     else
-      delete from lockattr_holders where name = lock and token = owner returning ends into ends_at;
+      delete from public.lockattr_holders where name = lock and token = owner
+      returning ends into ends_at;
     end if;
   else
-    update lockattr_locks set ends = moment + stay * interval '1 millisecond'
+    update public.lockattr_locks set ends = moment + stay * interval '1 millisecond'
     where name = lock and token = owner and ends > moment returning ends into ends_at;
     if not found then
-      update lockattr_holders set ends = moment + stay * interval '1 millisecond'
+      update public.lockattr_holders set ends = moment + stay * interval '1 millisecond'
       where name = lock and token = owner and ends > moment returning ends into ends_at;
     end if;
   end if;
@@ -138,42 +142,42 @@ $$;
 
 -- Deletes expired leases of locks that no client requests; a request replaces the expired lease.
 -- Each process calls it now and then. It looks at a few pages, and skips locked rows.
-create or replace function lockattr_sweep_2() returns void
+create or replace function public.lockattr_sweep_3() returns void
 language plpgsql as $$
 declare
   earliest timestamptz := clock_timestamp() - interval '1 minute';
-  waiters tid[] := lockattr_pages_2('lockattr_queue');
-  sharers tid[] := lockattr_pages_2('lockattr_holders');
-  rows tid[] := lockattr_pages_2('lockattr_locks');
+  waiters tid[] := public.lockattr_pages_3('public.lockattr_queue');
+  sharers tid[] := public.lockattr_pages_3('public.lockattr_holders');
+  rows tid[] := public.lockattr_pages_3('public.lockattr_locks');
   lock bytea;
 begin
   for lock in
-    select name from lockattr_queue
+    select name from public.lockattr_queue
     where ctid >= waiters[1] and ctid < waiters[2] and asked < earliest
     union
-    select name from lockattr_holders
+    select name from public.lockattr_holders
     where ctid >= sharers[1] and ctid < sharers[2] and ends < earliest
     union
-    select name from lockattr_locks
+    select name from public.lockattr_locks
     where ctid >= rows[1] and ctid < rows[2] and ends < earliest and waiting = 0
   loop
     -- What was read before the row is locked may have changed, so each statement reads again.
-    perform from lockattr_locks where name = lock for update skip locked;
+    perform from public.lockattr_locks where name = lock for update skip locked;
     if found then
-      perform lockattr_leave_queue_2(array[lock], token) from lockattr_queue
+      perform public.lockattr_leave_queue_3(array[lock], token) from public.lockattr_queue
       where name = lock and asked < earliest;
-      delete from lockattr_holders where name = lock and ends < earliest;
-      delete from lockattr_locks
+      delete from public.lockattr_holders where name = lock and ends < earliest;
+      delete from public.lockattr_locks
       where name = lock and (token = '' or ends < earliest) and waiting = 0
         and not exists (
-          select from lockattr_holders where lockattr_holders.name = lockattr_locks.name);
+          select from public.lockattr_holders where lockattr_holders.name = lockattr_locks.name);
     end if;
   end loop;
 end
 $$;
 
 -- The beginning and the end of eight random adjacent pages of a table.
-create or replace function lockattr_pages_2(of_table regclass) returns tid[]
+create or replace function public.lockattr_pages_3(of_table regclass) returns tid[]
 language plpgsql as $$
 declare
   pages bigint := pg_relation_size(of_table) / current_setting('block_size')::bigint;

@@ -4,7 +4,7 @@
 -- follow each other in names_of_all; its owner token; its TTL in milliseconds.
 --
 -- Returns for each claim whether it still holds all its locks.
-create or replace function lockattr_renew_2(
+create or replace function public.lockattr_renew_3(
   sizes integer[], names_of_all bytea[], owners bytea[], ttls bigint[]
 ) returns boolean[]
 language plpgsql as $$
@@ -13,7 +13,7 @@ declare
   results boolean[];
 begin
   -- A claim that acquires a lock whose lease has expired must not see it renewed at the same time.
-  perform lockattr_lock_rows_2(
+  perform public.lockattr_lock_rows_3(
     array(select distinct lock from unnest(names_of_all) as lock order by lock), false);
   moment := clock_timestamp();
   with claims as (
@@ -25,11 +25,11 @@ begin
     from claims, generate_series(1, size) as place
   ), alone as (
     -- Never shortens a lease: a renewal may overtake a longer one that was sent before.
-    update lockattr_locks set ends = greatest(ends, ends_at) from locks
+    update public.lockattr_locks set ends = greatest(ends, ends_at) from locks
     where name = lock and token = owner and ends > moment
     returning nth
   ), shared as (
-    update lockattr_holders set ends = greatest(ends, ends_at) from locks
+    update public.lockattr_holders set ends = greatest(ends, ends_at) from locks
     where name = lock and token = owner and ends > moment
     returning nth
   ), held as (

@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use tokio::time::timeout;
-use tokio_postgres::Client;
-use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, SimpleQueryMessage};
 
-use super::PostgresStore;
 use super::config::Config;
 use super::failure::failure_of;
 use super::pooler::first_row;
+use super::schema::SEARCH_PATH;
 use crate::store::StoreError;
 
 /// How long a process waits while others create the tables.
@@ -24,18 +23,20 @@ pub(super) async fn begin(
 ) -> Result<bool, StoreError> {
     let failed = |error| failure_of(&config.address, error).error;
     let (settings, locked) = (settings(config), take_slot_lock(slot_lock));
-    // All in one round trip.
-    let (applied, locked, installed) = tokio::join!(
+    let (visible, installed) = (config.schema.others(), config.schema.is_installed());
+    // All in one round trip. The first asks about the search path that the second replaces.
+    let (visible, applied, locked, installed) = tokio::join!(
+        client.simple_query(&visible),
         client.batch_execute(&settings),
         client.batch_execute(&locked),
-        client.simple_query(IS_INSTALLED)
+        client.simple_query(&installed)
     );
     applied.and(locked).map_err(failed)?;
-    match installed {
-        Ok(_) => Ok(true),
-        Err(error) if is_missing(&error) => Ok(false),
-        Err(error) => Err(failed(error)),
+    let visible = visible.map_err(failed)?;
+    if let Some(other) = first_row(&visible).and_then(|row| row.get(0)) {
+        return Err(config.schema.refuse(&config.address, other));
     }
+    Ok(is_true(&installed.map_err(failed)?))
 }
 
 /// Creates the tables and functions, unless another process does so first. The wait for that process
@@ -43,12 +44,14 @@ pub(super) async fn begin(
 pub(super) async fn install(client: &Client, config: &Config) -> Result<(), StoreError> {
     let failed = |error| failure_of(&config.address, error).error;
     let installed = async {
-        client.batch_execute(&take_migration_lock()).await?;
+        client.batch_execute(&take_migration_lock()).await.map_err(failed)?;
+        let found = client.simple_query(&config.schema.is_installed()).await.map_err(failed)?;
         // The process that had the lock before has created them.
-        let missing = client.simple_query(IS_MISSING).await?;
-        let missing = first_row(&missing).is_some_and(|row| row.get(0) == Some("t"));
-        let migration = if missing { PostgresStore::MIGRATION } else { "" };
-        client.batch_execute(&format!("{migration}; commit")).await
+        let migration = match is_true(&found) {
+            true => String::new(),
+            false => config.schema.migration(),
+        };
+        client.batch_execute(&format!("{migration}; commit")).await.map_err(failed)
     };
     timeout(INSTALLED_WITHIN, installed).await.map_or_else(
         |_| {
@@ -58,7 +61,7 @@ pub(super) async fn install(client: &Client, config: &Config) -> Result<(), Stor
                  {INSTALLED_WITHIN:?}"
             )))
         },
-        |installed| installed.map_err(failed),
+        |installed| installed,
     )
 }
 
@@ -69,7 +72,7 @@ fn settings(config: &Config) -> String {
     let beat = config.timing.heartbeat.as_secs().clamp(1, 32_767);
     format!(
         // The join skips settings that this server does not know.
-        "select set_config(name, value, false) from (values
+        "{SEARCH_PATH}; select set_config(name, value, false) from (values
             -- The server stops a statement when its client stops waiting for it.
             ('statement_timeout', '{limit}'), ('lock_timeout', '0'),
             ('transaction_timeout', '0'),
@@ -112,16 +115,10 @@ fn terminate(slot_lock: i64) -> String {
     )
 }
 
-/// Fails where the functions of this version are missing: the one that was added last.
-const IS_INSTALLED: &str = "select 'lockattr_mark_done_2'::regproc";
-
-fn is_missing(error: &tokio_postgres::Error) -> bool {
-    let missing = [&SqlState::UNDEFINED_FUNCTION, &SqlState::UNDEFINED_TABLE];
-    error.code().is_some_and(|code| missing.contains(&code))
+/// Whether the first row has `true` first.
+fn is_true(messages: &[SimpleQueryMessage]) -> bool {
+    first_row(messages).is_some_and(|row| row.get(0) == Some("t"))
 }
-
-/// Whether they are missing, without an error, which would end a transaction.
-const IS_MISSING: &str = "select to_regproc('lockattr_mark_done_2') is null";
 
 /// Begins the transaction that creates the tables, of which there is one at a time.
 fn take_migration_lock() -> String {

@@ -7,12 +7,12 @@
 -- where `waiting` is 0 leaves no waiter behind.
 
 -- The fencing counter: a fencing token is the sum of both.
-create sequence if not exists lockattr_counter;
-create sequence if not exists lockattr_counter_base;
+create sequence if not exists public.lockattr_counter;
+create sequence if not exists public.lockattr_counter_base;
 
 -- The owner token, the value (the token again and the holder's label) and the end of the lease are
 -- those of an exclusive holder. Without one, the token is empty. The end is by this server's clock.
-create table if not exists lockattr_locks (
+create table if not exists public.lockattr_locks (
   name bytea primary key,
   token bytea not null,
   value bytea not null,
@@ -21,7 +21,7 @@ create table if not exists lockattr_locks (
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
 -- Each holder of a shared lock (kind s) or of a permit (kind p).
-create table if not exists lockattr_holders (
+create table if not exists public.lockattr_holders (
   name bytea,
   token bytea,
   kind text not null,
@@ -33,7 +33,7 @@ create table if not exists lockattr_holders (
 -- The wait queues. Place is the order: microseconds since 1970. Kind is x (exclusive), s or p, and
 -- permits the limit. Listener is the advisory lock of the connection that listens for this claim,
 -- and ends with it. Names are all the locks of a claim for several.
-create table if not exists lockattr_queue (
+create table if not exists public.lockattr_queue (
   name bytea,
   place bigint,
   token bytea not null,
@@ -47,7 +47,8 @@ create table if not exists lockattr_queue (
   primary key (name, place)
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
-create unique index if not exists lockattr_queue_token on lockattr_queue (token, name);
+create unique index if not exists lockattr_queue_token on public.lockattr_queue (token, name);
 
-create index if not exists lockattr_queue_several on lockattr_queue (name) where names is not null;
+create index if not exists lockattr_queue_several on public.lockattr_queue (name)
+  where names is not null;
 

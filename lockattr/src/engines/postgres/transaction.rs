@@ -11,14 +11,12 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error};
 
+use super::listener::ENDED;
 use super::queries::Query;
 use super::statements::Statements;
 use super::{PostgresSessionStore, PostgresStore};
 use crate::FencingToken;
 use crate::store::{AnyStore, LockKey, StoreError};
-
-/// The channel on which a committed transaction names the lock that it held.
-pub(super) const ENDED: &str = "lockattr_ended";
 
 /// In place of a server process: the lock is held, and the transaction did not wait.
 pub(crate) const TAKEN: i32 = 0;
@@ -144,9 +142,9 @@ struct NumberQuery<'a>(&'a [u8]);
 impl Query for NumberQuery<'_> {
     type Output = i64;
 
-    async fn run(&self, _statements: &Statements, client: &Client) -> Result<i64, Error> {
-        let statement = "select lockattr_transaction_2($1)";
-        client.query_typed_one(statement, &[(&self.0, Type::BYTEA)]).await?.try_get(0)
+    async fn run(&self, to: &Statements, client: &Client) -> Result<i64, Error> {
+        let statement = to.schema.sql("select public.lockattr_transaction_3($1)");
+        client.query_typed_one(&statement, &[(&self.0, Type::BYTEA)]).await?.try_get(0)
     }
 }
 
@@ -167,12 +165,15 @@ impl InTransactions for PostgresStore {
         Box::pin(async move { self.slot(key).query(&NumberQuery(key.name().as_bytes())).await })
     }
 
-    /// A commit notifies the waiters. A rollback drops the message.
+    /// A commit notifies the waiters. A rollback drops the message. The transaction has a search path
+    /// of its own, so each function has its schema.
     fn statement(&self, key: &LockKey, _wait: Option<Duration>) -> String {
+        let channel = self.slots[0].config.schema.channel(ENDED);
         let name: String = key.name().bytes().map(|byte| format!("{byte:02x}")).collect();
         format!(
-            "select case when pg_advisory_xact_lock($1) is not null
-                 and pg_notify('{ENDED}', '{name}') is not null then pg_backend_pid() end"
+            "select case when pg_catalog.pg_advisory_xact_lock($1) is not null
+                 and pg_catalog.pg_notify('{channel}', '{name}') is not null
+                 then pg_catalog.pg_backend_pid() end"
         )
     }
 
@@ -206,21 +207,23 @@ impl InTransactions for PostgresSessionStore {
     fn statement(&self, _key: &LockKey, wait: Option<Duration>) -> String {
         let limit = wait.map_or(0, |wait| wait.as_millis().clamp(1, 2_000_000_000));
         let lock = match wait {
-            Some(Duration::ZERO) => "pg_try_advisory_xact_lock($1)",
-            _ => "pg_advisory_xact_lock($1) is not null",
+            Some(Duration::ZERO) => "pg_catalog.pg_try_advisory_xact_lock($1)",
+            _ => "pg_catalog.pg_advisory_xact_lock($1) is not null",
         };
         format!(
-            "with before as materialized (select current_setting('lock_timeout') as own),
-             set as materialized (select set_config('lock_timeout', '{limit}', true) from before),
+            "with before as materialized (select pg_catalog.current_setting('lock_timeout') as own),
+             set as materialized (
+                 select pg_catalog.set_config('lock_timeout', '{limit}', true) from before
+             ),
              locked as materialized (
-                 select case
-                     when current_setting('transaction_isolation') like 'read%' then {lock}
-                 end as done from set
+                 select case when pg_catalog.starts_with(
+                     pg_catalog.current_setting('transaction_isolation'), 'read'
+                 ) then {lock} end as done from set
              )
              select case
-                 when set_config('lock_timeout', own, true) is null then null
+                 when pg_catalog.set_config('lock_timeout', own, true) is null then null
                  when done is null then {TOO_STRICT}
-                 when done then pg_backend_pid()
+                 when done then pg_catalog.pg_backend_pid()
                  else {TAKEN}
              end from locked, before"
         )

@@ -15,6 +15,7 @@ use super::super::connect::{Login, Messages};
 use super::super::driver::{self, Driver};
 use super::super::failure::{connected, failure_of};
 use super::super::pooler;
+use super::super::schema::SEARCH_PATH;
 use super::keeper::keep;
 use super::requests::SessionRequests;
 use super::sessions::Place;
@@ -194,7 +195,7 @@ fn settings(config: &Config, left: &[(i32, String)]) -> String {
     let beat = config.timing.heartbeat.as_millis().max(1);
     let left: String = left.iter().map(|(pid, began)| end_of(*pid, began)).collect();
     format!(
-        "select set_config(name, value, false) from (values
+        "{SEARCH_PATH}; select set_config(name, value, false) from (values
             -- A claim waits in the queue without a limit.
             ('statement_timeout', '0'), ('lock_timeout', '0'), ('transaction_timeout', '0'),
             ('default_transaction_isolation', 'read committed'),
