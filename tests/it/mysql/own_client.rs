@@ -46,6 +46,25 @@ async fn stores_from_opts_and_from_a_url_share_their_locks() {
     database.holds_nothing().await;
 }
 
+/// Statements at the start of a connection, the program's or those in the server's `init_connect`, must
+/// not choose where the tables are.
+///
+/// Red without: `USE` in `session_settings`.
+#[tokio::test]
+async fn the_tables_are_in_the_database_that_the_program_names() {
+    let (database, other) = (Database::new().await, Database::new().await);
+    let elsewhere = format!("USE {}", other.name);
+    let moved = OptsBuilder::from_opts(opts(&database)).init(vec![elsewhere]);
+    let ours = manager(MysqlStore::from_opts(moved, options()).unwrap()).await;
+    let theirs = database.manager("").await;
+    let held = ours.acquire("a", LockOptions::new()).await.unwrap();
+    assert!(theirs.try_acquire("a", LockOptions::new()).await.unwrap().is_none(), "two hold it");
+    held.release().await.unwrap();
+    let tables = "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()";
+    assert_eq!(other.number(tables).await, 0);
+    database.holds_nothing().await;
+}
+
 /// Otherwise the application would decide whether the store's statements are committed, and how long
 /// they may take.
 ///

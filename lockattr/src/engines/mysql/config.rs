@@ -76,8 +76,8 @@ impl Config {
         let Ok([url]) = <[Url; 1]>::try_from(urls) else {
             return Err(invalid("a `mysql://` URL takes one host: that of the primary"));
         };
-        let opts = login(&url)?;
-        let opts = with_settings(opts, &timing).init(session_settings(&timing));
+        let (opts, database) = login(&url)?;
+        let opts = with_settings(opts, &timing).init(session_settings(&timing, &database));
         let host = url.host_str().unwrap_or_default();
         let (credentials, tls) = (timing.credentials.clone(), Tls::read(host, mode, &timing.tls)?);
         let login = Login { opts: opts.into(), credentials, tls };
@@ -87,19 +87,19 @@ impl Config {
     /// Takes the program's own configuration of the client, and sets in it what the store relies on.
     pub(super) fn of_opts(opts: Opts, timing: ServerOptions) -> Result<Self, Error> {
         timing.check()?;
-        if opts.db_name().is_none_or(str::is_empty) {
+        let Some(database) = opts.db_name().filter(|name| !name.is_empty()) else {
             return Err(invalid(
                 "the `Opts` for a `MysqlStore` name no database: set `db_name` to the one where the \
                  locks are kept",
             ));
-        }
+        };
         let address = match opts.socket() {
             Some(socket) => format!("mysql socket {socket}"),
             None => format!("mysql://{}:{}/…", opts.ip_or_hostname(), opts.tcp_port()),
         };
         // The client runs both lists from their ends, and `setup` after `init`. What the store relies
         // on has to be the last word.
-        let ours = session_settings(&timing);
+        let ours = session_settings(&timing, database);
         let init = [&ours, opts.init()].concat();
         let setup =
             if opts.setup().is_empty() { Vec::new() } else { [&ours, opts.setup()].concat() };
@@ -136,7 +136,8 @@ pub(super) fn idle_seconds(idle: Duration) -> u64 {
     (idle.as_secs() + 1).min(MAX_IDLE)
 }
 
-fn login(url: &Url) -> Result<OptsBuilder, Error> {
+/// The login, and the database.
+fn login(url: &Url) -> Result<(OptsBuilder, String), Error> {
     let decoded = |text: &str| {
         let text = percent_decode_str(text).decode_utf8();
         // Not quoted: the text may be the password.
@@ -155,14 +156,15 @@ fn login(url: &Url) -> Result<OptsBuilder, Error> {
     }
     let user = decoded(url.username())?;
     let password = url.password().map(decoded).transpose()?;
-    Ok(OptsBuilder::default()
+    let opts = OptsBuilder::default()
         .ip_or_hostname(decoded(host)?)
         .tcp_port(url.port().unwrap_or(3306))
         .user(Some(user).filter(|user| !user.is_empty()))
         .pass(password)
-        .db_name(Some(database))
+        .db_name(Some(database.clone()))
         // Connect as the URL says, even where a local server offers a socket.
-        .prefer_socket(false))
+        .prefer_socket(false);
+    Ok((opts, database))
 }
 
 fn with_settings(opts: OptsBuilder, timing: &ServerOptions) -> OptsBuilder {
@@ -175,7 +177,7 @@ fn with_settings(opts: OptsBuilder, timing: &ServerOptions) -> OptsBuilder {
 }
 
 /// What each connection sets, so that no setting of the user's server or client matters.
-fn session_settings(timing: &ServerOptions) -> Vec<String> {
+fn session_settings(timing: &ServerOptions, database: &str) -> Vec<String> {
     // A lock wait in the server lasts no longer than the wait for its answer. The server counts
     // whole seconds. A queued session waits in one long statement, so statements have no time
     // limit; MySQL and MariaDB name that limit differently.
@@ -183,6 +185,8 @@ fn session_settings(timing: &ServerOptions) -> Vec<String> {
     // A process that is stopped keeps no connection for long. One that lives sends heartbeats.
     let idle = idle_seconds(idle(timing));
     vec![
+        // An `init_connect` of the server, which only some users run, may have chosen another one.
+        format!("USE `{}`", database.replace('`', "``")),
         "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED".into(),
         format!(
             "SET SESSION autocommit = 1, sql_mode = 'STRICT_ALL_TABLES', wait_timeout = {idle}, \
