@@ -64,7 +64,7 @@ use crate::{Error, Lease, LockGuard, LockOptions};
 /// | `redlock://[[user]:password@]host[:port],host,…[/database]` | a majority of independent servers: [`RedlockStore`](crate::store::RedlockStore) |
 /// | `redis+sentinel://[[user]:password@]h1[:port],h2,…/master-name[?db=…&tls=true&sentinel_user=…&sentinel_pass=…]` | the server that these sentinels name as the master; user and password are that server's |
 /// | `redis+cluster://[[user]:password@]host[:port],…[?tls=true]` | a cluster, of which any nodes are named (feature `redis`; with TLS, `tls`) |
-/// | `postgres://[user[:password]@]host[:port][,…]/database[?lock=session]` | a PostgreSQL database (feature `postgres`): leases in a table, or locks of a session |
+/// | `postgres://[user[:password]@]host[:port][,…]/database[?lock=session]` | a PostgreSQL database (feature `postgres`): leases in a table, in the schema `public` or that of `?schema=…`, or locks of a session |
 /// | `mysql://user[:password]@host[:port]/database[?lock=session]` | a MySQL or MariaDB database (feature `mysql`), in the same two forms |
 /// | `zookeeper://[user:password@]host[:port],…[/chroot][?tls=true]` | a ZooKeeper ensemble (feature `zookeeper`; with TLS, `tls`) |
 /// | `etcd://[user:password@]host[:port],…` | an etcd cluster (feature `etcd`; with TLS, `tls`) |

@@ -98,6 +98,8 @@ const NO_MESSAGE: usize = 8_000;
 ///   or in a new server filled from a dump. Each is written to the log (an empty logical message
 ///   `lockattr`) before it is returned. Locks on different keys that were acquired in one statement
 ///   have the same one.
+/// * **There are no tables**, so there is no `schema`: all session locks of a database are one set.
+///   The functions are those of `pg_catalog`, whatever the search path says.
 /// * **A holder has no label at the server.** [`holder`](crate::LockManager::holder) returns the
 ///   label for a holder in this process, and for others the name of their connection: service,
 ///   host, process.

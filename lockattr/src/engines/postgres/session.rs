@@ -53,16 +53,13 @@ pub(super) async fn install(client: &Client, config: &Config) -> Result<(), Stor
         };
         client.batch_execute(&format!("{migration}; commit")).await.map_err(failed)
     };
-    timeout(INSTALLED_WITHIN, installed).await.map_or_else(
-        |_| {
-            let address = &config.address;
-            Err(StoreError::new(format!(
-                "another process has been creating lockattr's tables at {address} for \
-                 {INSTALLED_WITHIN:?}"
-            )))
-        },
-        |installed| installed,
-    )
+    timeout(INSTALLED_WITHIN, installed).await.unwrap_or_else(|_| {
+        let address = &config.address;
+        Err(StoreError::new(format!(
+            "another process has been creating lockattr's tables at {address} for \
+             {INSTALLED_WITHIN:?}"
+        )))
+    })
 }
 
 /// Overrides settings of the database, its owner or the user's role.
