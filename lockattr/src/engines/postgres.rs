@@ -88,12 +88,13 @@ const LONGEST_NAME: usize = 2_000;
 ///
 /// `postgres://user:password@host:5432/database?name=value`, with several hosts separated by
 /// commas, or the directory of a Unix socket as `%2Fvar%2Frun%2Fpostgresql`. The query may set
-/// `schema`, `connections`, `connect_timeout`, `response_timeout` and `heartbeat`, and these parameters of
-/// libpq: `host`, `hostaddr`, `port`, `user`, `password`, `dbname`, `options`, `application_name`,
-/// `sslmode`, `sslrootcert`, `sslcert`, `sslkey`, `sslnegotiation`, `channel_binding`,
-/// `target_session_attrs`, `load_balance_hosts`, `keepalives`, `keepalives_idle`,
-/// `keepalives_interval`, `keepalives_retries` and `tcp_user_timeout`. Of several hosts, the store
-/// uses the one that accepts writes, unless `target_session_attrs` says otherwise.
+/// `schema`, `connections`, `connect_timeout`, `response_timeout` and `heartbeat`, and these
+/// parameters of libpq: `host`, `hostaddr`, `port`, `user`, `password`, `dbname`, `options`,
+/// `application_name`, `sslmode`, `sslrootcert`, `sslcert`, `sslkey`, `sslnegotiation`,
+/// `channel_binding`, `target_session_attrs`, `load_balance_hosts`, `keepalives`,
+/// `keepalives_idle`, `keepalives_interval`, `keepalives_retries` and `tcp_user_timeout`. Of
+/// several hosts, the store uses the one that accepts writes, unless `target_session_attrs` says
+/// otherwise.
 ///
 /// A process has `connections` (2) sessions for each runtime that locks. One more listens, from the
 /// first time that a caller has to wait. When a session is opened, at most once a minute, three more
@@ -187,10 +188,10 @@ const LONGEST_NAME: usize = 2_000;
 /// ```
 ///
 /// Every table, function, sequence and channel is named with its schema, so the search path of a
-/// user, of the database or of the URL's `options` does not matter: two schemas are two sets of locks,
-/// and the tables of one are shared by all users who name it. If the URL names no schema, and
-/// another schema than `public` on the user's search path has lockattr's tables, connecting fails, and the error
-/// says which `schema=` to write.
+/// user, of the database or of the URL's `options` does not matter: two schemas are two sets of
+/// locks, and all users who name one share its tables. If the URL names no schema, and another
+/// schema than `public` on the user's search path has lockattr's tables, connecting fails, and the
+/// error says which `schema=` to write.
 ///
 /// The row of a key that is [done](Store::mark_done) has a token that no claim has, and a value that
 /// ends with ` done=1`.

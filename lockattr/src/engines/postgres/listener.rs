@@ -19,7 +19,7 @@ use crate::platform::sync::{Mutex, MutexGuard};
 use crate::store::slots::current_runtime;
 use crate::store::{Notifications, StoreError};
 
-/// The channel of a subscriber ends in this and its number; the functions find the number in the token.
+/// The channel of a subscriber ends in this and its number, which the functions find in the token.
 pub(super) const INBOX: &str = "inbox_";
 
 /// The channel on which a committed transaction names the lock that it held.

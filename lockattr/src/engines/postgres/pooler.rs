@@ -28,7 +28,8 @@ const CHECK_VALID_FOR: Duration = Duration::from_secs(60);
 /// How often the probes ask, because other clients may come and go in the same pool.
 const MAX_ROUNDS: usize = 3;
 
-/// Queries the server process, and when it began. Before a search path is set, so each name has its schema.
+/// Queries the server process, and when it began. No search path is set yet, so each name has its
+/// schema.
 pub(super) const SERVER_PROCESS: &str = "\
     select pid, backend_start::pg_catalog.text \
     from pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid())";
