@@ -174,7 +174,7 @@ async fn tables_elsewhere_on_the_search_path_are_refused_until_a_schema_is_named
     let in_old = with_query(&by_option, "schema=old");
     exclude_each_other(&database, "old", &in_old, &with_query(&by_role, "schema=old")).await;
     assert_eq!(sets(&database).await, 1);
-    // Who asks for two sets has them.
+    // A program that names the other one gets a second set.
     let in_public = with_query(&by_role, "schema=public");
     exclude_each_other(&database, "public", &in_public, &in_public).await;
     assert_eq!(sets(&database).await, 2);
@@ -290,7 +290,7 @@ async fn a_schema_that_cannot_be_made_is_an_error_that_says_what_to_do() {
     assert!(text.contains("PostgresStore::migration"), "{text}");
     database.run(&format!("grant usage, create on schema locks to {role}")).await;
     exclude_each_other(&database, "locks", &few, &few).await;
-    // Nobody has named this one, so nobody misses it.
+    // No program has named this one, so it is not made.
     database.run("drop schema public").await;
     let text = refused(&database.url).await;
     assert!(text.contains("`schema=`"), "{text}");
