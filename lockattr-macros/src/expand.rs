@@ -166,7 +166,7 @@ impl<'a> Expansion<'a> {
                 () if args.shares_result() => (
                     quote_spanned! {site=> {
                         #lockattr::__private::share! {}
-                        #lockattr::__private::enter_sharing::<#output>(lockattr_call).await
+                        #lockattr::__private::enter_sharing::<#output>(lockattr_call, || {}).await
                     } },
                     quote_spanned! {site=> lockattr_entry.run(#body).await },
                 ),

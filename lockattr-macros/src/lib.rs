@@ -104,7 +104,8 @@ use proc_macro::TokenStream;
 ///
 /// **`share_result`**: the function is an `async fn` that returns a `Result<T, E>`, with `T: Serialize +
 /// DeserializeOwned`. The key has to name everything on which the result depends. Callers that come
-/// after the body has ended run it anew.
+/// after the body has ended run it anew. Only calls of one function with the same generic arguments share,
+/// also that of `Self`.
 ///
 /// **`progress_within`**: the body calls `progress()` on its term, or `report_progress()` on its lease.
 /// At least `ttl`, and for exclusive locks.

@@ -29,7 +29,7 @@ const COUNTS: [(&str, usize); 14] = [
     ("zookeeper", 133),
     ("etcd", 98),
     ("sqlx", 94),
-    ("share", 66),
+    ("share", 63),
     ("metrics", 62),
     ("serde", 62),
     ("registry", 61),

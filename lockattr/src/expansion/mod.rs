@@ -13,6 +13,8 @@ pub use crate::__register as register;
 pub use crate::__share as share;
 pub use crate::manager::body::lease;
 use crate::manager::default_manager::{Chosen, default_manager, named_manager};
+#[cfg(all(fuzzing, feature = "share"))]
+pub use crate::manager::share::read_again;
 pub use blocking::enter_blocking;
 pub use lead::{PerTerm, for_this_term, lead};
 pub use once::Finished;

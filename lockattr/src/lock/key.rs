@@ -44,6 +44,12 @@ impl LockKey {
         Ok(Self { name: [prefix, key].concat().into(), prefix: prefix.len() })
     }
 
+    /// The name of a note about this lock: as long as it has to be.
+    #[cfg(feature = "share")]
+    pub(crate) fn note(&self, prefix: &str) -> Self {
+        Self { name: [prefix, &self.name].concat().into(), prefix: prefix.len() }
+    }
+
     /// The lock with this name in the store, prefix included.
     pub(crate) fn named(name: &str) -> Self {
         Self { name: name.into(), prefix: 0 }

@@ -16,19 +16,19 @@ pub(crate) struct ResultWord {
     pub(crate) id: u64,
     /// What tells results of one key apart: the function and its type.
     pub(crate) of: String,
-    /// The value, as JSON.
-    pub(crate) json: String,
+    /// The value, as the manager writes it.
+    pub(crate) value: String,
 }
 
 impl ResultWord {
     /// A word for a label, with a leading space.
     pub(crate) fn to_word(&self) -> String {
-        let Self { lasts, id, of, json } = self;
+        let Self { lasts, id, of, value } = self;
         format!(
             " result={}/{id}/{}/{}",
             lasts.as_millis(),
             encoded(of).replace('/', "%2F"),
-            encoded(json)
+            encoded(value)
         )
     }
 
@@ -37,7 +37,7 @@ impl ResultWord {
         let mut parts = label.splitn(4, '/');
         let lasts = Duration::from_millis(parts.next()?.parse().ok()?);
         let id = parts.next()?.parse().ok()?;
-        Some(Self { lasts, id, of: decoded(parts.next()?)?, json: decoded(parts.next()?)? })
+        Some(Self { lasts, id, of: decoded(parts.next()?)?, value: decoded(parts.next()?)? })
     }
 }
 

@@ -1,6 +1,8 @@
 //! The winner's result: callers that waited while a body ran get its `Ok` value and do not run it again.
 
+mod function;
 mod results;
+mod value;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -19,9 +21,12 @@ use crate::manager::body::{self, Start, lease};
 use crate::platform::entropy::random_bits;
 use crate::store::{AcquireOutcome, AcquireRequest, Claim, ReleaseRequest, Sharing};
 use crate::{Error, Lease, LockOptions};
+pub(crate) use function::{Function, of as function_of};
 pub(super) use results::Results;
+#[cfg(fuzzing)]
+pub use value::read_again;
 
-/// The longest value that is shared, as JSON. It is sent to the store once, and read once by each process.
+/// The longest value that is shared, as text. It is sent to the store once, and read once by each process.
 const MAX_SIZE: usize = 64 * 1024;
 
 /// How long a request about a note may take. Without an answer, the body runs. So this is also how much earlier than
@@ -56,11 +61,15 @@ impl LockManager {
     /// caller wrote just before: do not share a result that must contain it. An error is not shared: the next
     /// caller runs the body. Neither is the result of a nested call.
     ///
-    /// The key has to name everything on which the result depends. Values are sent as JSON, up to 64 KiB; a
-    /// longer one is not shared, which is a warning event. A value stays in the store, readable, for one TTL.
+    /// The key has to name everything on which the result depends. A caller that waited gets a value that is
+    /// equal in serde's data model: fields that the type skips are the default. A value that is longer than
+    /// 64 KiB, or would not be equal, is not shared: each caller runs the body, and a warning event says so,
+    /// once for each function. A value stays in the store, readable, for one TTL.
     ///
-    /// Callers share a value if they lock the same key for a value of the same type and, if it is set, in the same
-    /// [function](LockOptions::function). The attribute's form is
+    /// Callers share a value if they lock the same key with the same closure: in one place of the source, with
+    /// the same generic arguments and, if it is set, in the same [function](LockOptions::function). What a
+    /// function pointer or a boxed closure points to, no type tells: the key has to. Processes of different
+    /// builds may run the body once each. The attribute's form is
     /// [`share_result`](macro@crate::distributed_lock).
     ///
     /// # Errors
@@ -99,7 +108,7 @@ impl LockManager {
         body: impl AsyncFnOnce(&Lease) -> Result<T, E>,
     ) -> Result<Result<T, E>, Error> {
         let options = options.resolve(self.settings())?;
-        match self.start_sharing(options, key.as_ref()).await? {
+        match self.start_sharing(options, key.as_ref(), function_of(&body)).await? {
             Shared::Taken(value) => Ok(Ok(value)),
             Shared::Runs(start, flight) => {
                 flight.run(start, async move { body(&lease()).await }, |it| it.as_ref().ok()).await
@@ -112,12 +121,13 @@ impl LockManager {
         &self,
         options: ResolvedOptions,
         key: &str,
+        of: Function,
     ) -> Result<Shared<T>, Error> {
         self.check_sharing(&options)?;
         let (began, waited) = (Instant::now(), Arc::new(AtomicBool::new(false)));
         let options = ResolvedOptions { waited: Some(waited.clone()), ..options };
         let start = self.start(&options, key).await?;
-        let of = [options.function.unwrap_or_default(), std::any::type_name::<T>()].join(" ");
+        let of = of.named(options.function);
         let flight = Flight { manager: self.clone(), key: self.key(key)?, options, of };
         if waited.load(std::sync::atomic::Ordering::Acquire)
             && let Some(value) = flight.result_since(began).await
@@ -151,7 +161,7 @@ impl LockManager {
 
 impl Flight {
     /// Runs the body and releases the lock. Before that, `ok` says what of its output is passed on.
-    pub(crate) fn run<B: Future, T: Serialize>(
+    pub(crate) fn run<B: Future, T: Serialize + DeserializeOwned>(
         self,
         start: Start,
         body: B,
@@ -163,9 +173,9 @@ impl Flight {
             let output = body.await;
             // A body that lost its lease may be one of two that run.
             let may_share = has_lock && lease().ensure_held().is_ok();
-            let json = ok(&output).filter(|_| may_share).and_then(|value| self.written(value));
-            if let Some(json) = json {
-                self.pass_on(json).await;
+            let value = ok(&output).filter(|_| may_share).and_then(|value| self.written(value));
+            if let Some(value) = value {
+                self.pass_on(value).await;
             }
             output
         })
@@ -174,15 +184,15 @@ impl Flight {
     /// The result of a body that ran while this caller waited, since `began`.
     async fn result_since<T: DeserializeOwned>(&self, began: Instant) -> Option<T> {
         let results = &self.manager.shared.results;
-        let json = match results.since(&self.key, &self.of, began) {
-            Some(json) => json,
+        let text = match results.since(&self.key, &self.of, began) {
+            Some(text) => text,
             None => {
-                let (result, ended) = self.read().await?;
+                let (result, ended) = self.read_note().await?;
                 results.keep(&self.key, result, ended, self.options.ttl);
                 results.since(&self.key, &self.of, began)?
             }
         };
-        let value = serde_json::from_str(&json);
+        let value = value::read(&text);
         let taken = value.inspect_err(|error| {
             tracing::debug!(lockattr.key = self.key.as_str(), error.message = %error, "a result cannot be read");
         });
@@ -192,8 +202,8 @@ impl Flight {
 
     /// Reads the last result from the store, and the latest moment before which its body has certainly not
     /// ended.
-    async fn read(&self) -> Option<(ResultWord, Instant)> {
-        let note = LockKey::new(RESULTS, self.key.name()).ok()?;
+    async fn read_note(&self) -> Option<(ResultWord, Instant)> {
+        let note = self.key.note(RESULTS);
         let asked = Instant::now();
         let read = self.manager.shared.core.store().holder(&note);
         let (result, age) = timeout(RESPONSE_TIME, read).await.ok()?.ok()??.result()?;
@@ -204,37 +214,31 @@ impl Flight {
         Some((result, ended))
     }
 
-    /// The value as JSON, unless it cannot be shared.
-    fn written<T: Serialize>(&self, value: &T) -> Option<String> {
-        let outcome = match serde_json::to_string(value) {
-            Ok(json) if json.len() <= MAX_SIZE => return Some(json),
-            Ok(json) => {
-                tracing::warn!(
-                    lockattr.key = self.key.as_str(),
-                    lockattr.bytes = json.len(),
-                    "the result is not shared: it is longer than 64 KiB"
-                );
-                "too_long"
-            }
-            Err(error) => {
-                tracing::warn!(
-                    lockattr.key = self.key.as_str(), error.message = %error,
-                    "the result is not shared: it cannot be written as JSON"
-                );
-                "unwritable"
-            }
+    /// The value as text, unless it cannot be shared.
+    fn written<T: Serialize + DeserializeOwned>(&self, value: &T) -> Option<String> {
+        let (outcome, reason) = match value::written(value) {
+            Ok(text) if text.len() <= MAX_SIZE => return Some(text),
+            Ok(text) => ("too_long", format!("it is longer than 64 KiB: {} bytes", text.len())),
+            Err(error) => ("unwritable", error.to_string()),
         };
+        if function::is_first(&self.of, outcome) {
+            tracing::warn!(
+                lockattr.key = self.key.as_str(),
+                lockattr.function = self.of,
+                "the result is not shared, and each caller runs the body: {reason}"
+            );
+        }
         self.count(outcome);
         None
     }
 
     /// Passes the result on to the callers that wait, before the lock is released.
-    async fn pass_on(&self, json: String) {
+    async fn pass_on(&self, value: String) {
         let (shared, lasts, ended) = (&self.manager.shared, self.options.ttl, Instant::now());
-        let result = ResultWord { lasts, id: random_bits(), of: self.of.clone(), json };
+        let result = ResultWord { lasts, id: random_bits(), of: self.of.clone(), value };
         let word = result.to_word();
         shared.results.keep(&self.key, result, ended, lasts);
-        let Ok(note) = LockKey::new(RESULTS, self.key.name()) else { return };
+        let note = self.key.note(RESULTS);
         let label = shared.identity.label(None) + &word;
         let keys = Arc::new([note]);
         let claim = Claim::with(shared.subscriber.id(), keys, Sharing::Exclusive, &label);

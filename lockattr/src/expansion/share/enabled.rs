@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use super::super::{Call, printed};
 use crate::Error;
 use crate::manager::body::{self, Start};
-use crate::manager::share::{Flight, Shared};
+use crate::manager::share::{Flight, Shared, function_of};
 
 /// The right to run the body, or the result of another caller.
 #[derive(Debug)]
@@ -22,15 +22,20 @@ enum Shares<R> {
     Runs(Start, Box<Flight>),
 }
 
-/// Acquires the lock that `call` requests, or takes the result for which it waited.
-pub async fn enter_sharing<R: Shareable>(call: Call) -> Result<Sharing<R>, Error> {
+/// Acquires the lock that `call` requests, or takes the result for which it waited. The type of `closure` tells the
+/// function from others.
+pub async fn enter_sharing<R: Shareable>(
+    call: Call,
+    closure: impl Fn(),
+) -> Result<Sharing<R>, Error> {
+    let of = function_of(&closure);
     let Call { key, options, manager, locks, .. } = call;
     if !locks {
         return Ok(Sharing(Shares::Unlocked));
     }
     let manager = manager.chosen()?;
     let options = options.resolve(manager.settings())?;
-    Ok(Sharing(match manager.start_sharing::<R::Ok>(options, &printed(key)?).await? {
+    Ok(Sharing(match manager.start_sharing::<R::Ok>(options, &printed(key)?, of).await? {
         Shared::Taken(value) => Shares::Taken(R::of(value)),
         Shared::Runs(start, flight) => Shares::Runs(start, flight),
     }))

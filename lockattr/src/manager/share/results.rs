@@ -32,7 +32,7 @@ struct ByName {
 struct Kept {
     id: u64,
     of: Box<str>,
-    json: Arc<str>,
+    value: Arc<str>,
     /// When its body ended, or earlier.
     ended: Instant,
     until: Instant,
@@ -43,8 +43,8 @@ impl Results {
     /// Keeps a result for `time`, unless a later one is kept.
     pub(super) fn keep(&self, key: &LockKey, result: ResultWord, ended: Instant, time: Duration) {
         let now = Instant::now();
-        let ResultWord { id, of, json, .. } = result;
-        let bytes = key.name().len() + of.len() + json.len() + OVERHEAD;
+        let ResultWord { id, of, value, .. } = result;
+        let bytes = key.name().len() + of.len() + value.len() + OVERHEAD;
         let mut all = self.0.lock();
         if all.bytes + bytes > all.sweep_at {
             all.sweep(now);
@@ -61,7 +61,7 @@ impl Results {
         }
         if all.bytes + bytes <= MAX_KEPT {
             let kept =
-                Kept { id, of: of.into(), json: json.into(), ended, until: now + time, bytes };
+                Kept { id, of: of.into(), value: value.into(), ended, until: now + time, bytes };
             let before = all.kept.insert(key.name().into(), kept).map_or(0, |kept| kept.bytes);
             all.bytes = all.bytes + bytes - before;
         }
@@ -71,7 +71,7 @@ impl Results {
     pub(super) fn since(&self, key: &LockKey, of: &str, began: Instant) -> Option<Arc<str>> {
         let all = self.0.lock();
         let kept = all.kept.get(key.name()).filter(|kept| began < kept.ended && *kept.of == *of)?;
-        Some(kept.json.clone())
+        Some(kept.value.clone())
     }
 }
 
@@ -94,15 +94,16 @@ mod tests {
         LockKey::new("lock:", name).unwrap()
     }
 
-    fn result(id: u64, json: impl Into<String>) -> ResultWord {
-        ResultWord { lasts: SECOND, id, of: "u32".into(), json: json.into() }
+    fn result(id: u64, value: impl Into<String>) -> ResultWord {
+        ResultWord { lasts: SECOND, id, of: "u32".into(), value: value.into() }
     }
 
     /// Red without: the comparison of the ends, or the end that is known best.
     #[test]
     fn a_later_result_stays_and_counts_from_the_earliest_end_that_was_seen() {
         let (results, key, began) = (Results::default(), key("price"), Instant::now());
-        let since = |after| results.since(&key, "u32", began + after).map(|json| json.to_string());
+        let since =
+            |after| results.since(&key, "u32", began + after).map(|value| value.to_string());
         results.keep(&key, result(2, "2"), began + 5 * SECOND, SECOND);
         results.keep(&key, result(1, "1"), began + 3 * SECOND, SECOND);
         assert_eq!(since(2 * SECOND).as_deref(), Some("2"));
