@@ -125,7 +125,7 @@ impl MariaDb {
     pub async fn left_in(&self, database: &str) -> Vec<String> {
         let tables = "SELECT table_name FROM information_schema.tables \
                       WHERE table_schema = DATABASE() AND table_name LIKE 'lockattr%' \
-                      AND table_name NOT LIKE 'lockattr_v2_%numbers'";
+                      AND table_name NOT LIKE 'lockattr_v2_%numbers' AND table_name <> 'lockattr_v2_sweep'";
         let mut cli = self.cli(database).await;
         let tables: Vec<String> = cli.query(tables).await.expect("a list of tables");
         let mut left = Vec::new();

@@ -19,6 +19,7 @@ mod real;
 mod rights;
 mod session;
 mod session_limit;
+mod swept;
 mod tls;
 mod waiting;
 mod way;

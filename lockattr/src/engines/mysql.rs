@@ -71,7 +71,8 @@ const LONGEST_NAME: usize = 8192;
 /// ```
 ///
 /// A lock is a row of `lockattr_v2_locks`, with its holder and the end of its lease by the server's
-/// clock. Waiters are rows of `lockattr_v2_queue`. A lock without holder and waiters leaves no row.
+/// clock. Waiters are rows of `lockattr_v2_queue`. A lock without holder and waiters leaves no row, and
+/// what processes leave that end without a release is [deleted](#what-has-ended).
 /// An acquisition, a release and a batch of renewals are one round trip and one transaction each.
 /// While a connection waits for a reply, requests of other tasks come in; up to 64 of a kind are
 /// then sent in one statement. `lockattr_v2_numbers` counts the fencing tokens. In MariaDB it is a
@@ -161,9 +162,18 @@ const LONGEST_NAME: usize = 8192;
 ///
 /// While nothing changes, each connection checks the server once per `heartbeat`, and the sleeping
 /// query restarts every 10 seconds. The server ends a connection that sends nothing for three of
-/// these intervals. A message for a process that is gone (a row of `lockattr_v2_notifications`) is
-/// deleted with the next `heartbeat` of any other process, or
-/// when the next process begins to listen.
+/// these intervals.
+///
+/// # What has ended
+///
+/// Leases that nobody released, marks of done keys, queue entries of processes that send no more
+/// requests, and messages for processes that are gone: they are deleted within two minutes, as long
+/// as any process is connected, whatever it does. Each connection asks when it begins and then with
+/// each `heartbeat`, every 30 seconds at least, whether a sweep is due. The server's clock
+/// and the row of `lockattr_v2_sweep` let one begin every 40 seconds, and one connection at a time
+/// take a step of it: it reads 500 locks, deletes up to 100, passes over rows that are in use, and
+/// pauses for as long as that took. A user that may not delete rows gets a warning in the log, once,
+/// and leaves the sweeps to other processes.
 ///
 /// # Durability and replicas
 ///

@@ -2,6 +2,7 @@
 
 mod max_sessions;
 mod requests;
+pub(super) mod sweep;
 mod unanswered;
 
 pub(super) use max_sessions::{check_max_sessions, read_max_sessions};

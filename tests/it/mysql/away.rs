@@ -110,7 +110,7 @@ async fn a_release_from_another_runtime_does_not_overtake_the_acquire_that_it_un
     // Connects on both runtimes; first on this one, whose connection is then held.
     let ours = claim();
     store.acquire(&AcquireRequest::new(ours.clone(), HOUR)).await.unwrap();
-    // Behind the sweep that follows the first request. Otherwise that is held, and the acquire waits
+    // Behind the sweep of a new connection. Otherwise that is held, and the acquire waits
     // in the process, from where it is not sent once its caller has gone.
     store.ping().await.unwrap();
     held.send_modify(|held| held.below = held.made);

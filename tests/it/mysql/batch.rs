@@ -53,7 +53,7 @@ impl World {
     async fn together<T>(&self, requests: impl Future<Output = T>) -> T {
         let busy = claim("busy");
         assert!(self.acquire(&busy, HOUR).await);
-        // Behind the sweep that follows the first request.
+        // Behind the sweep of a new connection.
         self.store.ping().await.unwrap();
         let mut row = self.keep("busy").await;
         let releases = [ReleaseRequest::new(busy)];

@@ -20,26 +20,11 @@ async fn rows_of_killed_processes_are_swept() {
     eventually("it is gone", async || database.number(line).await == 0).await;
     // As if an hour had passed.
     database.execute("UPDATE lockattr_v2_locks SET ends = ends - 3600000000").await;
-    // The first command on each new connection is followed by a sweep.
-    let manager = database.manager("").await;
-    manager.acquire("b", LockOptions::new()).await.unwrap().release().await.unwrap();
+    database.execute("UPDATE lockattr_v2_queue SET asked = asked - 3600000000").await;
+    database.sweep_is_due().await;
+    // Each new connection asks at once whether a sweep is due.
+    let _connected = database.manager("").await;
     database.holds_nothing().await;
-}
-
-/// A process was sent a notification while it died.
-#[tokio::test]
-async fn notifications_for_a_dead_process_are_deleted_while_another_listens() {
-    let database = Database::new().await;
-    let manager = database.manager("heartbeat=300ms").await;
-    manager.acquire("a", LockOptions::new()).await.unwrap().release().await.unwrap();
-    // A process that begins to listen reads the table once.
-    for _ in 0..3 {
-        let news = "INSERT INTO lockattr_v2_notifications (listener, id, subscriber, message) \
-                    VALUES ('0123456789abcdef:1', 7, '', 'wanted lock:a')";
-        database.execute(news).await;
-        database.holds_nothing().await;
-    }
-    drop(manager);
 }
 
 /// Red without: nothing in particular. An expired row must not keep the next caller out.

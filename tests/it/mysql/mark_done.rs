@@ -51,7 +51,9 @@ async fn a_database_of_a_version_without_marks_gets_the_procedure_and_keeps_its_
     let mut cli = database.server.cli(&database.name).await;
     for statement in [
         "DROP PROCEDURE lockattr_v2_mark_done",
-        "DROP PROCEDURE lockattr_v2_start_2",
+        "DROP PROCEDURE lockattr_v2_sweep_2",
+        "DROP PROCEDURE lockattr_v2_start_3",
+        "DROP TABLE lockattr_v2_sweep",
         // What each connection of that version calls.
         "CREATE PROCEDURE lockattr_v2_start() SQL SECURITY INVOKER DO 0",
     ] {

@@ -16,9 +16,6 @@ use crate::engines::sql::{Execute, OfRuntime, Statement};
 use crate::store::StoreError;
 use crate::store::slots::is_current;
 
-/// Sweeps after one in this many requests, and after the first.
-const SWEEP_EVERY: u64 = 2048;
-
 #[derive(Clone)]
 pub(super) struct Connection {
     pub(super) slot: Arc<ConnectionSlot>,
@@ -56,14 +53,7 @@ impl OfRuntime for Connection {
 
 impl Connection {
     pub(super) async fn run(&self, request: DatabaseRequest) -> Result<DatabaseReply, StoreError> {
-        let reply = self.live.requests.run(self, request).await;
-        if self.live.replied.fetch_add(1, Ordering::Relaxed).is_multiple_of(SWEEP_EVERY) {
-            self.live.requests.spawn(self, DatabaseRequest::Sweep);
-            // The task woken last waits for this thread, and no other takes it over. If the caller blocks the thread, that
-            // must not be the sweep: nothing else could be sent on this connection meanwhile.
-            self.live.runtime.spawn(async {});
-        }
-        reply
+        self.live.requests.run(self, request).await
     }
 
     /// Stops using it. Its session ends before the next statement of another connection.

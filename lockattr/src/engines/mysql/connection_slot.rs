@@ -1,21 +1,19 @@
 //! A place in the pool: its connections, one for each runtime, each made when first needed and
 //! replaced when it fails or does not answer.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use tokio::runtime::{self, Handle};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use super::config::Config;
 use super::connect::{AbandonedSession, Live};
 use super::connection::Connection;
-use super::requests::DatabaseRequest;
-use crate::engines::sql::Requests;
+use super::requests::{DatabaseReply, DatabaseRequest};
+use crate::engines::sql::{Requests, sweep};
 use crate::platform::sync::Mutex;
 use crate::store::StoreError;
-use crate::store::heartbeat::Heartbeat;
 use crate::store::last_reply::LastReply;
 use crate::store::slots::{Attempt, Slots, current_runtime};
 
@@ -35,11 +33,6 @@ pub(super) struct LiveConnection {
     pub(super) session: AbandonedSession,
     pub(super) requests: Arc<Requests<DatabaseRequest>>,
     pub(super) is_closed: AtomicBool,
-    pub(super) heartbeat: Arc<Heartbeat>,
-    /// How many requests had a reply.
-    pub(super) replied: AtomicU64,
-    /// Where the next sweep continues.
-    pub(super) swept: Mutex<Vec<u8>>,
     /// The runtime that drives it.
     pub(super) runtime: Handle,
     id: u64,
@@ -80,7 +73,7 @@ impl ConnectionSlot {
     ) -> Result<Arc<LiveConnection>, StoreError> {
         let outcome = Live::connect(&self.config).await.map(|live| {
             self.last_reply.record();
-            let (requests, heartbeat, is_closed, replied, swept) = Default::default();
+            let (requests, is_closed) = Default::default();
             let session = live.session();
             let client = Mutex::new(Some(Box::new(live)));
             Arc::new(LiveConnection {
@@ -88,9 +81,6 @@ impl ConnectionSlot {
                 session,
                 requests,
                 is_closed,
-                heartbeat,
-                replied,
-                swept,
                 runtime: Handle::current(),
                 id,
             })
@@ -111,21 +101,20 @@ impl ConnectionSlot {
     }
 }
 
-/// Connects, returns the outcome to the callers that wait for it, and checks the connection with each
-/// heartbeat without a reply.
+/// Connects, returns the outcome to the callers that wait for it, and asks with each heartbeat
+/// whether a sweep is due, which also checks the connection.
 async fn run_connection(
     slot: Arc<ConnectionSlot>,
     runtime: runtime::Id,
     attempt: Attempt<Arc<LiveConnection>>,
 ) {
     let task = HeartbeatTask { slot: Arc::downgrade(&slot), id: attempt.id };
-    let interval = slot.config.timing.heartbeat;
     let outcome = slot.connect(runtime, attempt.id).await;
-    let heartbeat = outcome.as_ref().ok().map(|live| live.heartbeat.clone());
+    let is_connected = outcome.is_ok();
     attempt.finish(outcome);
     drop(slot);
-    if let Some(heartbeat) = heartbeat {
-        task.until_closed(&heartbeat, interval).await;
+    if is_connected {
+        task.until_closed().await;
     }
 }
 
@@ -136,16 +125,18 @@ struct HeartbeatTask {
 }
 
 impl HeartbeatTask {
-    async fn until_closed(&self, heartbeat: &Heartbeat, interval: Duration) {
+    async fn until_closed(&self) {
         loop {
-            let must_ping = heartbeat.must_ping(interval).await;
+            let asked = Instant::now();
             let Some(slot) = self.slot.upgrade() else { return };
             let Some(live) = slot.connections.live_with(self.id) else { return };
-            if must_ping {
-                let connection = Connection { slot, live };
-                // Whatever fails closes the connection.
-                connection.run(DatabaseRequest::Ping).await.ok();
-            }
+            let heartbeat = slot.config.timing.heartbeat;
+            let connection = Connection { slot, live };
+            // Whatever fails closes the connection.
+            let swept = connection.run(DatabaseRequest::Sweep).await;
+            drop(connection);
+            let more = matches!(swept, Ok(DatabaseReply::Swept(true)));
+            sleep(sweep::pause_after(more, asked, heartbeat)).await;
         }
     }
 }

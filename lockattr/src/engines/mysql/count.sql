@@ -3,7 +3,7 @@
 --
 -- In MySQL it is the server's clock, or one more than the last number: a server that lost its data
 -- continues from the clock, and a clock that goes back does not take the counter back. In MariaDB
--- each new connection raises the sequence to the clock (lockattr_v2_start_2), which comes to the same.
+-- each new connection raises the sequence to the clock (lockattr_v2_start_3), which comes to the same.
 CREATE PROCEDURE IF NOT EXISTS lockattr_v2_count(IN p_ids LONGBLOB, IN p_now BIGINT, OUT p_number BIGINT)
   SQL SECURITY INVOKER
 BEGIN

@@ -10,6 +10,7 @@ use super::connection::Client;
 use super::failure::Failure;
 use super::requests::{DatabaseReply, DatabaseRequest};
 use super::{free, request};
+use crate::engines::sql::sweep;
 use crate::store::{AcquireRequest, OwnerToken, ReleaseRequest};
 
 /// How often a statement is run at most, if it is the victim of deadlocks.
@@ -45,7 +46,6 @@ impl Client<'_> {
                 Ok(vec![DatabaseReply::Rows(rows)])
             }
             [DatabaseRequest::Sweep] => self.sweep().await,
-            [DatabaseRequest::Ping] => self.ping().await,
             // No other request joins one of these.
             _ => Ok(Vec::new()),
         }
@@ -121,17 +121,21 @@ impl Client<'_> {
     }
 
     async fn sweep(&mut self) -> Result<Vec<DatabaseReply>, Failure> {
-        let from = self.connection.live.swept.lock().clone();
-        match self.exec("CALL lockattr_v2_sweep(?)", (from,).into()).await {
-            Ok(rows) => {
-                let next = rows.first().and_then(|row| row.get::<Vec<u8>, _>(0));
-                *self.connection.live.swept.lock() = next.unwrap_or_default();
+        let more = match self.exec("CALL lockattr_v2_sweep_2()", Params::Empty).await {
+            Ok(rows) => request::held_one(rows).ok_or(Failure::Unexpected)?,
+            Err(failure) if failure.ends_connection() => return Err(failure),
+            // The next heartbeat tries again.
+            Err(failure) => {
+                let is_conflict = failure.is_conflict();
+                let config = &self.connection.slot.config;
+                let error = failure.error(config);
+                if !is_conflict {
+                    sweep::warn_once(&config.address, &error);
+                }
+                false
             }
-            // It yields to any conflicting transaction.
-            Err(failure) if !failure.ends_connection() => {}
-            Err(failure) => return Err(failure),
-        }
-        Ok(vec![DatabaseReply::Done])
+        };
+        Ok(vec![DatabaseReply::Swept(more)])
     }
 
     /// Runs a statement, again while it is the victim of a deadlock.
@@ -159,21 +163,12 @@ impl Client<'_> {
         self.replied(reply.map_err(|_| Failure::Silence)?)
     }
 
-    async fn ping(&mut self) -> Result<Vec<DatabaseReply>, Failure> {
-        let limit = self.connection.slot.config.timing.response_timeout;
-        self.is_broken = true;
-        let reply = timeout(limit, self.live()?.connection.ping()).await;
-        self.replied(reply.map_err(|_| Failure::Silence)?)?;
-        Ok(vec![DatabaseReply::Done])
-    }
-
     /// Records a reply of the server, or the end of the connection.
     fn replied<T>(&mut self, reply: Result<T, Error>) -> Result<T, Failure> {
         let reply = reply.map_err(Failure::Error);
         self.is_broken = reply.as_ref().is_err_and(Failure::ends_connection);
         if !self.is_broken {
             self.connection.slot.last_reply.record();
-            self.connection.live.heartbeat.note_reply();
         }
         reply
     }

@@ -10,6 +10,9 @@ use crate::store::StoreError;
 /// The server chose this transaction as the victim of a deadlock.
 const DEADLOCK_CODES: [u16; 2] = [1213, 1020];
 
+/// It waited for a row for too long.
+const TIMEOUT_CODE: u16 = 1205;
+
 /// Why a statement has no reply.
 pub(super) enum Failure {
     Error(Error),
@@ -30,6 +33,13 @@ impl Failure {
 
     pub(super) fn is_deadlock(&self) -> bool {
         matches!(self, Self::Error(Error::Server(error)) if DEADLOCK_CODES.contains(&error.code))
+    }
+
+    /// Whether another transaction is the reason.
+    pub(super) fn is_conflict(&self) -> bool {
+        let timed_out =
+            matches!(self, Self::Error(Error::Server(error)) if error.code == TIMEOUT_CODE);
+        timed_out || self.is_deadlock()
     }
 
     /// The reply to each of `count` requests of the statement.

@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::config::Config;
-use super::connect::{Live, abandon, ends_connection, error_from};
+use super::connect::{Live, abandon, error_from};
 use crate::store::slots::{Attempt, Slots, current_runtime};
 use crate::store::{Notifications, StoreError, Subscriber, Subscribers};
 
@@ -156,7 +156,6 @@ impl ListenerConnections {
         let timing = &listening.config.timing;
         let limit = timing.response_timeout;
         let sleeper_id = sleeper.id();
-        // The first tick is at once: messages for processes that have ended may still be there.
         let mut heartbeat = interval(timing.heartbeat);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         {
@@ -165,11 +164,8 @@ impl ListenerConnections {
                 tokio::select! {
                     _ = &mut dropped => break,
                     _ = heartbeat.tick() => {
-                        match timeout(limit, delete_undeliverable(&mut reader)).await {
-                            Ok(Err(error)) if ends_connection(&error) => break,
-                            // It yields to any conflicting transaction.
-                            Ok(_) => {}
-                            Err(_) => break,
+                        if !matches!(timeout(limit, reader.ping()).await, Ok(Ok(()))) {
+                            break;
                         }
                     }
                     woken = &mut sleeping => {
@@ -189,12 +185,12 @@ impl ListenerConnections {
                 }
             }
         }
-        // From here on no message arrives, and unread ones are deleted. The other connection would
-        // sleep on.
+        // From here on no message arrives. The other connection would sleep on.
         let end = async {
             let unregister = format!("DO RELEASE_LOCK('lockattr:{name}')");
             reader.query_drop(unregister).await?;
-            delete_undeliverable(&mut reader).await?;
+            let unread = format!("DELETE FROM lockattr_v2_notifications WHERE listener = '{name}'");
+            reader.query_drop(unread).await?;
             reader.query_drop(format!("KILL {sleeper_id}")).await
         };
         let _in_time = timeout(limit, end).await;
@@ -228,19 +224,6 @@ async fn read_notifications(
             reader.query_drop(format!("{delete}'{name}' AND id IN ({ids})")).await
         }
     }
-}
-
-/// Deletes the notifications for processes that are gone, because no other process would. Also
-/// checks the connection. Selects them first, because that locks nothing.
-async fn delete_undeliverable(reader: &mut Conn) -> Result<(), Error> {
-    let undeliverable = "SELECT DISTINCT listener FROM lockattr_v2_notifications \
-                         WHERE IS_USED_LOCK(CONCAT('lockattr:', listener)) IS NULL";
-    let undeliverable: Vec<String> = reader.query(undeliverable).await?;
-    for listener in undeliverable {
-        let delete = "DELETE FROM lockattr_v2_notifications WHERE listener = ?";
-        reader.exec_drop(delete, (listener,)).await?;
-    }
-    Ok(())
 }
 
 /// Sleeps on the server. Returns whether there may be notifications; `None` if the connection is

@@ -30,10 +30,8 @@ pub(super) enum DatabaseRequest {
         params: Params,
         is_write: bool,
     },
-    /// Deletes some of the rows that dead processes left.
+    /// Checks that the server still answers, and deletes some rows of what has ended if that is due.
     Sweep,
-    /// Checks that the server still answers.
-    Ping,
 }
 
 impl DatabaseRequest {
@@ -48,7 +46,7 @@ impl DatabaseRequest {
             | Self::Acquire(AcquireRequest { claim, .. }, _)
             | Self::Release(ReleaseRequest { claim, .. }, _)
             | Self::Renew(RenewRequest { claim, .. }) => Some(claim),
-            Self::Query { .. } | Self::Sweep | Self::Ping => None,
+            Self::Query { .. } | Self::Sweep => None,
         }
     }
 
@@ -90,9 +88,9 @@ impl Request for DatabaseRequest {
 
     fn outlives_caller(&self) -> bool {
         match self {
-            Self::Renew(_) | Self::Release(..) | Self::Sweep => true,
+            Self::Renew(_) | Self::Release(..) => true,
             Self::Query { is_write, .. } => *is_write,
-            Self::Insert(..) | Self::Acquire(..) | Self::Ping => false,
+            Self::Insert(..) | Self::Acquire(..) | Self::Sweep => false,
         }
     }
 }
@@ -104,7 +102,8 @@ pub(super) enum DatabaseReply {
     /// Whether the claim held all its locks.
     Held(bool),
     Rows(Vec<Row>),
-    Done,
+    /// Whether a sweep has more rows to read.
+    Swept(bool),
     /// The server refused the request, or was silent.
     Failed(StoreError),
     /// The connection ended with this error. The request may have been executed, and can be

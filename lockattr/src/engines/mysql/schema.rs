@@ -83,7 +83,7 @@ const NO_SUCH_PROCEDURE: u16 = 1305;
 const MIGRATION_LOCK: &str = "CONCAT('lockattr:schema:', LEFT(SHA2(DATABASE(), 256), 16))";
 
 pub(super) async fn is_installed(connection: &mut Conn) -> Result<bool, Error> {
-    match connection.query_drop("CALL lockattr_v2_start_2()").await {
+    match connection.query_drop("CALL lockattr_v2_start_3()").await {
         Err(Error::Server(error)) if error.code == NO_SUCH_PROCEDURE => Ok(false),
         outcome => outcome.map(|()| true),
     }

@@ -42,6 +42,14 @@ CREATE TABLE IF NOT EXISTS lockattr_v2_notifications (
   PRIMARY KEY (listener, id)
 ) ENGINE=InnoDB
 ;;
+-- When the next sweep is due, and after which lock this one continues: one row.
+CREATE TABLE IF NOT EXISTS lockattr_v2_sweep (
+  id TINYINT NOT NULL,
+  due BIGINT NOT NULL,
+  next VARBINARY(32) NOT NULL,
+  PRIMARY KEY (id)
+) ENGINE=InnoDB
+;;
 -- How UUID_SHORT() becomes the fencing numbers of locks that belong to sessions: one row, see
 -- lockattr_v2_session_numbers.
 CREATE TABLE IF NOT EXISTS lockattr_v2_session_numbers (

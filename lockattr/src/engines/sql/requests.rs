@@ -134,13 +134,6 @@ impl<R: Request> Requests<R> {
         results
     }
 
-    /// Sends a request whose reply no caller needs, in a task.
-    #[cfg(any(test, feature = "mysql"))]
-    pub(in crate::engines) fn spawn<E: Execute<R>>(self: &Arc<Self>, executor: &E, request: R) {
-        drop(self.0.lock().push(request));
-        self.start(executor);
-    }
-
     /// Starts statements for waiting requests, as many as may be in flight. The others wait for
     /// those in flight, so tasks complete these, whatever their callers do.
     fn start<E: Execute<R>>(self: &Arc<Self>, executor: &E) {

@@ -179,7 +179,7 @@ async fn requests_of_a_connection_that_has_ended_were_not_sent() {
 async fn the_next_statement_is_sent_before_another_request_can_follow() {
     let (requests, connection) = (Arc::<Requests<Named>>::default(), Connection::new());
     // A task completes this one, and no task runs before the assertion.
-    requests.spawn(&connection, ('d', 1));
+    assert!(requests.run_all(&connection, [('d', 1)].into_iter()).now_or_never().is_none());
     assert!(requests.run(&connection, ('a', 2)).now_or_never().is_none());
     assert_eq!(connection.statements(), ["d1", "a2"]);
 }
@@ -225,16 +225,16 @@ async fn the_connection_says_how_many_are_in_flight_and_how_many_share_a_stateme
     assert_eq!(connection.0.statements(), ["r0 r1 r2 r3", "r4 r5", "r6"]);
 }
 
-/// Red without: `outlives_caller` in `next`, or the start of a statement in `spawn`.
+/// Red without: `outlives_caller` in `next`.
 #[tokio::test]
 async fn a_request_that_nobody_waits_for_is_sent() {
     let (requests, connection) = (Arc::<Requests<Named>>::default(), Connection::new());
-    requests.spawn(&connection, ('d', 1));
-    assert_eq!(connection.statements(), ["d1"]);
-    connection.reply(1).await;
-    let tasks = send(&requests, &connection, &[('a', 2)]).await;
-    assert_eq!(connection.statements(), ["d1", "a2"]);
-    connection.reply(1).await;
+    let tasks = send(&requests, &connection, &[('a', 1), ('a', 2)]).await;
+    for request in [('d', 3), ('a', 4)] {
+        assert!(requests.run(&connection, request).now_or_never().is_none());
+    }
+    connection.reply(3).await;
+    assert_eq!(connection.statements(), ["a1", "a2", "d3"]);
     join_all(tasks).await;
 }
 

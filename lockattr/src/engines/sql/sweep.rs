@@ -1,0 +1,44 @@
+//! When the connections to a database sweep it: delete the rows of what has ended.
+//!
+//! Each connection asks with each heartbeat whether a sweep is due, whatever its process does. The
+//! database answers, and lets one connection at a time read some hundred rows; with that answer it
+//! knows whether there are more. So no call of a lock deletes for others, and a process that is only
+//! connected cleans up behind those that have ended.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::platform::sync::Mutex;
+use crate::store::StoreError;
+
+/// Each connection asks this often at least, so that what has ended is deleted within two minutes.
+const MAX_PAUSE: Duration = Duration::from_secs(30);
+
+/// The pause between the steps of a sweep, at least. It is as long as the step was, so that a sweep
+/// takes no more than half of one core.
+const MIN_PAUSE: Duration = Duration::from_millis(5);
+
+/// How long a connection pauses that has asked at `asked`, and was told whether there are more rows.
+pub(in crate::engines) fn pause_after(
+    more: bool,
+    asked: Instant,
+    heartbeat: Duration,
+) -> Duration {
+    if more { asked.elapsed().max(MIN_PAUSE) } else { heartbeat.min(MAX_PAUSE) }
+}
+
+/// Warns that the server refuses to sweep: once in a process for each `address`, which has no
+/// password in it.
+pub(in crate::engines) fn warn_once(address: &str, error: &StoreError) {
+    static WARNED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    if WARNED.lock().insert(address.to_owned()) {
+        tracing::warn!(
+            server.address = address,
+            error.message = %error,
+            "this process cannot delete the rows of locks that have ended, so that another one has \
+             to: grant its user the rights that the docs of the store name"
+        );
+    }
+}
