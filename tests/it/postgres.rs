@@ -14,6 +14,7 @@ mod schema;
 mod sessions;
 mod slow_commits;
 mod standby;
+mod swept;
 mod tables;
 mod tls;
 mod url;

@@ -39,7 +39,6 @@ mod unanswered;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -173,8 +172,8 @@ const LONGEST_NAME: usize = 2_000;
 ///
 /// # Tables
 ///
-/// The first connection creates `lockattr_locks`, `lockattr_holders`, `lockattr_queue`, the
-/// sequences `lockattr_counter` and `lockattr_counter_base`, and functions whose names begin with
+/// The first connection creates `lockattr_locks`, `lockattr_holders`, `lockattr_queue`,
+/// `lockattr_sweep`, the sequences `lockattr_counter` and `lockattr_counter_base`, and functions whose names begin with
 /// `lockattr_`, in the schema `public`, or in the one that `schema=` (or
 /// [`ServerOptions::schema`]) names. That one is created too, if it is missing. If the user lacks the
 /// rights, run what [`migration`](Self::migration) returns as a user who has them, and grant these:
@@ -182,7 +181,7 @@ const LONGEST_NAME: usize = 2_000;
 /// ```text
 /// grant usage on schema locks to app;
 /// grant select, insert, update, delete
-///     on locks.lockattr_locks, locks.lockattr_holders, locks.lockattr_queue to app;
+///     on locks.lockattr_locks, locks.lockattr_holders, locks.lockattr_queue, locks.lockattr_sweep to app;
 /// grant usage, select, update
 ///     on sequence locks.lockattr_counter, locks.lockattr_counter_base to app;
 /// ```
@@ -196,15 +195,25 @@ const LONGEST_NAME: usize = 2_000;
 /// The row of a key that is [done](Store::mark_done) has a token that no claim has, and a value that
 /// ends with ` done=1`.
 ///
-/// A row is deleted when its lock is released. Rows of dead holders are deleted gradually, so only
-/// the sequences stay. The names of the functions end in their version. All programs that lock in a
-/// database must use the same version.
+/// A row is deleted when its lock is released, and what processes leave that end without a release is
+/// [deleted](#what-has-ended), so only the sequences stay. The names of the functions end in their
+/// version. All programs that lock in a database must use the same version.
 ///
 /// As in every table of PostgreSQL, a deleted or updated row takes up space until no transaction can
 /// see it. A key that is locked a thousand times a second becomes slow while another transaction of
 /// the server keeps a snapshot for minutes (`REPEATABLE READ`, a long report, `pg_dump`): a minute
 /// makes an acquisition about five times slower. A lock that is handed off is updated in place, and
 /// suffers less than one that is released and acquired again.
+///
+/// # What has ended
+///
+/// Leases that nobody released, marks of done keys, shared results, and entries of dead waiters: they
+/// are deleted within two minutes, as long as any process is connected, whatever it does. Each
+/// connection asks when it begins and then with each `heartbeat`, every 30 seconds at least,
+/// whether a sweep is due. The server's clock and the row of `lockattr_sweep` let one begin every 40
+/// seconds, and one connection at a time take a step of it: it reads 500 locks, deletes those that
+/// have ended, passes over rows that are in use, and pauses for as long as that took. A user that may
+/// not delete rows gets a warning in the log, once, and leaves the sweeps to other processes.
 ///
 /// # Durability
 ///
@@ -256,8 +265,6 @@ pub struct PostgresStore {
     listener: Arc<ConnectionSlot<Listener>>,
     contended: Contended,
     unanswered: Unanswered,
-    /// How many requests have released locks.
-    released: AtomicU64,
     address: String,
 }
 
@@ -355,7 +362,6 @@ impl PostgresStore {
                 .collect(),
             contended: Contended::new(),
             unanswered: Unanswered::default(),
-            released: AtomicU64::new(0),
             address: config.address.clone(),
             listener: ConnectionSlot::new(config, listener),
         }

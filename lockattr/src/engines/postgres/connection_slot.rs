@@ -33,10 +33,13 @@ pub(super) trait Role: Send + Sync + 'static {
         slot_lock: i64,
     ) -> impl Future<Output = Result<Self::Session, tokio_postgres::Error>> + Send;
 
-    /// Called with each heartbeat.
-    fn check(&self, _client: &Client, _session: &Self::Session) -> impl Future<Output = ()> + Send {
-        std::future::ready(())
-    }
+    /// Called when the connection is ready, and then with each heartbeat. Returns whether to call it
+    /// again soon, because a sweep has more rows to read.
+    fn check(
+        &self,
+        client: &Client,
+        session: &Self::Session,
+    ) -> impl Future<Output = Result<bool, tokio_postgres::Error>> + Send;
 
     /// Handles a notification of the server.
     fn notified(&self, _notification: &Notification) {}

@@ -9,7 +9,7 @@ use super::acquire_reply::{AcquireRow, Clock, granted};
 use super::parameters::{Claims, millis, name_of, names_of};
 use super::queries::Query;
 use super::requests::{DatabaseReply, DatabaseRequest};
-use super::statements::{SWEEP, Statements};
+use super::statements::Statements;
 use crate::store::{AcquireOutcome, AcquireRequest, Claim, Sharing};
 
 impl Query for [DatabaseRequest] {
@@ -43,10 +43,6 @@ impl Query for [DatabaseRequest] {
             [DatabaseRequest::RenewShared(_), ..] => {
                 let renewed = Claims::of(self).run(&to.renew_shared, client).await?;
                 Ok(renewed.into_iter().map(DatabaseReply::Held).collect())
-            }
-            [DatabaseRequest::Sweep, ..] => {
-                client.batch_execute(&to.schema.sql(SWEEP)).await?;
-                Ok(vec![DatabaseReply::Swept])
             }
             // No other request joins one.
             [] | [DatabaseRequest::Acquire { .. }, ..] => Ok(Vec::new()),

@@ -1,12 +1,15 @@
-//! The task of a connection: makes it, and then checks that it still answers.
+//! The task of a connection: makes it, and then checks that it still answers, and whether a sweep is
+//! due.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::runtime;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::connection_slot::{ConnectionSlot, LiveConnection, Role};
+use super::failure::failure_of;
+use crate::engines::sql::sweep;
 use crate::store::heartbeat::Heartbeat;
 use crate::store::slots::Attempt;
 
@@ -37,19 +40,37 @@ struct HeartbeatTask<R: Role> {
 impl<R: Role> HeartbeatTask<R> {
     async fn until_silent(&self, heartbeat: &Heartbeat, interval: Duration) {
         loop {
-            if heartbeat.must_ping(interval).await && !self.is_responsive().await {
+            let asked = Instant::now();
+            let more = self.check().await;
+            let pause = sweep::pause_after(more, asked, interval);
+            if heartbeat.must_ping(pause).await && !self.is_responsive().await {
                 return;
             }
-            self.check().await;
         }
     }
 
-    async fn check(&self) {
-        let Some(slot) = self.slot.upgrade() else { return };
-        let Some(live) = slot.live_with(self.id) else { return };
-        let limit = slot.config.timing.response_timeout;
-        // A silent server is found by the next heartbeat.
-        timeout(limit, slot.role.check(&live.client, &live.session)).await.ok();
+    /// Returns whether a sweep has more rows to read.
+    async fn check(&self) -> bool {
+        let Some(slot) = self.slot.upgrade() else { return false };
+        let Some(live) = slot.live_with(self.id) else { return false };
+        let (address, limit) = (&slot.config.address, slot.config.timing.response_timeout);
+        match timeout(limit, slot.role.check(&live.client, &live.session)).await {
+            Ok(Ok(more)) => {
+                if more {
+                    live.signs.heartbeat.note_reply();
+                }
+                more
+            }
+            Ok(Err(error)) => {
+                let failure = failure_of(address, error);
+                if !failure.ends_connection && !failure.is_conflict {
+                    sweep::warn_once(address, &failure.error);
+                }
+                false
+            }
+            // A silent server is found by the next heartbeat.
+            Err(_) => false,
+        }
     }
 
     /// Whether the connection is still in use and answers. An error is an answer too.

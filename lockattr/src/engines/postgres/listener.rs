@@ -80,21 +80,22 @@ impl Role for Listener {
     }
 
     /// Stops listening where it is no longer needed.
-    async fn check(&self, client: &Client, session: &ListenerSession) {
+    async fn check(&self, client: &Client, session: &ListenerSession) -> Result<bool, Error> {
         if self.is_needed() {
-            return;
+            return Ok(false);
         }
         let _in_order = session.changes.lock().await;
         {
             let mut channels = session.channels();
             // A subscriber that still finds its channel here has extended the need before.
             if channels.is_empty() || self.is_needed() {
-                return;
+                return Ok(false);
             }
             channels.clear();
         }
         // If it fails, the connection is checked next.
         client.batch_execute("unlisten *").await.ok();
+        Ok(false)
     }
 }
 

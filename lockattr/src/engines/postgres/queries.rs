@@ -8,7 +8,8 @@ use super::connection_slot::{ConnectionSlot, LiveConnection, Role};
 use super::failure::Failure;
 use super::requests::DatabaseRequest;
 use super::schema::Schema;
-use super::statements::Statements;
+use super::session::is_true;
+use super::statements::{SWEEP, Statements};
 use crate::Holder;
 use crate::engines::sql::Requests;
 use crate::store::{StoreError, holder_of};
@@ -33,6 +34,10 @@ impl Role for Queries {
             statements: Statements::prepare(client, &self.0).await?,
             requests: Arc::default(),
         })
+    }
+
+    async fn check(&self, client: &Client, _session: &QuerySession) -> Result<bool, Error> {
+        Ok(is_true(&client.simple_query(&self.0.sql(SWEEP)).await?))
     }
 }
 

@@ -1,7 +1,6 @@
 //! Releases locks: those that no claim waits for by a plain statement, any other by a function.
 
 use std::slice::from_ref;
-use std::sync::atomic::Ordering;
 
 use futures_util::future::join_all;
 use tokio::time::{Instant, timeout};
@@ -10,9 +9,6 @@ use super::requests::{Connection, DatabaseReply, DatabaseRequest};
 use super::{PostgresStore, held, is_plain, unexpected_reply};
 use crate::engines::sql::Execute;
 use crate::store::{ReleaseRequest, StoreError};
-
-/// After how many releases the rows that dead processes left are swept.
-const SWEEP_EVERY: u64 = 256;
 
 impl PostgresStore {
     /// Releases locks; each behind an acquisition of its claim that another runtime has sent and that
@@ -58,13 +54,7 @@ impl PostgresStore {
             self.contended.note(release.claim.key().name());
             (release.claim.key(), DatabaseRequest::Release(release.clone()))
         });
-        let mut second: Vec<_> = second.collect();
-        if let [release, ..] = releases
-            && self.released.fetch_add(1, Ordering::Relaxed) % SWEEP_EVERY == SWEEP_EVERY - 1
-        {
-            second.push((release.claim.key(), DatabaseRequest::Sweep));
-        }
-        for (at, reply) in left.iter().zip(self.run_each(second).await) {
+        for (at, reply) in left.iter().zip(self.run_each(second.collect()).await) {
             replies[*at] = reply;
         }
         replies.into_iter().map(|reply| held(&reply?)).collect()

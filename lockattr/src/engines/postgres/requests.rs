@@ -30,8 +30,6 @@ pub(super) enum DatabaseRequest {
     Renew(RenewRequest),
     /// Renews any lease.
     RenewShared(RenewRequest),
-    /// Deletes some of the rows that dead processes left.
-    Sweep,
 }
 
 impl DatabaseRequest {
@@ -42,7 +40,6 @@ impl DatabaseRequest {
             Self::Acquire { request, .. } => Some(&request.claim),
             Self::Release(release) => Some(&release.claim),
             Self::Renew(renewal) | Self::RenewShared(renewal) => Some(&renewal.claim),
-            Self::Sweep => None,
         }
     }
 }
@@ -57,7 +54,6 @@ pub(super) enum DatabaseReply {
     Deleted(Option<bool>),
     /// Whether the claim held all its locks.
     Held(bool),
-    Swept,
     /// Another transaction made the server roll the statement back.
     Conflict,
 }
@@ -69,14 +65,14 @@ impl Request for DatabaseRequest {
         match self {
             Self::Renew(_) | Self::RenewShared(_) => 0,
             Self::Delete(_) | Self::Release(_) => 1,
-            Self::Insert { .. } | Self::Acquire { .. } | Self::Sweep => 2,
+            Self::Insert { .. } | Self::Acquire { .. } => 2,
         }
     }
 
     fn joins(&self, others: &[Self]) -> bool {
         let alike = || others.first().is_some_and(|it| discriminant(self) == discriminant(it));
         match self {
-            Self::Acquire { .. } | Self::Sweep => false,
+            Self::Acquire { .. } => false,
             // A statement changes a row once: of two renewals of a claim, one would be left out.
             Self::Renew(renewal) | Self::RenewShared(renewal) => {
                 let token = renewal.claim.token();
@@ -87,7 +83,7 @@ impl Request for DatabaseRequest {
     }
 
     fn outlives_caller(&self) -> bool {
-        self.priority() < 2 || matches!(self, Self::Sweep)
+        self.priority() < 2
     }
 }
 

@@ -24,6 +24,7 @@ const OBJECTS: &str = concat!(
     include_str!("renew.sql"),
     include_str!("force_release.sql"),
     include_str!("mark_done.sql"),
+    include_str!("sweep.sql"),
 );
 
 /// For our own sessions: a user's functions and operators could otherwise take the place of the

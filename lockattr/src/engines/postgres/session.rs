@@ -113,7 +113,7 @@ fn terminate(slot_lock: i64) -> String {
 }
 
 /// Whether the first row has `true` first.
-fn is_true(messages: &[SimpleQueryMessage]) -> bool {
+pub(super) fn is_true(messages: &[SimpleQueryMessage]) -> bool {
     first_row(messages).is_some_and(|row| row.get(0) == Some("t"))
 }
 

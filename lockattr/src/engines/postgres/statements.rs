@@ -77,7 +77,7 @@ const HOLDER: &str = "
         select value, ends from public.lockattr_holders where name = $1 and ends > clock_timestamp()
     ) as held order by ends limit 1";
 
-/// Deletes some of the rows that dead processes left.
+/// Deletes some of what has ended, if that is due. Returns whether there is more.
 pub(super) const SWEEP: &str = "select public.lockattr_sweep_3()";
 
 /// Before the first acquisition of a connection.

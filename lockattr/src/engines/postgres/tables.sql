@@ -47,6 +47,13 @@ create table if not exists public.lockattr_queue (
   primary key (name, place)
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
+-- When the next sweep is due, and after which lock this one continues: one row.
+create table if not exists public.lockattr_sweep (
+  id integer primary key,
+  due timestamptz not null,
+  next bytea not null
+);
+
 create unique index if not exists lockattr_queue_token on public.lockattr_queue (token, name);
 
 create index if not exists lockattr_queue_several on public.lockattr_queue (name)
