@@ -16,7 +16,8 @@ const AFTER: &str = "\
 The migration adds a column for the greatest token that has written a row, and triggers that refuse \
 a write (INSERT, UPDATE, DELETE) of a transaction whose token is smaller than the row's, or that has \
 none. The write is refused with SQLSTATE LKF01 if its token is too old, and with LKF02 if it has none. \
-Several writes under one token are accepted. Nothing is executed, and the migration can be applied twice.
+Several writes under one token are accepted. Nothing is executed, and the migration can be applied twice. \
+It waits 3 s for a table that a transaction uses. If it fails or is stopped, the table is guarded as before: apply it again.
 
 The transaction gets its token from the application: in Rust by `FencingToken::fence_in` (PostgreSQL) \
 or `lockattr::fence::FencedTransaction` (MySQL, MariaDB), in PostgreSQL also by \
@@ -63,7 +64,7 @@ struct Sql {
     /// The database; by default that of the store's URL, if the store is a database
     #[arg(long, value_enum)]
     engine: Option<Engine>,
-    /// The column for the token. An existing column is used as it is
+    /// The column for the token. An existing column is used as it is, and must be a bigint
     #[arg(long, default_value = "fence")]
     column: Column,
     /// Accept writes without a token. They may raise the column, and are refused if they lower it
@@ -76,7 +77,7 @@ struct Sql {
     /// MySQL: leave out the `DELIMITER` lines, for tools that send the file to the server as it is
     #[arg(long)]
     no_delimiter: bool,
-    /// Print the migration that removes the triggers and the column again
+    /// Print the migration that removes the triggers, whatever they are named, and the column again
     #[arg(long)]
     down: bool,
 }

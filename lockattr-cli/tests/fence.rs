@@ -1,8 +1,10 @@
 //! `lockattr fence sql`: the migration that it prints, applied as it is to real databases.
 
 mod mysql;
+mod mysql_steps;
 mod mysql_transactions;
 mod postgres;
+mod postgres_steps;
 mod postgres_transactions;
 
 use std::process::{Command, Stdio};

@@ -65,7 +65,12 @@ impl MariaDb {
     ///
     /// If the program is not a MySQL, or does not start.
     pub async fn newest_mysql() -> Option<Self> {
-        Some(Self::of(Program::newest_mysql()?, &[]).await)
+        Self::newest_mysql_with(&[]).await
+    }
+
+    /// The same with these options in addition to the usual ones.
+    pub async fn newest_mysql_with(options: &[&str]) -> Option<Self> {
+        Some(Self::of(Program::newest_mysql()?, options).await)
     }
 
     async fn of(program: &'static Program, options: &[&str]) -> Self {

@@ -31,11 +31,16 @@ impl Shop {
     }
 
     /// Applies the migration as its help says.
-    async fn migrate(&self, words: &[&str]) {
+    pub(super) async fn migrate(&self, words: &[&str]) {
+        let (succeeded, output) = self.try_migrate(words).await;
+        assert!(succeeded, "{words:?}\n{output}");
+    }
+
+    /// The same. Returns whether it succeeded, and the client's output.
+    pub(super) async fn try_migrate(&self, words: &[&str]) -> (bool, String) {
         let migration = printed(&[&["--engine", "postgres"], words].concat()).await;
         let arguments = ["-X", "-q", "-v", "ON_ERROR_STOP=1", &bare(&self.url)];
-        let (succeeded, output) = client("psql", &arguments, &migration);
-        assert!(succeeded, "{migration}\n{output}");
+        client("psql", &arguments, &migration)
     }
 
     pub(super) async fn run(&self, statements: &str) {
@@ -45,7 +50,7 @@ impl Shop {
 
     /// Runs a statement in a transaction with this token, or none. Returns the SQLSTATE if it is
     /// refused.
-    async fn write(&self, token: Option<u64>, statement: &str) -> Result<(), String> {
+    pub(super) async fn write(&self, token: Option<u64>, statement: &str) -> Result<(), String> {
         let set =
             token.map(|token| format!("select set_config('lockattr.fence', '{token}', true);"));
         let statements = format!("begin; {} {statement}; commit", set.unwrap_or_default());
@@ -68,7 +73,7 @@ pub(super) fn state(error: &Error) -> String {
     error.code().unwrap_or_else(|| panic!("{error:?}")).code().to_owned()
 }
 
-const SELL: &str = "update stock set quantity = quantity - 1 where id = 42";
+pub(super) const SELL: &str = "update stock set quantity = quantity - 1 where id = 42";
 
 #[tokio::test]
 async fn a_row_accepts_equal_and_greater_tokens_and_no_smaller_one() {
