@@ -34,7 +34,7 @@ const NAMES: [&str; 4] =
 pub(super) async fn measure(report: &mut Report, time: Duration) {
     report.row("mysql", "MariaDB and MySQL: leases and session locks, beside SQL by hand");
     on(report, MariaDb::with(&[]).await, time).await;
-    match MariaDb::newest_mysql().await {
+    match MariaDb::newest_mysql(&[]).await {
         Some(server) => on(report, server, time).await,
         None => report.no_server("the newest MySQL: set LOCKATTR_NEWEST_MYSQL"),
     }

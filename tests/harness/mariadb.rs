@@ -58,18 +58,13 @@ impl MariaDb {
         Self::of(Program::chosen(), options).await
     }
 
-    /// Starts the MySQL that `LOCKATTR_NEWEST_MYSQL` names, whatever the other tests run on.
-    /// Returns `None` if that is not set.
+    /// Starts the MySQL that `LOCKATTR_NEWEST_MYSQL` names, with these options, whatever the other
+    /// tests run on. Returns `None` if that is not set.
     ///
     /// # Panics
     ///
     /// If the program is not a MySQL, or does not start.
-    pub async fn newest_mysql() -> Option<Self> {
-        Self::newest_mysql_with(&[]).await
-    }
-
-    /// The same with these options in addition to the usual ones.
-    pub async fn newest_mysql_with(options: &[&str]) -> Option<Self> {
+    pub async fn newest_mysql(options: &[&str]) -> Option<Self> {
         Some(Self::of(Program::newest_mysql()?, options).await)
     }
 

@@ -21,6 +21,7 @@ mod session;
 mod session_limit;
 mod swept;
 mod tls;
+mod unproven;
 mod waiting;
 mod way;
 

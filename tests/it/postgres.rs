@@ -17,6 +17,7 @@ mod standby;
 mod swept;
 mod tables;
 mod tls;
+mod unproven;
 mod url;
 mod wait_queue;
 

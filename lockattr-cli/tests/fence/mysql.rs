@@ -12,7 +12,7 @@ use super::{Overtaken, client, printed};
 /// The server of all tests, and the newest MySQL.
 pub(super) async fn servers() -> Vec<&'static MariaDb> {
     static NEWEST: OnceCell<Option<MariaDb>> = OnceCell::const_new();
-    let newest = NEWEST.get_or_init(MariaDb::newest_mysql).await.as_ref();
+    let newest = NEWEST.get_or_init(|| MariaDb::newest_mysql(&[])).await.as_ref();
     [Some(MariaDb::shared().await), newest].into_iter().flatten().collect()
 }
 

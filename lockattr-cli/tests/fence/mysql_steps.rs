@@ -58,7 +58,7 @@ async fn a_migration_that_stops_after_any_statement_leaves_the_table_guarded() {
 #[tokio::test]
 async fn a_user_who_may_not_make_triggers_takes_none_away() {
     let options = ["--log-bin=binlog", "--server-id=1"];
-    let servers = [Some(MariaDb::with(&options).await), MariaDb::newest_mysql_with(&options).await];
+    let servers = [Some(MariaDb::with(&options).await), MariaDb::newest_mysql(&options).await];
     for server in servers.into_iter().flatten() {
         let server: &'static MariaDb = Box::leak(Box::new(server));
         let mut shop = Shop::new(server).await;

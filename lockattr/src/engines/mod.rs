@@ -3,6 +3,8 @@
 
 #[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
 mod contended;
+#[cfg(any(all(feature = "mysql", unix), all(feature = "postgres", feature = "tls")))]
+mod der;
 #[cfg(feature = "etcd")]
 pub(crate) mod etcd;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
@@ -25,6 +27,8 @@ pub(crate) mod postgres;
 #[cfg(feature = "redis")]
 pub(crate) mod redis;
 pub(crate) mod redlock;
+#[cfg(any(all(feature = "mysql", unix), all(feature = "zookeeper", feature = "tls")))]
+mod relay;
 #[cfg(any(feature = "zookeeper", feature = "etcd"))]
 mod sequenced;
 #[cfg(any(feature = "postgres", feature = "mysql"))]

@@ -16,19 +16,23 @@ mod fenced;
 mod free;
 #[cfg(fuzzing)]
 pub mod fuzzed;
-#[cfg(all(feature = "tls", unix))]
+#[cfg(unix)]
 mod handshake;
 mod held_locks;
 mod leases;
 mod listener;
 mod login;
+#[cfg(unix)]
+mod login_check;
 mod mark_done;
-#[cfg(all(feature = "tls", unix))]
+#[cfg(unix)]
 mod relay;
 mod request;
 mod requests;
 mod schema;
 mod send;
+#[cfg(unix)]
+mod server_key;
 mod sessions;
 mod tls;
 
@@ -132,9 +136,18 @@ const LONGEST_NAME: usize = 8192;
 /// network from answering in the server's place. A plaintext connection to another machine is
 /// reported once in the log.
 ///
+/// A user of `caching_sha2_password`, MySQL's default, that the server does not know since its start
+/// sends the password itself: through TLS, or encrypted with a key that the server sends, as whoever
+/// answers in its place could. So without TLS, `preferred` refuses that to another machine, as MySQL's
+/// own clients do without `get-server-public-key`. `disabled` says that the network is your own.
+/// MariaDB's `ed25519` and `parsec` are supported too; `mysql_clear_password` and `dialog` are not.
+///
 /// A task relays each encrypted connection inside the process, so that the store neither uses nor
-/// installs a cryptography provider for the process. It needs Linux, Android or macOS. A store
-/// [from `Opts`](Self::from_opts) has the TLS of these `Opts` instead.
+/// installs a cryptography provider for the process, each connection to a server that denied TLS to
+/// `preferred`, and those by `ed25519` or `parsec`. It needs Linux, Android or macOS. Other connections in plaintext are not relayed;
+/// each begins with a login for a trial, so that nothing a server asks can block the process. A store
+/// [from `Opts`](Self::from_opts) has the TLS of these `Opts` instead, and without TLS there they count
+/// as `disabled`.
 ///
 /// # Passwords that rotate
 ///

@@ -23,6 +23,7 @@ mod libpq;
 mod listener;
 mod lock_kind;
 mod mark_done;
+mod negotiation;
 mod parameters;
 mod pooler;
 mod queries;
@@ -36,6 +37,7 @@ mod tls;
 mod transaction;
 mod transaction_waiters;
 mod unanswered;
+mod unproven;
 
 use std::fmt;
 use std::sync::Arc;
@@ -124,8 +126,10 @@ const LONGEST_NAME: usize = 2_000;
 /// * A password is bound to the connection (SCRAM-SHA-256-PLUS) if the server offers it;
 ///   `channel_binding=require` demands that.
 /// * `prefer` falls back to plaintext only if the server says that it has no TLS. A failed handshake
-///   is an error. Plaintext to another machine is logged once, as a warning, unless the URL says
-///   `sslmode=disable`.
+///   is an error. Plaintext to another machine is logged once, as a warning before the login, unless
+///   the URL says `sslmode=disable`. Without that, no password and no `md5` of it goes there: unlike
+///   libpq, the store refuses a server that denies TLS and asks for either. `scram-sha-256`, which
+///   proves the password, is not refused.
 /// * `sslnegotiation=direct` saves a round trip. It needs PostgreSQL 17, and `require` at least.
 /// * As in libpq, `sslmode` does not concern a Unix socket. `allow` is refused.
 ///
@@ -308,8 +312,8 @@ impl PostgresStore {
     /// cannot say. Does not contact the server.
     ///
     /// `tls` is what the program gives `tokio_postgres` itself, such as `NoTls`, or a connector of
-    /// `tokio-postgres-rustls` or `postgres-native-tls`. The client's `sslmode` counts. The store
-    /// opens its own connections with both: see [Pools](#pools).
+    /// `tokio-postgres-rustls` or `postgres-native-tls`. The client's `sslmode` counts, and `NoTls`
+    /// counts as `disable`. The store opens its own connections with both: see [Pools](#pools).
     ///
     /// The timeouts are those of `options`, also for connecting. What `config` leaves out is as in a
     /// URL: the application name `lockattr`, keepalives that find a vanished server, and of several

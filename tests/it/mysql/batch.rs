@@ -82,7 +82,7 @@ impl World {
 #[tokio::test]
 async fn of_requests_that_share_a_statement_each_gets_what_it_asked_for() {
     // What MariaDB does by plain statements, MySQL does by procedures.
-    let servers = [Some(MariaDb::with(&[]).await), MariaDb::newest_mysql().await];
+    let servers = [Some(MariaDb::with(&[]).await), MariaDb::newest_mysql(&[]).await];
     for server in servers.into_iter().flatten() {
         let world = World::new(server).await;
         let [again, free, one, other] = ["a", "b", "c", "c"].map(claim);
@@ -116,7 +116,7 @@ async fn of_requests_that_share_a_statement_each_gets_what_it_asked_for() {
 /// Red without: the tokens in the `DELETE` of `release_several.sql`.
 #[tokio::test]
 async fn a_lock_whose_last_waiter_leaves_under_a_batch_of_releases_is_reported_as_released() {
-    let servers = [Some(MariaDb::with(&[]).await), MariaDb::newest_mysql().await];
+    let servers = [Some(MariaDb::with(&[]).await), MariaDb::newest_mysql(&[]).await];
     for server in servers.into_iter().flatten() {
         let world = World::new(server).await;
         // So many share one statement.

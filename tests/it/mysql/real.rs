@@ -8,8 +8,8 @@ use lockattr::{LockManager, LockOptions};
 use lockattr_tests::{MariaDb, eventually, with_query};
 
 #[expect(clippy::print_stderr, reason = "the log must say what was skipped")]
-async fn server() -> Option<MariaDb> {
-    let server = MariaDb::newest_mysql().await;
+pub(super) async fn server_with(options: &[&str]) -> Option<MariaDb> {
+    let server = MariaDb::newest_mysql(options).await;
     if server.is_none() {
         eprintln!("NOT TESTED: MySQL itself. Set LOCKATTR_NEWEST_MYSQL to a `mysqld`.");
     }
@@ -19,7 +19,7 @@ async fn server() -> Option<MariaDb> {
 /// Both lock forms create their tables, lock, hand off, and count.
 #[tokio::test]
 async fn mysql_itself_locks_with_leases_and_with_sessions() {
-    let Some(server) = server().await else { return };
+    let Some(server) = server_with(&[]).await else { return };
     let version = server.query::<String>("mysql", "SELECT VERSION()").await.remove(0);
     assert!(!version.contains("MariaDB"), "{version}");
     let line = "SELECT COUNT(*) FROM lockattr_v2_queue";

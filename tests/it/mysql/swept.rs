@@ -183,7 +183,7 @@ async fn deletes_what_has_ended(database: &Database, calls: Calls) {
 /// Red without: `Sweep` in the task of each connection.
 #[tokio::test]
 async fn what_has_ended_is_deleted_whatever_calls_a_process_makes() {
-    let servers = [Some(MariaDb::with(&[]).await), MariaDb::newest_mysql().await];
+    let servers = [Some(MariaDb::with(&[]).await), MariaDb::newest_mysql(&[]).await];
     for server in servers.into_iter().flatten() {
         let database = Database::on(server).await;
         for calls in [Calls::None, Calls::TryAcquire, Calls::Lead] {

@@ -1,4 +1,4 @@
-//! The packets before a connection of MySQL is encrypted, as far as TLS changes them.
+//! The packets before the end of a login: how a stream is cut into them, and what TLS changes.
 
 use std::io;
 
@@ -8,7 +8,18 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 const SSL: u8 = 0x08;
 
 /// The first 32 bytes of the client's answer say what the whole answer would say without a login.
+#[cfg(feature = "tls")]
 const SSL_REQUEST: usize = 32;
+
+/// What the client and the server need to have in common: the protocol of version 4.1, and the nonces
+/// of its logins.
+const NEEDED: u16 = 0x8200;
+
+/// The capability to name the method of the login, in the upper half.
+const NAMES_METHOD: u8 = 0x08;
+
+/// The longest nonce of a greeting. The client fails on some lengths from 128.
+const LONGEST_NONCE: u8 = 64;
 
 /// More than a packet of the handshake ever has.
 const LONGEST: usize = 1 << 16;
@@ -55,9 +66,22 @@ impl Packet {
         &self.0
     }
 
-    /// Whether it ends the handshake: the server accepts the client (OK), or refuses it (ERR).
-    pub(super) fn is_last(&self) -> bool {
-        matches!(self.0.get(4), Some(0x00 | 0xff))
+    pub(super) fn new(number: u8, payload: &[u8]) -> Self {
+        let [a, b, c, ..] = payload.len().to_le_bytes();
+        Self([&[a, b, c, number], payload].concat())
+    }
+
+    pub(super) fn number(&self) -> u8 {
+        self.0.get(3).copied().unwrap_or_default()
+    }
+
+    pub(super) fn payload(&self) -> &[u8] {
+        self.0.get(4..).unwrap_or_default()
+    }
+
+    /// Another payload in the same place of the sequence.
+    pub(super) fn with_payload(&self, payload: &[u8]) -> Self {
+        Self::new(self.number(), payload)
     }
 
     /// The same packet, so many places later in the sequence.
@@ -70,11 +94,12 @@ impl Packet {
 
     /// Why the server refuses the connection in place of a greeting, such as too many connections.
     pub(super) fn refusal(&self) -> Option<String> {
-        let [0xff, _, _, message @ ..] = self.0.get(4..)? else { return None };
+        let [0xff, _, _, message @ ..] = self.payload() else { return None };
         Some(String::from_utf8_lossy(message).into_owned())
     }
 
     /// Whether the server's greeting offers TLS.
+    #[cfg(feature = "tls")]
     pub(super) fn offers_tls(&self) -> bool {
         self.capabilities().and_then(|at| self.0.get(at + 1)).is_some_and(|high| high & SSL != 0)
     }
@@ -89,6 +114,7 @@ impl Packet {
     }
 
     /// The client's answer to the greeting, and the request for TLS before it.
+    #[cfg(feature = "tls")]
     pub(super) fn with_tls(mut self) -> io::Result<(Self, Self)> {
         *self.0.get_mut(5).ok_or_else(unexpected)? |= SSL;
         let start = self.0.get(4..4 + SSL_REQUEST).ok_or_else(unexpected)?;
@@ -97,10 +123,27 @@ impl Packet {
         Ok((Self(request), self.moved(1)))
     }
 
+    /// The method of the login that a greeting names, and the nonce. `None` if it is no greeting that the
+    /// client reads.
+    pub(super) fn method_and_nonce(&self) -> Option<(&[u8], Vec<u8>)> {
+        let (before, fixed) = self.0.split_at_checked(self.capabilities()?)?;
+        let first = before.get(before.len() - 9..before.len() - 1)?;
+        let (fixed, rest) = fixed.split_at_checked(18)?;
+        let [low, high, _, _, _, upper, _, length, ..] = *fixed else { return None };
+        let is_needed = u16::from_le_bytes([low, high]) & NEEDED == NEEDED;
+        if !is_needed || length > LONGEST_NONCE {
+            return None;
+        }
+        let (second, method) = rest.split_at_checked(usize::from(length.max(21) - 8))?;
+        let names_method = upper & NAMES_METHOD != 0;
+        let nonce = [first, second.get(..12)?].concat();
+        Some((if names_method { method } else { &[] }, nonce))
+    }
+
     /// Where a greeting (version 10) has its capabilities: after the server's version, the number of
     /// the connection, eight bytes of a nonce and a zero.
     fn capabilities(&self) -> Option<usize> {
-        let payload = self.0.get(4..)?;
+        let payload = self.payload();
         let end = payload.iter().position(|byte| *byte == 0)?;
         (payload[0] == 10).then_some(4 + end + 1 + 4 + 8 + 1)
     }
@@ -110,7 +153,7 @@ fn unexpected() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "an unexpected packet in the handshake")
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "tls"))]
 mod tests {
     use super::*;
 

@@ -6,9 +6,11 @@ use mysql_async::{Conn, Error, Opts, OptsBuilder};
 
 use super::config::Config;
 use super::connect::{error_from, within};
-#[cfg(all(feature = "tls", unix))]
+#[cfg(unix)]
+use super::login_check::Passwords;
+#[cfg(unix)]
 use super::relay::Greeted;
-use super::tls::Tls;
+use super::tls::{CAN_RELAY, Tls};
 use crate::engines::plaintext;
 use crate::lock::credentials::CredentialsProvider;
 use crate::store::{Credentials, StoreError};
@@ -20,15 +22,13 @@ const ACCESS_DENIED: u16 = 1045;
 pub(super) struct Login {
     pub(super) opts: Opts,
     pub(super) credentials: Option<CredentialsProvider>,
-    #[cfg_attr(not(all(feature = "tls", unix)), expect(dead_code, reason = "no TLS here"))]
     pub(super) tls: Tls,
 }
 
 /// Why a connection was not opened.
 pub(super) enum Failure {
     Client(Error),
-    #[cfg(all(feature = "tls", unix))]
-    Tls(StoreError),
+    Relay(StoreError),
 }
 
 impl Login {
@@ -38,8 +38,7 @@ impl Login {
         let (address, limit) = (config.address.as_str(), config.timing.connect_timeout);
         let failed = |failure| match failure {
             Failure::Client(error) => error_from(address, error),
-            #[cfg(all(feature = "tls", unix))]
-            Failure::Tls(error) => error,
+            Failure::Relay(error) => error,
         };
         let Some(provider) = &self.credentials else {
             let opening = self.open(self.opts.clone(), address).map_err(failed);
@@ -70,25 +69,59 @@ impl Login {
     }
 
     async fn open(&self, opts: Opts, address: &str) -> Result<Conn, Failure> {
-        #[cfg(all(feature = "tls", unix))]
-        if let Some((config, verification)) = &self.tls.config {
-            let greeted = Greeted::connect(&opts).await;
-            if let Some(server) = greeted.map_err(|error| Failure::Client(error.into()))? {
-                return server.open(opts, config.clone(), *verification).await;
-            }
-            if self.tls.is_required {
-                return Err(Failure::Tls(StoreError::new(format!(
-                    "{address} offers no TLS, and `ssl-mode` requires it: give the server a \
-                     certificate (`ssl_cert`, `ssl_key`), or write `ssl-mode=disabled`"
-                ))));
-            }
-        }
         // The program's own configuration may encrypt, or use a socket.
-        let is_plain = opts.ssl_opts().is_none() && opts.socket().is_none();
-        if is_plain && plaintext::is_remote(opts.ip_or_hostname()) {
-            let advice = "add `ssl-mode=verify_identity` to the URL (with the feature `tls`)";
-            plaintext::warn_once(address, advice);
+        let is_relayed = opts.ssl_opts().is_none() && opts.socket().is_none();
+        if !is_relayed {
+            return Conn::new(opts).await.map_err(Failure::Client);
+        }
+        let is_remote = plaintext::is_remote(opts.ip_or_hostname());
+        // The URL does not say that the network is the caller's own.
+        let is_guarded = is_remote && self.tls.is_preferred;
+        #[cfg(unix)]
+        if CAN_RELAY {
+            let greeted = Greeted::connect(&opts).await;
+            let server = greeted.map_err(|error| Failure::Client(error.into()))?;
+            #[cfg(feature = "tls")]
+            if let Some((config, verification)) = &self.tls.config {
+                if server.offers_tls() {
+                    let tls = (config.clone(), *verification);
+                    return server.open(opts, address, Passwords::Encrypted, Some(tls)).await;
+                }
+                if self.tls.is_required {
+                    return Err(Failure::Relay(StoreError::new(format!(
+                        "{address} offers no TLS, and `ssl-mode` requires it: give the server a \
+                         certificate (`ssl_cert`, `ssl_key`), or write `ssl-mode=disabled`"
+                    ))));
+                }
+            }
+            warn(is_remote, address);
+            if is_guarded {
+                return server.open(opts, address, Passwords::Never, None).await;
+            }
+            if server.try_login(&opts, address).await? {
+                return Conn::new(opts).await.map_err(Failure::Client);
+            }
+            let greeted = Greeted::connect(&opts).await;
+            let server = greeted.map_err(|error| Failure::Client(error.into()))?;
+            return server.open(opts, address, Passwords::Never, None).await;
+        }
+        warn(is_remote, address);
+        if is_guarded && opts.pass().is_some() {
+            return Err(Failure::Relay(StoreError::new(format!(
+                "{address}: {}",
+                "`mysql://` has no TLS on this system, so others on the network could read the \
+                 password: connect through a tunnel, or write `ssl-mode=disabled` if the network is \
+                 your own"
+            ))));
         }
         Conn::new(opts).await.map_err(Failure::Client)
+    }
+}
+
+/// Before the login, whose packets the warning is about.
+fn warn(is_remote: bool, address: &str) {
+    if is_remote {
+        let advice = "add `ssl-mode=verify_identity` to the URL (with the feature `tls`)";
+        plaintext::warn_once(address, advice);
     }
 }

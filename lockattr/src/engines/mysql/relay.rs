@@ -1,36 +1,64 @@
-//! TLS between the MySQL client and its server.
+//! What is between the MySQL client and its server: a check of the login, and TLS.
 //!
 //! The client takes neither a `rustls::ClientConfig` nor a stream of the program's. Its own TLS uses
-//! the process' provider of cryptography, and installs one if there is none. But it also connects to
-//! Unix sockets. So each connection of the client goes to a socket of this process, and a task relays
-//! it to the server, through TLS. The socket accepts no other process.
+//! the process' provider of cryptography, and installs one if there is none. Its own login answers a
+//! server that has not proved itself, whatever it asks. But the client also connects to Unix sockets.
+//! So its connection goes to a socket of this process, and is relayed to the server. The socket accepts
+//! no other process.
 
 use std::io;
+use std::net::SocketAddr;
+#[cfg(feature = "tls")]
 use std::sync::Arc;
 
 use mysql_async::{Conn, Error, Opts, OptsBuilder};
+#[cfg(feature = "tls")]
 use rustls::ClientConfig;
 use socket2::{SockRef, TcpKeepalive};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixListener, UnixStream};
 use tokio::sync::oneshot;
-use tokio_rustls::client::TlsStream;
 
 use super::handshake::{Packet, Packets};
 use super::login::Failure;
-use crate::engines::tls::{Verification, refusal, relay, secure};
+use super::login_check::{LoginCheck, Next, Passwords, Refusal};
+use super::server_key::ServerKey;
+use crate::engines::relay::relay;
+#[cfg(feature = "tls")]
+use crate::engines::tls::{Verification, refusal, secure};
 use crate::store::StoreError;
 
-/// A server that has greeted, and offers TLS.
+/// Asks the server for its key.
+const KEY_REQUEST: &[u8] = &[2];
+
+const NO_KEY: &str = "the server sent no RSA key that a password can be encrypted with: use TLS \
+                      (`ssl-mode=verify_identity`, with the feature `tls`)";
+
+/// Ends a connection.
+const QUIT: &[u8] = &[1];
+
+/// What a connection with TLS verifies, and how.
+#[cfg(feature = "tls")]
+pub(super) type Tls = (Arc<ClientConfig>, Verification);
+#[cfg(not(feature = "tls"))]
+pub(super) type Tls = std::convert::Infallible;
+
+/// A server that has greeted.
 pub(super) struct Greeted {
     stream: TcpStream,
     greeting: Packet,
 }
 
 impl Greeted {
-    /// Connects to the server. `None` if it does not offer TLS.
-    pub(super) async fn connect(opts: &Opts) -> io::Result<Option<Self>> {
-        let mut stream = TcpStream::connect((opts.ip_or_hostname(), opts.tcp_port())).await?;
+    pub(super) async fn connect(opts: &Opts) -> io::Result<Self> {
+        let port = opts.tcp_port();
+        let mut stream = match opts.resolved_ips() {
+            Some(ips) => {
+                let addresses = ips.iter().map(|ip| SocketAddr::new(*ip, port));
+                TcpStream::connect(&*addresses.collect::<Vec<_>>()).await?
+            }
+            None => TcpStream::connect((opts.ip_or_hostname(), port)).await?,
+        };
         stream.set_nodelay(true)?;
         if let Some(after) = opts.tcp_keepalive() {
             let socket = SockRef::from(&stream);
@@ -49,84 +77,219 @@ impl Greeted {
         if !packets.rest().is_empty() {
             return Err(io::Error::other("it sent data before TLS, as only an attacker does"));
         }
-        Ok(greeting.offers_tls().then_some(Self { stream, greeting }))
+        Ok(Self { stream, greeting })
     }
 
-    /// Opens the client's connection to this server.
+    #[cfg(feature = "tls")]
+    pub(super) fn offers_tls(&self) -> bool {
+        self.greeting.offers_tls()
+    }
+
+    /// Opens the client's connection to this server, which stays relayed.
     pub(super) async fn open(
         self,
         opts: Opts,
-        config: Arc<ClientConfig>,
-        verification: Verification,
+        address: &str,
+        passwords: Passwords,
+        tls: Option<Tls>,
     ) -> Result<Conn, Failure> {
-        let host = opts.ip_or_hostname().to_owned();
-        let (listener, path) = listen().map_err(|error| Failure::Client(error.into()))?;
-        let _file = SocketFile(path.clone());
+        let login = self.login(&opts, address, passwords, tls)?;
+        let (listener, file) = listen().map_err(|error| Failure::Client(error.into()))?;
         let (failed, reason) = oneshot::channel();
-        tokio::spawn(serve(self, listener, (host, verification), config, failed));
-        let opts = OptsBuilder::from_opts(opts).socket(Some(path));
-        match Conn::new(opts).await {
+        tokio::spawn(serve(login, listener, failed));
+        match Conn::new(OptsBuilder::from_opts(opts).socket(Some(&file.0))).await {
             // The server's own words.
             Err(error @ Error::Server(_)) => Err(Failure::Client(error)),
             // The relay ends with the client's connection.
-            Err(error) => Err(reason.await.map_or(Failure::Client(error), Failure::Tls)),
+            Err(error) => Err(reason.await.map_or(Failure::Client(error), Failure::Relay)),
             Ok(connection) => Ok(connection),
         }
     }
 
-    /// Relays the handshake, with TLS between its first packets and the login.
-    async fn log_in(
+    /// Logs in for a trial, and ends the connection. Returns whether the client can then connect without
+    /// a relay, to a server that asks for nothing which takes long, or makes the client panic.
+    pub(super) async fn try_login(self, opts: &Opts, address: &str) -> Result<bool, Failure> {
+        let mut login = self.login(opts, address, Passwords::ByKey, None)?;
+        let (listener, file) = listen().map_err(|error| Failure::Client(error.into()))?;
+        let opts = OptsBuilder::from_opts(opts.clone()).socket(Some(&file.0));
+        let mut client = Conn::new(opts.init(Vec::<String>::new()).setup(Vec::<String>::new()));
+        let served = async {
+            let client = accept(&listener).await;
+            let client = client.map_err(|error| broken(address, None, error))?;
+            login.run(&mut { client }).await
+        };
+        let served = tokio::select! {
+            biased;
+            served = served => served,
+            // Only its errors come before the server's consent.
+            connected = &mut client => return connected.map(|_| false).map_err(Failure::Client),
+        };
+        let Some(mut server) = served.map_err(Failure::Relay)? else {
+            return client.await.map(|_| false).map_err(Failure::Client);
+        };
+        // The server counts this connection until it closes it.
+        let _closed = server.write_all(Packet::new(0, QUIT).bytes()).await;
+        let _nothing = server.read_u8().await;
+        Ok(!login.check.is_needed())
+    }
+
+    fn login(
         self,
+        opts: &Opts,
+        address: &str,
+        passwords: Passwords,
+        tls: Option<Tls>,
+    ) -> Result<Login, Failure> {
+        let check = LoginCheck::new(&self.greeting, passwords, opts.enable_cleartext_plugin());
+        let check = check.map_err(|refusal| Failure::Relay(sentence(address, refusal)))?;
+        let (address, host) = (address.to_owned(), opts.ip_or_hostname().to_owned());
+        Ok(Login { server: Some(self), check, address, host, tls })
+    }
+}
+
+/// A server, whatever is between.
+trait Server: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Server for S {}
+
+/// A login of the client to a server.
+struct Login {
+    /// `None` once it has begun.
+    server: Option<Greeted>,
+    check: LoginCheck,
+    address: String,
+    host: String,
+    tls: Option<Tls>,
+}
+
+impl Login {
+    /// Relays the login, and checks what the server sends. Returns the server once it has accepted the
+    /// client; `None` if one of them has ended the connection.
+    async fn run(
+        &mut self,
         client: &mut UnixStream,
-        (host, verification): (&str, Verification),
-        config: Arc<ClientConfig>,
-    ) -> Result<Option<TlsStream<TcpStream>>, StoreError> {
-        let Self { mut stream, greeting } = self;
-        let failed = |error: io::Error| refusal(host, error);
+    ) -> Result<Option<Box<dyn Server>>, StoreError> {
+        let Self { server, check, address, host, tls } = self;
+        let Some(Greeted { stream, greeting }) = server.take() else { return Ok(None) };
+        let secured = tls.is_some().then_some(&**host);
+        let failed = |error| broken(address, secured, error);
         let mut answers = Packets::default();
         client.write_all(greeting.without_tls().bytes()).await.map_err(failed)?;
         let Some(answer) = answers.next(client).await.map_err(failed)? else { return Ok(None) };
-        let (request, answer) = answer.with_tls().map_err(failed)?;
-        stream.write_all(request.bytes()).await.map_err(failed)?;
-        let mut server = tokio::select! {
-            secured = secure(stream, (host, verification), config) => secured?,
-            // The client sends nothing until the server has answered: its caller gave up.
-            _ = answers.next(client) => return Ok(None),
+        let (mut server, answer, mut ahead): (Box<dyn Server>, _, i8) = match tls.take() {
+            None => (Box::new(stream), answer, 0),
+            #[cfg(feature = "tls")]
+            Some(tls) => {
+                let (request, answer) = answer.with_tls().map_err(failed)?;
+                let secured = tokio::select! {
+                    secured = begin_tls(stream, request, host, tls) => secured?,
+                    // The client sends nothing until the server has answered: its caller gave up.
+                    _ = answers.next(client) => return Ok(None),
+                };
+                // The server counts one packet more than the client: the request for TLS.
+                (secured, answer, 1)
+            }
+            #[cfg(not(feature = "tls"))]
+            Some(tls) => match tls {},
         };
-        server.write_all(answer.bytes()).await.map_err(failed)?;
-        server.flush().await.map_err(failed)?;
-        // The server counts one packet more than the client: the request for TLS.
         let mut packets = Packets::default();
+        send(&mut server, &answer).await.map_err(failed)?;
         loop {
-            tokio::select! {
-                reply = packets.next(&mut server) => {
-                    let Some(reply) = reply.map_err(failed)? else { return Ok(None) };
-                    let is_last = reply.is_last();
-                    client.write_all(reply.moved(-1).bytes()).await.map_err(failed)?;
-                    if is_last {
-                        client.write_all(&packets.rest()).await.map_err(failed)?;
-                        server.write_all(&answers.rest()).await.map_err(failed)?;
-                        return Ok(Some(server));
-                    }
-                }
+            let reply = tokio::select! {
+                reply = packets.next(&mut server) => reply.map_err(failed)?,
                 answer = answers.next(client) => {
                     let Some(answer) = answer.map_err(failed)? else { return Ok(None) };
-                    server.write_all(answer.moved(1).bytes()).await.map_err(failed)?;
-                    server.flush().await.map_err(failed)?;
+                    send(&mut server, &answer.moved(ahead)).await.map_err(failed)?;
+                    continue;
+                }
+            };
+            let Some(reply) = reply else { return Ok(None) };
+            let (next, reply) = check.read(reply).map_err(|refusal| sentence(address, refusal))?;
+            client.write_all(reply.moved(-ahead).bytes()).await.map_err(failed)?;
+            match next {
+                Next::Login => {}
+                Next::Refused => return Ok(None),
+                Next::Password => {
+                    let password = answers.next(client).await.map_err(failed)?;
+                    let Some(password) = password else { return Ok(None) };
+                    let password = password.moved(ahead);
+                    let sent = by_key(&mut server, &mut packets, &password, check.nonce()).await;
+                    sent.map_err(failed)?;
+                    // The request for the key, and the key.
+                    ahead += 2;
+                }
+                Next::End => {
+                    client.write_all(&packets.rest()).await.map_err(failed)?;
+                    server.write_all(&answers.rest()).await.map_err(failed)?;
+                    return Ok(Some(server));
                 }
             }
         }
     }
 }
 
+#[cfg(feature = "tls")]
+async fn begin_tls(
+    mut stream: TcpStream,
+    request: Packet,
+    host: &str,
+    (config, verification): Tls,
+) -> Result<Box<dyn Server>, StoreError> {
+    let written = stream.write_all(request.bytes()).await;
+    written.map_err(|error| refusal(host, error))?;
+    Ok(Box::new(secure(stream, (host, verification), config).await?))
+}
+
+async fn send(server: &mut Box<dyn Server>, packet: &Packet) -> io::Result<()> {
+    server.write_all(packet.bytes()).await?;
+    server.flush().await
+}
+
+/// Sends the client's password, encrypted with the key of the server.
+async fn by_key(
+    server: &mut Box<dyn Server>,
+    packets: &mut Packets,
+    password: &Packet,
+    nonce: &[u8],
+) -> io::Result<()> {
+    let number = password.number();
+    send(server, &Packet::new(number, KEY_REQUEST)).await?;
+    let key = packets.next(server).await?.ok_or(io::ErrorKind::UnexpectedEof)?;
+    let encrypted = ServerKey::read(key.payload())
+        .and_then(|key| key.encrypt(password.payload(), nonce))
+        .ok_or_else(|| io::Error::other(NO_KEY))?;
+    send(server, &Packet::new(number.wrapping_add(2), &encrypted)).await
+}
+
+/// Why a connection broke, which has TLS to a host or has none.
+#[cfg_attr(not(feature = "tls"), expect(unused_variables, reason = "no TLS here"))]
+fn broken(address: &str, secured: Option<&str>, error: io::Error) -> StoreError {
+    #[cfg(feature = "tls")]
+    if let Some(host) = secured {
+        return refusal(host, error);
+    }
+    StoreError::new(format!("{address}: {error}")).with_source(error)
+}
+
+/// Why the login was ended.
+fn sentence(address: &str, refusal: Refusal) -> StoreError {
+    StoreError::new(match refusal {
+        Refusal::Unexpected => format!("{address}: an unexpected packet in the login"),
+        Refusal::Method(name) => format!(
+            "{address}: the server asks for a login by `{}`, which is not supported: give the user \
+             another method, such as `caching_sha2_password`, `ed25519` or `mysql_native_password`",
+            name.escape_debug()
+        ),
+        Refusal::Password => format!(
+            "{address}: without TLS, the server asks for the password itself, which others on the \
+             network could read: add `ssl-mode=verify_identity` (with the feature `tls`), or \
+             `ssl-mode=disabled` if the network is your own"
+        ),
+    })
+}
+
 /// Relays one connection, until either side closes it.
-async fn serve(
-    server: Greeted,
-    listener: UnixListener,
-    (host, verification): (String, Verification),
-    config: Arc<ClientConfig>,
-    mut failed: oneshot::Sender<StoreError>,
-) {
+async fn serve(mut login: Login, listener: UnixListener, mut failed: oneshot::Sender<StoreError>) {
     let accepted = tokio::select! {
         accepted = accept(&listener) => accepted,
         // The caller gave up.
@@ -134,7 +297,7 @@ async fn serve(
     };
     drop(listener);
     let Ok(mut client) = accepted else { return };
-    let server = match server.log_in(&mut client, (&host, verification), config).await {
+    let server = match login.run(&mut client).await {
         Ok(Some(server)) => server,
         Ok(None) => return,
         Err(error) => return drop(failed.send(error)),
@@ -144,14 +307,14 @@ async fn serve(
 }
 
 /// A socket that only this process may connect to, and its name.
-fn listen() -> io::Result<(UnixListener, String)> {
+fn listen() -> io::Result<(UnixListener, SocketFile)> {
     let name = format!("lockattr-{}-{:016x}", std::process::id(), rand::random::<u64>());
     // Linux keeps such names out of the file system, which may not be writable.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     let path = format!("\0{name}");
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     let path = std::env::temp_dir().join(name).to_string_lossy().into_owned();
-    Ok((UnixListener::bind(&path)?, path))
+    Ok((UnixListener::bind(&path)?, SocketFile(path)))
 }
 
 /// Accepts the client of this process, and turns others away.

@@ -18,6 +18,9 @@ const MODES: [&str; 5] = ["disabled", "preferred", "required", "verify_ca", "ver
 /// The TLS settings of one store. The files were read when it was made.
 #[derive(Clone, Default)]
 pub(super) struct Tls {
+    /// Whether the URL leaves open how a server on another machine is reached that offers no TLS, so
+    /// that no password may follow.
+    pub(super) is_preferred: bool,
     /// With what it verifies. `None` for plaintext.
     #[cfg(feature = "tls")]
     pub(super) config: Option<(Arc<ClientConfig>, Verification)>,
@@ -52,7 +55,7 @@ impl Tls {
                 "TLS needs lockattr's feature `tls`: add it in Cargo.toml".into(),
             ));
         }
-        Ok(Self::default())
+        Ok(Self { is_preferred: mode != Some(0) })
     }
 
     #[cfg(feature = "tls")]
@@ -75,12 +78,12 @@ impl Tls {
         let verification = mode.verification(files)?;
         let config = (CAN_RELAY && mode != TlsMode::Disable)
             .then(|| Ok((Arc::new(client_config(files, verification)?), verification)));
-        Ok(Self { config: config.transpose()?, is_required })
+        let is_preferred = mode == TlsMode::Prefer;
+        Ok(Self { config: config.transpose()?, is_required, is_preferred })
     }
 }
 
 /// Whether this system says which process connects to a Unix socket.
-#[cfg(feature = "tls")]
 pub(super) const CAN_RELAY: bool =
     cfg!(any(target_os = "linux", target_os = "android", target_os = "macos"));
 

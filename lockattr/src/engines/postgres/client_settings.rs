@@ -12,6 +12,12 @@ pub(super) fn complete(server: &mut Config, is_set: impl Fn(&str) -> bool, timin
     if server.get_hosts().is_empty() && server.get_hostaddrs().is_empty() {
         server.host("localhost");
     }
+    if server.get_hosts().is_empty() {
+        // A handshake needs a name, and the certificate may have the address.
+        for address in server.get_hostaddrs().to_vec() {
+            server.host(address.to_string());
+        }
+    }
     if server.get_application_name().is_none() {
         server.application_name("lockattr");
     }

@@ -1,10 +1,12 @@
 //! The settings in a PostgreSQL URL: the server's address, the login, and the timeouts.
 
+use tokio_postgres::config::SslMode;
 use url::Url;
 
 use super::client_settings;
 use super::connect::Connector;
 use super::libpq::Libpq;
+use super::negotiation;
 use super::pooler::PoolerCheck;
 use super::schema::Schema;
 use super::tls;
@@ -97,13 +99,8 @@ impl Config {
         let mut server: tokio_postgres::Config =
             libpq.text.parse().map_err(|error: tokio_postgres::Error| invalid(&error))?;
         client_settings::complete(&mut server, |name| libpq.has(name), &timing);
-        if server.get_hosts().is_empty() {
-            // A handshake needs a name, and the certificate may have the address.
-            for address in server.get_hostaddrs().to_vec() {
-                server.host(address.to_string());
-            }
-        }
-        let connector = tls::connector(&mut server, sslmode, &timing.tls, &address)?;
+        let connector = tls::connector(&mut server, sslmode, &timing.tls)?;
+        negotiation::check(&server)?;
         let schema = Schema::new(timing.schema.as_deref())?;
         let pooler_check = PoolerCheck::default();
         Ok(Self { server, connector, address, timing, schema, pooler_check })
@@ -118,6 +115,11 @@ impl Config {
         timing.check()?;
         let is_set = client_settings::set_in(&server);
         client_settings::complete(&mut server, is_set, &timing);
+        if !connector.has_tls() && server.get_ssl_mode() == SslMode::Prefer {
+            // A program that chooses `NoTls` says that the network is its own.
+            server.ssl_mode(SslMode::Disable);
+        }
+        negotiation::check(&server)?;
         let address = client_settings::shown(&server);
         let schema = Schema::new(timing.schema.as_deref())?;
         let pooler_check = PoolerCheck::default();

@@ -1,5 +1,6 @@
 //! How the connections of a store are opened: with which login, and over which TLS.
 
+use std::any::TypeId;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -8,17 +9,23 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
-use tokio_postgres::{AsyncMessage, Client, Connection, Error, Socket};
+use tokio_postgres::{AsyncMessage, Client, Connection, Error, NoTls, Socket};
 
 use super::config::Config;
 use super::failure::failure_of;
+use super::negotiation::{Negotiated, negotiation};
 use crate::store::StoreError;
 
 /// Opens connections. Hides the type of the TLS, which the program may choose.
 pub(super) trait Connect: Send + Sync {
+    /// Whether it can encrypt.
+    fn has_tls(&self) -> bool;
+
+    /// Connects to the server of the store with this `address`, by the `sslmode` in `server`.
     fn connect<'a>(
         &'a self,
         server: &'a tokio_postgres::Config,
+        address: &'a str,
     ) -> BoxFuture<'a, Result<Connected, Error>>;
 }
 
@@ -50,17 +57,33 @@ where
     T::TlsConnect: Send,
     <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
 {
+    fn has_tls(&self) -> bool {
+        TypeId::of::<T>() != TypeId::of::<NoTls>()
+    }
+
     fn connect<'a>(
         &'a self,
         server: &'a tokio_postgres::Config,
+        address: &'a str,
     ) -> BoxFuture<'a, Result<Connected, Error>> {
         let tls = self.0.clone();
         async move {
-            let (client, connection) = server.connect(tls).await?;
-            Ok((client, Box::new(connection) as Box<dyn Messages>))
+            let connected: Connected = match negotiation(server, self.has_tls(), address) {
+                Some((server, how)) => boxed(server.connect(Negotiated { tls, how }).await?),
+                None => boxed(server.connect(tls).await?),
+            };
+            Ok(connected)
         }
         .boxed()
     }
+}
+
+fn boxed<S, T>((client, connection): (Client, Connection<S, T>)) -> Connected
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    (client, Box::new(connection))
 }
 
 /// The client's settings for one connection.
@@ -82,7 +105,7 @@ impl Config {
     }
 
     pub(super) async fn connect(&self, login: &Login<'_>) -> Result<Connected, StoreError> {
-        let connected = self.connector.connect(&login.0).await;
+        let connected = self.connector.connect(&login.0, &self.address).await;
         connected.map_err(|error| failure_of(&self.address, error).error)
     }
 }

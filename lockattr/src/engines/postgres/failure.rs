@@ -33,8 +33,8 @@ const RECONNECT: &[SqlState] = &[
     SqlState::UNDEFINED_PSTATEMENT,
 ];
 
-/// The client's reason if the server has no TLS.
-const NO_TLS: &str = "server does not support TLS";
+/// The reason if the server has no TLS.
+pub(super) const NO_TLS: &str = "server does not support TLS";
 
 /// A deadlock, a serialization failure, and what `lock_rows.sql` raises.
 const CONFLICTS: &[&str] = &["40P01", "40001", "LA001"];

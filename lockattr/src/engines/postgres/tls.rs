@@ -6,17 +6,12 @@ mod channel_binding;
 mod handshake;
 
 use std::sync::Arc;
-#[cfg(feature = "tls")]
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
+use tokio_postgres::NoTls;
 use tokio_postgres::config::{Host, SslMode, SslNegotiation};
-use tokio_postgres::{Error as PostgresError, NoTls};
 
-use super::connect::{By, Connect, Connected, Connector};
+use super::connect::{By, Connector};
 use crate::Error;
-use crate::engines::plaintext;
 use crate::engines::tls::TlsMode;
 #[cfg(feature = "tls")]
 use crate::engines::tls::client_config;
@@ -29,7 +24,6 @@ pub(super) fn connector(
     server: &mut tokio_postgres::Config,
     sslmode: Option<&str>,
     files: &TlsFiles,
-    address: &str,
 ) -> Result<Connector, Error> {
     let mode = mode(server, sslmode, files)?;
     if mode == TlsMode::Disable {
@@ -51,18 +45,13 @@ pub(super) fn connector(
                 .into(),
         ));
     }
-    let warned = reaches_a_network(server).then(|| address.to_owned());
     #[cfg(feature = "tls")]
     {
         let verification = mode.verification(files)?;
         let mut tls = client_config(files, verification)?;
         // Without it, a server refuses a direct negotiation.
         tls.alpn_protocols = vec![b"postgresql".to_vec()];
-        let handshakes = Handshakes::new(tls, verification);
-        if is_preferred {
-            return Ok(Arc::new(Preferred { handshakes, warned }));
-        }
-        Ok(Arc::new(By(handshakes)))
+        Ok(Arc::new(By(Handshakes::new(tls, verification))))
     }
     #[cfg(not(feature = "tls"))]
     {
@@ -73,7 +62,7 @@ pub(super) fn connector(
                     .into(),
             ));
         }
-        Ok(Arc::new(Unavailable { warned }))
+        Ok(Arc::new(By(NoTls)))
     }
 }
 
@@ -105,76 +94,4 @@ fn mode(
     }
     let only_sockets = !hosts.is_empty() && hosts.iter().all(is_socket);
     Ok(if only_sockets { TlsMode::Disable } else { chosen })
-}
-
-/// Whether one of the hosts is another machine.
-fn reaches_a_network(server: &tokio_postgres::Config) -> bool {
-    let addresses = server.get_hostaddrs();
-    if !addresses.is_empty() {
-        return addresses.iter().any(|ip| !ip.is_loopback());
-    }
-    server.get_hosts().iter().any(|host| match host {
-        Host::Tcp(name) => plaintext::is_remote(name),
-        #[cfg(unix)]
-        Host::Unix(_) => false,
-    })
-}
-
-/// TLS if the server offers it.
-#[cfg(feature = "tls")]
-struct Preferred {
-    handshakes: Handshakes,
-    /// The address to warn about if it does not.
-    warned: Option<String>,
-}
-
-#[cfg(feature = "tls")]
-impl Connect for Preferred {
-    fn connect<'a>(
-        &'a self,
-        server: &'a tokio_postgres::Config,
-    ) -> BoxFuture<'a, Result<Connected, PostgresError>> {
-        async move {
-            let began = Arc::new(AtomicBool::new(false));
-            let handshakes = By(self.handshakes.noted_in(&began));
-            let connected = handshakes.connect(server).await?;
-            if let Some(address) = self.warned.as_ref().filter(|_| !began.load(Ordering::Relaxed)) {
-                plaintext::warn_once(
-                    address,
-                    "set `ssl = on` on the server and write `sslmode=verify-full`, or \
-                     `sslmode=disable` if the network is your own",
-                );
-            }
-            Ok(connected)
-        }
-        .boxed()
-    }
-}
-
-/// Plaintext, because this program was built without TLS.
-#[cfg(not(feature = "tls"))]
-struct Unavailable {
-    /// The address to warn about.
-    warned: Option<String>,
-}
-
-#[cfg(not(feature = "tls"))]
-impl Connect for Unavailable {
-    fn connect<'a>(
-        &'a self,
-        server: &'a tokio_postgres::Config,
-    ) -> BoxFuture<'a, Result<Connected, PostgresError>> {
-        async move {
-            let connected = By(NoTls).connect(server).await?;
-            if let Some(address) = &self.warned {
-                plaintext::warn_once(
-                    address,
-                    "enable lockattr's feature `tls` and write `sslmode=verify-full`, or \
-                     `sslmode=disable` if the network is your own",
-                );
-            }
-            Ok(connected)
-        }
-        .boxed()
-    }
 }

@@ -31,6 +31,6 @@ pub(in crate::engines) use name::server_name;
 #[cfg(feature = "tls")]
 pub(in crate::engines) use pem::PemFiles;
 #[cfg(feature = "tls")]
-pub(in crate::engines) use relay::{refusal, relay, secure};
+pub(in crate::engines) use relay::{refusal, secure};
 #[cfg(feature = "tls")]
 pub(in crate::engines) use verification::Verification;

@@ -20,7 +20,8 @@ use tokio_rustls::client::TlsStream;
 use zookeeper_client::Connector;
 
 use super::admission::Secret;
-use crate::engines::tls::{Verification, explained, refusal, relay, secure};
+use crate::engines::relay::relay;
+use crate::engines::tls::{Verification, explained, refusal, secure};
 use crate::platform::sync::Mutex;
 use crate::store::StoreError;
 

@@ -3,6 +3,8 @@
 
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
+use crate::engines::der::{OBJECT_IDENTIFIER, SEQUENCE, element};
+
 /// Returns the hash by the algorithm of the certificate's signature. `None` if it has no such hash,
 /// as with Ed25519, or RSA-PSS, where it is a parameter: the login is then not bound.
 pub(super) fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
@@ -37,28 +39,10 @@ enum Hash {
 /// a sequence: what is signed, the algorithm (a sequence that begins with its identifier), and the
 /// signature.
 fn signature_algorithm(certificate: &[u8]) -> Option<&[u8]> {
-    const SEQUENCE: u8 = 0x30;
-    const OBJECT_IDENTIFIER: u8 = 0x06;
     let (certificate, _) = element(SEQUENCE, certificate)?;
     let (_signed, rest) = element(SEQUENCE, certificate)?;
     let (algorithm, _) = element(SEQUENCE, rest)?;
     Some(element(OBJECT_IDENTIFIER, algorithm)?.0)
-}
-
-/// Splits an element with this tag into what it contains and what follows it.
-fn element(tag: u8, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (&first, rest) = bytes.split_first()?;
-    let (&length, rest) = rest.split_first().filter(|_| first == tag)?;
-    // Up to 127, the length itself; otherwise how many bytes it has.
-    let (length, rest) = match length {
-        0..=0x7f => (usize::from(length), rest),
-        0x81..=0x84 => {
-            let (digits, rest) = rest.split_at_checked(usize::from(length & 0x7f))?;
-            (digits.iter().fold(0, |sum, &digit| sum << 8 | usize::from(digit)), rest)
-        }
-        _ => return None,
-    };
-    rest.split_at_checked(length)
 }
 
 #[cfg(test)]

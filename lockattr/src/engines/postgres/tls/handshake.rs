@@ -8,7 +8,6 @@ use std::convert::Infallible;
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use futures_util::FutureExt;
@@ -27,18 +26,11 @@ use crate::engines::tls::{Verification, explained, server_name};
 pub(super) struct Handshakes {
     config: Arc<ClientConfig>,
     verification: Verification,
-    /// Set once a handshake begins.
-    began: Arc<AtomicBool>,
 }
 
 impl Handshakes {
     pub(super) fn new(config: ClientConfig, verification: Verification) -> Self {
-        Self { config: Arc::new(config), verification, began: Arc::default() }
-    }
-
-    /// The same, for one connection: `began` says afterwards whether it uses TLS.
-    pub(super) fn noted_in(&self, began: &Arc<AtomicBool>) -> Self {
-        Self { began: began.clone(), ..self.clone() }
+        Self { config: Arc::new(config), verification }
     }
 }
 
@@ -65,7 +57,6 @@ impl TlsConnect<Socket> for Handshake {
 
     fn connect(self, socket: Socket) -> Self::Future {
         let Self { host, by } = self;
-        by.began.store(true, Ordering::Relaxed);
         async move {
             let name = server_name(&host, by.verification).map_err(|error| HandshakeError {
                 sentence: error.to_string(),
