@@ -120,10 +120,12 @@ fn refusals(migration: &Migration<'_>) -> [String; 3] {
         "AND (data_type <> 'bigint' OR COALESCE(generation_expression, '') <> '')",
     );
     let set = literal(&set(migration));
+    // MySQL 9.7 shows the text of a trigger wrongly if a name in it has a backtick.
+    let readable = if column.contains('`') { "FALSE" } else { "TRUE" };
     let ours = ours(migration);
     let other_column = format!(
         "EXISTS (SELECT 1 FROM information_schema.triggers WHERE {ours}
-  AND event_manipulation <> 'DELETE' AND INSTR(action_statement, {set}) = 0)"
+  AND event_manipulation <> 'DELETE' AND INSTR(action_statement, {set}) = 0) AND {readable}"
     );
     [
         refuse(
