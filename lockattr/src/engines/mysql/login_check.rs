@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(next(Passwords::Never, &[0, 0]), Some(Next::End));
         assert_eq!(next(Passwords::Never, &[0xff, 0x15, 4, b'x']), Some(Next::Refused));
         for payload in
-            [&[][..], &[0xff], &[0xff, 0xff, 0xff, 1], &[2], &[1], &[1, 5], &[1, 4, 0], &[b'P']]
+            [&[][..], &[0xff], &[0xff, 0xff, 0xff, 1], &[2], &[1], &[1, 5], &[1, 4, 0], b"P"]
         {
             let refusal = refusal(&mut check(Passwords::Encrypted), payload);
             assert_eq!(refusal, Some(Refusal::Unexpected), "{payload:?}");

@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn lengths_are_bounded() {
         for length in [u32::MAX, 30_001] {
-            let bytes = [&[b'S'], &length.to_be_bytes()[..]].concat();
+            let bytes = [b"S", &length.to_be_bytes()[..]].concat();
             assert!(check(false).read(&bytes).is_err());
         }
         assert!(!check(false).read(&[b'R', 0, 0, 0, 0]).unwrap());
