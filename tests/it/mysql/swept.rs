@@ -27,13 +27,14 @@ impl Database {
         Self { server: Box::leak(Box::new(server)), name }
     }
 
-    /// Inserts so many locks with one exclusive holder, whose leases end in `ends` microseconds. Their names
-    /// begin with `name`.
+    /// Inserts so many locks with one exclusive holder, whose leases end in `ends` microseconds. Their
+    /// names begin with `name`.
     async fn insert_locks(&self, name: &str, count: usize, ends: i64) {
         let numbers = "SELECT a.n + 10 * b.n + 100 * c.n + 1000 * d.n + 10000 * e.n AS n \
                        FROM digits AS a, digits AS b, digits AS c, digits AS d, digits AS e";
         self.execute("CREATE TABLE IF NOT EXISTS digits (n INT PRIMARY KEY)").await;
-        let digits = "INSERT IGNORE INTO digits VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)";
+        let digits =
+            "INSERT IGNORE INTO digits VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)";
         self.execute(digits).await;
         let insert = format!(
             "INSERT INTO lockattr_v2_locks \
@@ -77,8 +78,9 @@ impl Database {
 
     async fn insert_messages(&self, listener: &str, count: usize) {
         let insert = format!(
-            "INSERT INTO lockattr_v2_notifications SELECT '{listener}', a.n + 10 * b.n + 100 * c.n + \
-             1000 * d.n, '', 'wanted lock:a' FROM digits AS a, digits AS b, digits AS c, digits AS d \
+            "INSERT INTO lockattr_v2_notifications SELECT '{listener}', \
+             a.n + 10 * b.n + 100 * c.n + 1000 * d.n, '', 'wanted lock:a' \
+             FROM digits AS a, digits AS b, digits AS c, digits AS d \
              WHERE a.n + 10 * b.n + 100 * c.n + 1000 * d.n < {count}"
         );
         self.execute(&insert).await;
@@ -169,7 +171,11 @@ async fn deletes_what_has_ended(database: &Database, calls: Calls) {
     let live: Vec<&str> = live.iter().map(String::as_str).collect();
     database.holds(&live, 1, 1).await;
     let seats = "SELECT COUNT(*) FROM lockattr_v2_locks WHERE seat <> ''";
-    assert_eq!(database.number(seats).await, 3, "the holder of `ended shared` that lives, and both others");
+    assert_eq!(
+        database.number(seats).await,
+        3,
+        "the holder of `ended shared` that lives, and both others"
+    );
 
     held.ensure_held().unwrap();
     held.release().await.unwrap();
@@ -250,7 +256,8 @@ async fn a_sweep_passes_over_a_row_that_is_in_use() {
     database.insert_locks("ended ", 400, -1).await;
     let mut uses = database.server.cli(&database.name).await;
     uses.query_drop("START TRANSACTION").await.unwrap();
-    let row = "SELECT mode FROM lockattr_v2_locks WHERE id = UNHEX(SHA2('ended 7', 256)) FOR UPDATE";
+    let row =
+        "SELECT mode FROM lockattr_v2_locks WHERE id = UNHEX(SHA2('ended 7', 256)) FOR UPDATE";
     let _mode: Option<String> = uses.query_first(row).await.unwrap();
     database.sweep_is_due().await;
     database.holds(&["ended 7 0 1"], 0, 0).await;

@@ -21,11 +21,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(30);
 const MIN_PAUSE: Duration = Duration::from_millis(5);
 
 /// How long a connection pauses that has asked at `asked`, and was told whether there are more rows.
-pub(in crate::engines) fn pause_after(
-    more: bool,
-    asked: Instant,
-    heartbeat: Duration,
-) -> Duration {
+pub(in crate::engines) fn pause_after(more: bool, asked: Instant, heartbeat: Duration) -> Duration {
     if more { asked.elapsed().max(MIN_PAUSE) } else { heartbeat.min(MAX_PAUSE) }
 }
 
