@@ -4,6 +4,7 @@
 mod arguments;
 mod attribute;
 mod cancellation;
+mod connecting;
 mod counterexamples;
 mod crowd;
 mod engine_faults;

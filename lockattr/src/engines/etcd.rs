@@ -6,6 +6,7 @@ mod config;
 mod connect;
 mod connection;
 mod core;
+mod dialer;
 mod entry_names;
 mod failure;
 #[cfg(fuzzing)]

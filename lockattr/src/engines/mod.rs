@@ -5,6 +5,18 @@
 mod contended;
 #[cfg(any(all(feature = "mysql", unix), all(feature = "postgres", feature = "tls")))]
 mod der;
+#[cfg(any(
+    feature = "redis",
+    feature = "postgres",
+    feature = "mysql",
+    feature = "zookeeper",
+    feature = "etcd"
+))]
+#[cfg_attr(
+    not(all(feature = "redis", feature = "postgres", feature = "mysql", feature = "tls")),
+    allow(dead_code, unused_imports, reason = "each engine uses a part of it")
+)]
+mod dial;
 #[cfg(feature = "etcd")]
 pub(crate) mod etcd;
 #[cfg(any(feature = "postgres", feature = "mysql"))]

@@ -19,6 +19,7 @@ mod fence_in;
 pub mod fuzzed;
 mod heartbeat;
 mod held_locks;
+mod hosts;
 mod libpq;
 mod listener;
 mod lock_kind;

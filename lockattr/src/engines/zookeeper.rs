@@ -10,6 +10,7 @@ mod login;
 mod make;
 mod names;
 mod parents;
+mod reach;
 mod recipe;
 #[cfg(feature = "tls")]
 mod relay;

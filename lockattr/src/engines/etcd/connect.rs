@@ -14,10 +14,12 @@ use tonic::transport::Channel;
 use super::call::{STATUS, unary};
 use super::config::Member;
 use super::connection::{Connection, ConnectionSlot};
+use super::dialer::Dialer;
 use super::failure::{Failure, Kind, root};
 use super::messages::{Done, StatusResponse};
 use super::tls;
 use super::watches::Watches;
+use crate::engines::dial::{LONGEST, handshake_limit};
 use crate::store::StoreError;
 use crate::store::last_reply::LastReply;
 
@@ -29,13 +31,14 @@ impl ConnectionSlot {
     pub(super) async fn connect(&self, id: u64) -> Result<Connection, Failure> {
         let mut probes: FuturesUnordered<_> =
             self.config.members.iter().map(|member| self.probe_member(member)).collect();
-        let (mut second_best, mut failure) = (None, None);
-        let deadline = sleep_until(Instant::now() + self.config.timing.connect_timeout);
+        let (mut second_best, mut failures) = (None, Vec::new());
+        let deadline = sleep_until(Instant::now());
         tokio::pin!(deadline);
         let (member, channel) = loop {
             let found = tokio::select! {
                 found = probes.next() => found,
-                () = &mut deadline => None,
+                // Without one, each probe ends in its own time.
+                () = &mut deadline, if second_best.is_some() => None,
             };
             match found {
                 Some((member, Ok((channel, MemberRole::Leader)))) => break (member, channel),
@@ -47,12 +50,12 @@ impl ConnectionSlot {
                 }
                 Some((member, Ok((_, MemberRole::NoLeader)))) => {
                     let sentence = format!("{} knows no leader", member.address);
-                    failure = Some(Failure::unknown(sentence));
+                    failures.push(Failure::unknown(sentence));
                 }
-                Some((_, Err(why))) => failure = Some(why),
+                Some((_, Err(why))) => failures.push(why),
                 None => match second_best {
                     Some(found) => break found,
-                    None => return Err(failure.unwrap_or_else(|| self.no_connection())),
+                    None => return Err(all_of(failures)),
                 },
             }
         };
@@ -68,9 +71,24 @@ impl ConnectionSlot {
         member: &'a Member,
     ) -> (&'a Member, Result<(Channel, MemberRole), Failure>) {
         let limit = self.config.timing.connect_timeout;
-        let endpoint = member.endpoint.clone().connect_timeout(limit);
+        let endpoint = &member.endpoint;
+        let failed = |why: String| Failure::not_sent(StoreError::new(why));
+        let dialer = match Dialer::to(endpoint, limit).await {
+            Ok(dialer) => dialer,
+            Err(error) => {
+                return (
+                    member,
+                    Err(failed(format!("no connection to {}: {error}", member.address))),
+                );
+            }
+        };
+        let limit = handshake_limit(limit);
         let probe = async {
-            let channel = endpoint.connect().await.map_err(|error| {
+            let channel = match dialer {
+                Some(dialer) => endpoint.connect_with_connector(dialer).await,
+                None => endpoint.connect().await,
+            };
+            let channel = channel.map_err(|error| {
                 let why = tls::refusal(&member.address, &error).unwrap_or_else(|| {
                     format!("no connection to {}: {}", member.address, root(&error))
                 });
@@ -88,13 +106,13 @@ impl ConnectionSlot {
             Ok((channel, role))
         };
         let mut probed = timeout(limit, probe).await.unwrap_or_else(|_| {
-            let sentence = format!("no connection to {} within {limit:?}", member.address);
+            let sentence = format!("no answer from {} within {limit:?}", member.address);
             Err(Failure::unknown(sentence))
         });
         if probed.as_ref().is_err_and(|failure| failure.kind == Kind::Unknown) {
-            let refusal = timeout(limit / 4, member.handshake.refusal(&member.address));
+            let refusal = timeout(limit, member.handshake.refusal(&member.address, limit));
             if let Ok(Some(sentence)) = refusal.await {
-                probed = Err(Failure::not_sent(StoreError::new(sentence)));
+                probed = Err(failed(sentence));
             }
         }
         (member, probed)
@@ -104,13 +122,21 @@ impl ConnectionSlot {
     pub(super) fn longest(&self) -> Duration {
         let timing = &self.config.timing;
         let once = timing.connect_timeout.saturating_add(timing.response_timeout);
-        let probes = timing.connect_timeout.saturating_add(LEADER_GRACE);
+        let handshakes = handshake_limit(timing.connect_timeout).saturating_mul(2);
+        let probes = LONGEST.saturating_add(handshakes).saturating_add(LEADER_GRACE);
         probes.saturating_add(once.saturating_mul(2))
     }
+}
 
-    fn no_connection(&self) -> Failure {
-        let (address, limit) = (&self.config.address, self.config.timing.connect_timeout);
-        Failure::unknown(format!("no connection to {address} within {limit:?}"))
+/// What the members said, as one failure. A URL names at least one.
+fn all_of(mut failures: Vec<Failure>) -> Failure {
+    match failures.pop() {
+        Some(only) if failures.is_empty() => only,
+        last => {
+            let sentences: Vec<_> =
+                failures.iter().chain(&last).map(|failure| failure.error.to_string()).collect();
+            Failure::not_sent(StoreError::new(sentences.join("; ")))
+        }
     }
 }
 

@@ -2,18 +2,19 @@
 
 #[cfg(feature = "tls")]
 use std::sync::Arc;
+use std::time::Duration;
 
 #[cfg(feature = "tls")]
 use rustls::{ClientConfig, crypto::ring};
 #[cfg(feature = "tls")]
 use tokio::io::AsyncReadExt;
-#[cfg(feature = "tls")]
-use tokio::net::TcpStream;
 use tonic::transport::Endpoint;
 #[cfg(feature = "tls")]
 use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 
 use crate::Error;
+#[cfg(feature = "tls")]
+use crate::engines::dial::dial;
 use crate::engines::tls::check_enabled;
 #[cfg(feature = "tls")]
 use crate::engines::tls::{PemFiles, Verification, client_config, explained, secure};
@@ -43,10 +44,11 @@ impl Handshake {
     /// With TLS 1.3, a server judges the client's certificate when the client already sends. If
     /// that meets a closed connection, the server's reason is lost. So this handshake only reads.
     #[cfg(feature = "tls")]
-    pub(super) async fn refusal(&self, address: &str) -> Option<String> {
+    pub(super) async fn refusal(&self, address: &str, limit: Duration) -> Option<String> {
         let config = self.config.clone()?;
         let host = host(address);
-        let stream = TcpStream::connect(address).await.ok()?;
+        let port = address.rsplit_once(':')?.1.parse().ok()?;
+        let stream = dial(host, port, limit).await.ok()?;
         match secure(stream, (host, Verification::Full), config).await {
             Ok(mut stream) => explained(host, &stream.read_u8().await.err()?),
             Err(error) => Some(error.to_string()),
@@ -55,7 +57,7 @@ impl Handshake {
 
     #[cfg(not(feature = "tls"))]
     #[expect(clippy::unused_async, reason = "no TLS here")]
-    pub(super) async fn refusal(&self, _address: &str) -> Option<String> {
+    pub(super) async fn refusal(&self, _address: &str, _limit: Duration) -> Option<String> {
         None
     }
 }

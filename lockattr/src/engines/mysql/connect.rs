@@ -10,6 +10,7 @@ use tokio::time::timeout;
 
 use super::config::Config;
 use super::schema;
+use crate::engines::dial::{handshake_limit, no_answer};
 use crate::store::StoreError;
 
 /// Limit for creating the tables and procedures, which happens once. Each may wait for the disk.
@@ -28,7 +29,7 @@ pub(super) struct AbandonedSession(String);
 
 impl Live {
     pub(super) async fn connect(config: &Config) -> Result<Self, StoreError> {
-        let limit = config.timing.connect_timeout;
+        let limit = handshake_limit(config.timing.connect_timeout);
         let failed = |error| error_from(&config.address, error);
         let mut connection = config.login.connect(config).await?;
         let checking = schema::is_installed(&mut connection).map_err(failed);
@@ -57,7 +58,7 @@ impl Live {
     ) -> Result<(), StoreError> {
         let ending =
             end(&mut self.connection, name).map_err(|error| error_from(&config.address, error));
-        within(config, config.timing.connect_timeout, ending).await
+        within(config, handshake_limit(config.timing.connect_timeout), ending).await
     }
 
     /// The session, while it may be abandoned.
@@ -81,7 +82,7 @@ pub(super) async fn within<T>(
     match timeout(limit, work).await {
         Ok(outcome) => outcome.map_err(StoreError::not_sent),
         Err(_) => {
-            let sentence = format!("no connection to {} within {limit:?}", config.address);
+            let sentence = format!("{}: {}", config.address, no_answer(limit));
             Err(StoreError::new(sentence).not_sent())
         }
     }

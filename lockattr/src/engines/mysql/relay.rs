@@ -7,22 +7,24 @@
 //! no other process.
 
 use std::io;
-use std::net::SocketAddr;
 #[cfg(feature = "tls")]
 use std::sync::Arc;
+use std::time::Duration;
 
 use mysql_async::{Conn, Error, Opts, OptsBuilder};
 #[cfg(feature = "tls")]
 use rustls::ClientConfig;
-use socket2::{SockRef, TcpKeepalive};
+use socket2::TcpKeepalive;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixListener, UnixStream};
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use super::handshake::{Packet, Packets};
-use super::login::Failure;
+use super::login::{Failure, addresses};
 use super::login_check::{LoginCheck, Next, Passwords, Refusal};
 use super::server_key::ServerKey;
+use crate::engines::dial::{KeepAlive, first_of, handshake_limit, no_answer};
 use crate::engines::relay::relay;
 #[cfg(feature = "tls")]
 use crate::engines::tls::{Verification, refusal, secure};
@@ -50,25 +52,20 @@ pub(super) struct Greeted {
 }
 
 impl Greeted {
-    pub(super) async fn connect(opts: &Opts) -> io::Result<Self> {
-        let port = opts.tcp_port();
-        let mut stream = match opts.resolved_ips() {
-            Some(ips) => {
-                let addresses = ips.iter().map(|ip| SocketAddr::new(*ip, port));
-                TcpStream::connect(&*addresses.collect::<Vec<_>>()).await?
-            }
-            None => TcpStream::connect((opts.ip_or_hostname(), port)).await?,
-        };
-        stream.set_nodelay(true)?;
-        if let Some(after) = opts.tcp_keepalive() {
-            let socket = SockRef::from(&stream);
-            socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(after))?;
+    /// Connects to the server. `limit` is for one attempt at one address.
+    pub(super) async fn connect(opts: &Opts, limit: Duration) -> io::Result<Self> {
+        let mut stream = first_of(addresses(opts).await?, limit).await?;
+        let keep_alive = KeepAlive {
+            probes: opts.tcp_keepalive().map(|after| TcpKeepalive::new().with_time(after)),
             // A server that reads nothing more would keep the relay without end, in a write.
-            #[cfg(any(target_os = "linux", target_os = "android"))]
-            socket.set_tcp_user_timeout(Some(after * 2))?;
-        }
+            user_timeout: opts.tcp_keepalive().map(|after| after * 2),
+        };
+        keep_alive.set(&stream)?;
         let mut packets = Packets::default();
-        let greeting = packets.next(&mut stream).await?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        let limit = handshake_limit(limit);
+        let greeting = timeout(limit, packets.next(&mut stream)).await;
+        let greeting = greeting.unwrap_or_else(|_| Err(no_answer(limit)))?;
+        let greeting = greeting.ok_or(io::ErrorKind::UnexpectedEof)?;
         if let Some(refusal) = greeting.refusal() {
             return Err(io::Error::other(refusal));
         }

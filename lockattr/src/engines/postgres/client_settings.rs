@@ -27,8 +27,7 @@ pub(super) fn complete(server: &mut Config, is_set: impl Fn(&str) -> bool, timin
         server.target_session_attrs(TargetSessionAttrs::ReadWrite);
     }
     detect_vanished_host(server, is_set, timing);
-    // A server that does not answer must leave time for the others.
-    server.connect_timeout(timing.connect_timeout / u32::try_from(servers).unwrap_or(u32::MAX));
+    server.connect_timeout(timing.connect_timeout);
 }
 
 /// Which of these settings differ from the client's defaults.

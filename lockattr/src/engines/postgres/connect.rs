@@ -8,12 +8,15 @@ use std::task::{Context, Poll};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{AsyncMessage, Client, Connection, Error, NoTls, Socket};
 
 use super::config::Config;
 use super::failure::failure_of;
+use super::hosts::{self, OneHost};
 use super::negotiation::{Negotiated, negotiation};
+use crate::engines::dial::{handshake_limit, no_answer, reachable};
 use crate::store::StoreError;
 
 /// Opens connections. Hides the type of the TLS, which the program may choose.
@@ -104,9 +107,44 @@ impl Config {
         Ok(Login(Cow::Owned(server)))
     }
 
+    /// Connects to the first host that lets the store in.
     pub(super) async fn connect(&self, login: &Login<'_>) -> Result<Connected, StoreError> {
-        let connected = self.connector.connect(&login.0, &self.address).await;
-        connected.map_err(|error| failure_of(&self.address, error).error)
+        let mut failures: Vec<StoreError> = Vec::new();
+        for host in hosts::of(&login.0) {
+            match self.connect_to(host).await {
+                Ok(connected) => return Ok(connected),
+                Err(failure) => failures.push(failure),
+            }
+        }
+        let sentences: Vec<_> = failures.iter().map(ToString::to_string).collect();
+        Err(match failures.pop() {
+            Some(only) if failures.is_empty() => only,
+            Some(last) => StoreError::new(sentences.join("; ")).with_source(last),
+            None => StoreError::new(format!("{}: no host", self.address)),
+        })
+    }
+
+    async fn connect_to(&self, host: OneHost) -> Result<Connected, StoreError> {
+        let OneHost { mut config, name } = host;
+        let (limit, mut at) = (self.timing.connect_timeout, self.address.clone());
+        if let Some((name, port)) = name {
+            let found = reachable(&name, port, limit).await.map_err(|error| {
+                StoreError::new(format!("{}: {error}", self.address)).with_source(error)
+            })?;
+            config.hostaddr(found.ip());
+            if name != found.ip().to_string() {
+                at = format!("{at} at {found}");
+            }
+        }
+        // The client's own limit covers only the attempt.
+        let limit = limit.saturating_add(handshake_limit(limit));
+        match timeout(limit, self.connector.connect(&config, &self.address)).await {
+            Ok(Err(error)) if error.as_db_error().is_some() => {
+                Err(failure_of(&self.address, error).error)
+            }
+            Ok(connected) => connected.map_err(|error| failure_of(&at, error).error),
+            Err(_) => Err(StoreError::new(format!("{at}: {}", no_answer(limit)))),
+        }
     }
 }
 

@@ -149,16 +149,11 @@ impl<R: Role> ConnectionSlot<R> {
         let signs = Arc::new(SignsOfLife { heartbeat, last_reply });
         let slot_lock = self.numbers.hash_one(runtime).cast_signed();
         let login = self.config.login().await?;
-        // One limit for several steps: the client's own limits cover only parts.
-        let begun = connected(&self.config, async {
-            let (client, connection) = self.config.connect(&login).await?;
-            let (slot, role) = (Arc::downgrade(self), self.role.clone());
-            let driver = Driver::start(drive(connection, slot, role, signs.clone(), id));
-            let installed = session::begin(&client, &self.config, slot_lock).await?;
-            Ok((client, driver, installed))
-        });
-        let (client, driver, installed) = begun.await?;
-        if !installed {
+        let (client, connection) = self.config.connect(&login).await?;
+        let (slot, role) = (Arc::downgrade(self), self.role.clone());
+        let driver = Driver::start(drive(connection, slot, role, signs.clone(), id));
+        let begun = connected(&self.config, session::begin(&client, &self.config, slot_lock));
+        if !begun.await? {
             session::install(&client, &self.config).await?;
         }
         let session = connected(&self.config, async {

@@ -6,6 +6,7 @@ use tokio::time::timeout;
 use tokio_postgres::error::{DbError, Severity, SqlState};
 
 use super::config::Config;
+use crate::engines::dial::{handshake_limit, no_answer};
 use crate::store::last_reply::LastReply;
 use crate::store::{StoreError, silence};
 
@@ -39,15 +40,15 @@ pub(super) const NO_TLS: &str = "server does not support TLS";
 /// A deadlock, a serialization failure, and what `lock_rows.sql` raises.
 const CONFLICTS: &[&str] = &["40P01", "40001", "LA001"];
 
-/// The connection, or the error after `connect_timeout`.
+/// What the server answers to a step of the login; an error if that takes longer than it should.
 pub(super) async fn connected<T>(
     config: &Config,
     connecting: impl Future<Output = Result<T, StoreError>>,
 ) -> Result<T, StoreError> {
-    let (address, limit) = (&config.address, config.timing.connect_timeout);
-    timeout(limit, connecting).await.unwrap_or_else(|_| {
-        Err(StoreError::new(format!("no connection to {address} within {limit:?}")))
-    })
+    let (address, limit) = (&config.address, handshake_limit(config.timing.connect_timeout));
+    timeout(limit, connecting)
+        .await
+        .unwrap_or_else(|_| Err(StoreError::new(format!("{address}: {}", no_answer(limit)))))
 }
 
 /// The reply to a request; an error once the server has sent no reply at all for `response_timeout`.

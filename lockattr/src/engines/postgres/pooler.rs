@@ -11,7 +11,7 @@ use tokio_postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
 
 use super::config::Config;
 use super::driver::drive;
-use super::failure::{connected, failure_of};
+use super::failure::failure_of;
 use crate::store::StoreError;
 use crate::store::slots::FAILURE_CACHED_FOR;
 
@@ -88,7 +88,7 @@ struct ProbeConnection(Client, tokio::task::AbortHandle);
 impl ProbeConnection {
     async fn connect(config: &Config) -> Result<Self, StoreError> {
         let login = config.login().await?;
-        let (client, connection) = connected(config, config.connect(&login)).await?;
+        let (client, connection) = config.connect(&login).await?;
         Ok(Self(client, tokio::spawn(drive(connection, |_| ())).abort_handle()))
     }
 

@@ -7,7 +7,7 @@ use futures_util::future::try_join;
 use redis::aio::SendError;
 use redis::{AsyncConnectionConfig, ErrorKind, ProtocolVersion, PushInfo, PushKind, RedisError};
 use tokio::runtime;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout;
 
 use super::config::Server;
 use super::connection_slot::{ConnectionSlot, LiveConnection, Outcome, error_from};
@@ -20,6 +20,7 @@ use super::notifications::channel;
 use super::other_protocol;
 use super::restart::{self, GrantsFrom};
 use super::sentinels::is_master;
+use crate::engines::dial::{handshake_limit, no_answer};
 use crate::engines::redlock::DUPLICATE_SERVER;
 use crate::store::heartbeat::Heartbeat;
 use crate::store::{Credentials, StoreError};
@@ -49,15 +50,19 @@ struct Fresh {
 impl ConnectionSlot {
     /// Establishes the connection with this id.
     pub(super) async fn establish(self: &Arc<Self>, runtime: runtime::Id, id: u64) -> Outcome {
-        // One limit for all that the server does: the client's own limits cover only parts.
-        let mut deadline = Instant::now() + self.config.timing.connect_timeout;
-        let endpoint = self.in_time(deadline, self.config.server.find()).await?;
+        let endpoint = self.config.server.find().await?;
         let (heartbeat, demotion) = (Arc::<Heartbeat>::default(), Arc::<Demotion>::default());
         let subscribers = self.notifications.as_ref().map(|notifications| notifications.ids());
         let config = self.connection_config(id, &heartbeat, &demotion);
-        let logged_in = self.log_in(&endpoint, &config, runtime, &mut deadline).await?;
+        let logged_in = self.log_in(&endpoint, &config, runtime).await?;
         let fresh = Fresh { id, heartbeat, demotion, subscribers, logged_in };
-        let (live, run) = self.in_time(deadline, self.prepare(&endpoint, fresh)).await?;
+        // The sum of these steps has no limit in the client.
+        let limit = handshake_limit(self.config.timing.connect_timeout);
+        let preparing = timeout(limit, self.prepare(&endpoint, fresh)).await;
+        let (live, run) = preparing.unwrap_or_else(|_| {
+            let sentence = format!("{}: {}", endpoint.address, no_answer(limit));
+            Err(StoreError::new(sentence).not_sent())
+        })?;
         match &self.config.member {
             Some(member) if !member.leads_to(run.as_deref()) => {
                 let sentence = format!("{}: {DUPLICATE_SERVER}", endpoint.address);
@@ -65,19 +70,6 @@ impl ConnectionSlot {
             }
             _ => Ok(live),
         }
-    }
-
-    async fn in_time<T>(
-        &self,
-        deadline: Instant,
-        work: impl Future<Output = Result<T, StoreError>>,
-    ) -> Result<T, StoreError> {
-        timeout_at(deadline, work).await.unwrap_or_else(|_| Err(self.no_connection()))
-    }
-
-    fn no_connection(&self) -> StoreError {
-        let (address, limit) = (&self.config.address, self.config.timing.connect_timeout);
-        StoreError::new(format!("no connection to {address} within {limit:?}")).not_sent()
     }
 
     /// Makes a connection ready for use. Also returns the server's `run_id`, if that is needed.
@@ -110,7 +102,8 @@ impl ConnectionSlot {
             }
             let listener = match &self.notifications {
                 Some(notifications) if !pushes => {
-                    let login = (endpoint, credentials.as_ref());
+                    let limit = self.config.timing.connect_timeout;
+                    let login = (endpoint, credentials.as_ref(), limit);
                     let (notifications, slot) = (notifications.clone(), Arc::downgrade(self));
                     Some(Listener::connect(login, notifications, slot, id).await?)
                 }
@@ -138,55 +131,43 @@ impl ConnectionSlot {
 
     /// Connects and logs in: with what a heartbeat has verified, or else with the provider's answer.
     /// If that is refused, the password may have changed since: the provider is asked once more, and
-    /// a different answer is tried once. The provider has a limit of its own, so that the error names
-    /// what did not answer.
+    /// a different answer is tried once.
     async fn log_in(
         &self,
         endpoint: &Endpoint,
         config: &AsyncConnectionConfig,
         runtime: runtime::Id,
-        deadline: &mut Instant,
     ) -> Result<LoggedIn, StoreError> {
         let (mut credentials, mut questions) = match self.verified.get(runtime) {
             Some(verified) => (Some(verified), 2),
-            None => (self.ask(deadline).await?, 1),
+            None => (self.config.credentials().await?, 1),
         };
         let mut refusal = None;
         loop {
-            let trying = self.try_login(endpoint, config, &credentials);
-            let error = match timeout_at(*deadline, trying).await {
-                Ok(Ok((connected, pushes))) => {
+            let error = match self.try_login(endpoint, config, &credentials).await {
+                Ok((connected, pushes)) => {
                     self.verified.remove(runtime);
                     return Ok(LoggedIn { connected, credentials, pushes });
                 }
-                Ok(Err(error)) => error,
-                // A refusal says more than that the time is over.
-                Err(_) => return Err(refusal.unwrap_or_else(|| self.no_connection())),
+                Err(error) => error,
             };
             let is_refused = credentials.is_some() && is_refused(&error);
             let error = error_from(&endpoint.address, error).not_sent();
             if !is_refused {
-                return Err(error);
+                // A refusal says more than that a second try failed.
+                return Err(refusal.unwrap_or(error));
             }
             self.verified.remove(runtime);
             if questions == 0 {
                 return Err(error);
             }
             questions -= 1;
-            let again = self.ask(deadline).await?;
+            let again = self.config.credentials().await?;
             if again == credentials {
                 return Err(error);
             }
             (credentials, refusal) = (again, Some(error));
         }
-    }
-
-    /// Returns the provider's answer. The time that it takes is not the server's.
-    async fn ask(&self, deadline: &mut Instant) -> Result<Option<Credentials>, StoreError> {
-        let asked = Instant::now();
-        let answer = self.config.credentials().await;
-        *deadline += asked.elapsed();
-        answer
     }
 
     /// Connects and logs in, without RESP3 if the server does not know it. Also returns whether the
@@ -197,11 +178,12 @@ impl ConnectionSlot {
         config: &AsyncConnectionConfig,
         credentials: &Option<Credentials>,
     ) -> Result<(Connected, bool), RedisError> {
-        let login = credentials.as_ref();
-        match endpoint.connect(ProtocolVersion::RESP3, login, config).await {
+        let (login, limit) = (credentials.as_ref(), self.config.timing.connect_timeout);
+        match endpoint.connect(ProtocolVersion::RESP3, login, config, limit).await {
             Err(error) if cannot_push(&error) => {
                 let config = &self.plain_config();
-                let connected = endpoint.connect(ProtocolVersion::RESP2, login, config).await;
+                let connected =
+                    endpoint.connect(ProtocolVersion::RESP2, login, config, limit).await;
                 connected.map(|connected| (connected, false))
             }
             connected => connected.map(|connected| (connected, true)),
@@ -212,14 +194,14 @@ impl ConnectionSlot {
     pub(super) async fn check_login(&self, credentials: &Credentials) -> Result<(), StoreError> {
         let endpoint = self.config.server.find().await?;
         let config = self.plain_config();
-        let connected = endpoint.connect(ProtocolVersion::RESP2, Some(credentials), &config).await;
+        let (login, limit) = (Some(credentials), self.config.timing.connect_timeout);
+        let connected = endpoint.connect(ProtocolVersion::RESP2, login, &config, limit).await;
         connected.map(drop).map_err(|error| error_from(&endpoint.address, error))
     }
 
     /// The limits of a connection, without messages.
     fn plain_config(&self) -> AsyncConnectionConfig {
         AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(self.config.timing.connect_timeout))
             .set_response_timeout(Some(self.config.timing.response_timeout))
             .set_pipeline_buffer_size(AT_ONCE)
     }

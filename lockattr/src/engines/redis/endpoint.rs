@@ -1,14 +1,22 @@
 //! How one server is reached: its address, its TLS, and the login of each new connection.
 
+use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use redis::aio::{MultiplexedConnection, PubSub};
+use redis::io::AsyncDNSResolver;
 use redis::{
     AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, ErrorKind, ProtocolVersion,
-    RedisConnectionInfo, RedisError, RedisResult,
+    RedisConnectionInfo, RedisError, RedisFuture, RedisResult,
 };
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
 
 use super::tls::Tls;
+use crate::engines::dial::{KeepAlive, dial, handshake_limit, lookup, no_answer};
 use crate::engines::plaintext;
 use crate::store::Credentials;
 
@@ -21,12 +29,57 @@ pub(super) struct Endpoint {
     pub(super) address: Arc<str>,
 }
 
+/// A connection that is open, encrypted or not.
+type Stream = Pin<Box<dyn Duplex>>;
+
+trait Duplex: AsyncRead + AsyncWrite + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Send> Duplex for T {}
+
+/// The task that reads and writes a connection. It ends with this.
+struct Driver(AbortHandle);
+
+impl Driver {
+    fn spawn(driver: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self(tokio::spawn(driver).abort_handle())
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Looks names up for a client that connects itself.
+struct OwnThreads;
+
+impl AsyncDNSResolver for OwnThreads {
+    fn resolve<'a, 'b: 'a>(
+        &'a self,
+        host: &'b str,
+        port: u16,
+    ) -> RedisFuture<'a, Box<dyn Iterator<Item = SocketAddr> + Send + 'a>> {
+        Box::pin(async move {
+            let found = lookup(host, port).await?;
+            Ok(Box::new(found.into_iter()) as Box<dyn Iterator<Item = SocketAddr> + Send>)
+        })
+    }
+}
+
+/// The outcome of a step in which the server has to answer.
+pub(super) async fn in_time<T>(
+    limit: Duration,
+    step: impl Future<Output = RedisResult<T>>,
+) -> RedisResult<T> {
+    timeout(limit, step).await.unwrap_or_else(|_| Err(no_answer(limit).into()))
+}
+
 /// An open connection.
 pub(super) struct Connected {
     pub(super) connection: MultiplexedConnection,
     /// Its drop ends the connection's task, if that is not the client's.
-    #[cfg(feature = "tls")]
-    _driver: Option<super::tls::Driver>,
+    _driver: Option<Driver>,
 }
 
 impl Endpoint {
@@ -66,50 +119,82 @@ impl Endpoint {
         self.info.addr()
     }
 
-    /// Connects, with the client's own login unless there are `credentials`.
+    /// Connects, with the client's own login unless there are `credentials`. `limit` is for one attempt at one
+    /// address.
     pub(super) async fn connect(
         &self,
         protocol: ProtocolVersion,
         credentials: Option<&Credentials>,
         config: &AsyncConnectionConfig,
+        limit: Duration,
     ) -> RedisResult<Connected> {
         let login = self.login(protocol, credentials);
         let connected = async {
-            #[cfg(feature = "tls")]
-            if let Some(stream) = self.tls.connect(self.info.addr()).await? {
-                let (connection, driver) =
-                    MultiplexedConnection::new_with_config(&login, stream, config.clone()).await?;
-                let driver = super::tls::Driver::spawn(driver);
-                return Ok(Connected { connection, _driver: Some(driver) });
-            }
-            if let ConnectionAddr::Tcp(host, _) = self.info.addr()
-                && plaintext::is_remote(host)
-            {
-                let advice = "write `rediss://`, or `tls=true` in a URL with several hosts";
-                plaintext::warn_once(&self.address, advice);
-            }
-            let client = Client::open(self.info.clone().set_redis_settings(login.clone()))?;
-            Ok(Connected {
-                connection: client.get_multiplexed_async_connection_with_config(config).await?,
-                #[cfg(feature = "tls")]
-                _driver: None,
-            })
+            let Some(stream) = self.dial(limit).await? else {
+                // A Unix socket, or the TLS of a client of the program's.
+                let client = Client::open(self.info.clone().set_redis_settings(login.clone()))?;
+                let config = config.clone().set_connection_timeout(Some(handshake_limit(limit)));
+                let config = config.set_dns_resolver(OwnThreads);
+                let connection =
+                    client.get_multiplexed_async_connection_with_config(&config).await?;
+                return Ok(Connected { connection, _driver: None });
+            };
+            let connecting = MultiplexedConnection::new_with_config(&login, stream, config.clone());
+            let (connection, driver) = in_time(handshake_limit(limit), connecting).await?;
+            Ok(Connected { connection, _driver: Some(Driver::spawn(driver)) })
         };
         connected.await.map_err(|error| refused(error, &login))
     }
 
     /// Connects for messages only, without RESP3.
-    pub(super) async fn listen(&self, credentials: Option<&Credentials>) -> RedisResult<PubSub> {
+    pub(super) async fn listen(
+        &self,
+        credentials: Option<&Credentials>,
+        limit: Duration,
+    ) -> RedisResult<PubSub> {
         let login = self.login(ProtocolVersion::RESP2, credentials);
         let connected = async {
-            #[cfg(feature = "tls")]
-            if let Some(stream) = self.tls.connect(self.info.addr()).await? {
-                return PubSub::new(&login, stream).await;
+            match self.dial(limit).await? {
+                Some(stream) => in_time(handshake_limit(limit), PubSub::new(&login, stream)).await,
+                None => {
+                    let client = Client::open(self.info.clone().set_redis_settings(login.clone()))?;
+                    in_time(handshake_limit(limit), client.get_async_pubsub()).await
+                }
             }
-            let client = Client::open(self.info.clone().set_redis_settings(login.clone()))?;
-            client.get_async_pubsub().await
         };
         connected.await.map_err(|error| refused(error, &login))
+    }
+
+    /// Opens the connection, encrypted if the URL asks for it. `None` if only the client can do that.
+    async fn dial(&self, limit: Duration) -> RedisResult<Option<Stream>> {
+        let (host, port) = match self.info.addr() {
+            ConnectionAddr::Tcp(host, port) => (host, *port),
+            ConnectionAddr::TcpTls { host, port, .. } if self.tls.is_ours() => (host, *port),
+            _ => return Ok(None),
+        };
+        let stream = dial(host, port, limit).await?;
+        self.keep_alive().set(&stream)?;
+        #[cfg(feature = "tls")]
+        if let Some(connector) = self.tls.connector() {
+            let beginning = super::tls::begin(connector, host, stream);
+            return Ok(Some(Box::pin(in_time(handshake_limit(limit), beginning).await?)));
+        }
+        if plaintext::is_remote(host) {
+            let advice = "write `rediss://`, or `tls=true` in a URL with several hosts";
+            plaintext::warn_once(&self.address, advice);
+        }
+        Ok(Some(Box::pin(stream)))
+    }
+
+    fn keep_alive(&self) -> KeepAlive {
+        let settings = self.info.tcp_settings();
+        KeepAlive {
+            probes: settings.keepalive().cloned(),
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            user_timeout: settings.user_timeout(),
+            #[cfg(not(any(target_os = "linux", target_os = "android")))]
+            user_timeout: None,
+        }
     }
 
     fn login(

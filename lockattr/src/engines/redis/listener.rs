@@ -1,6 +1,7 @@
 //! A separate connection for messages, for servers that cannot push them.
 
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use redis::RedisResult;
@@ -21,12 +22,12 @@ pub(super) struct Listener {
 impl Listener {
     /// Connects. If this connection ends, `connection_slot` also forgets the one with this id.
     pub(super) async fn connect(
-        (endpoint, credentials): (&Endpoint, Option<&Credentials>),
+        (endpoint, credentials, limit): (&Endpoint, Option<&Credentials>, Duration),
         notifications: Arc<RedisNotifications>,
         connection_slot: Weak<ConnectionSlot>,
         id: u64,
     ) -> RedisResult<Self> {
-        let (sink, mut messages) = endpoint.listen(credentials).await?.split();
+        let (sink, mut messages) = endpoint.listen(credentials, limit).await?.split();
         let listening = async move {
             while let Some(message) = messages.next().await {
                 if let Ok(text) = message.get_payload::<String>() {

@@ -7,8 +7,9 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use redis::{ConnectionAddr, RedisError};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
+
+use crate::engines::dial::dial;
 
 /// How long the server has for its answer, the connection included. A server in reach needs a part of
 /// it, and the caller waits for the error meanwhile.
@@ -56,7 +57,7 @@ pub(super) async fn advice(addr: &ConnectionAddr) -> Option<String> {
 /// Returns the first bytes of the answer to `question`, over a connection of its own.
 async fn answer(host: &str, port: u16, question: &[u8]) -> Option<Vec<u8>> {
     let asking = async {
-        let stream = TcpStream::connect((host, port)).await.ok()?;
+        let stream = dial(host, port, LIMIT).await.ok()?;
         stream.writable().await.ok()?;
         // A new connection has room for it.
         stream.try_write(question).ok()?;

@@ -23,6 +23,7 @@ use tokio::time::{Instant, timeout_at};
 
 use self::master_report::MasterReport;
 use super::endpoint::Endpoint;
+use crate::engines::dial::{LONGEST, handshake_limit};
 use crate::lock::server_options::ServerOptions;
 use crate::platform::sync::Mutex;
 use crate::store::StoreError;
@@ -40,7 +41,7 @@ pub(super) struct Sentinels {
     template: Endpoint,
     /// The URL without its password, for errors.
     address: String,
-    /// How long all of their replies together may take.
+    /// How long an attempt to connect to an address of a sentinel may take.
     limit: Duration,
     heartbeat: Duration,
     queries: AtomicU64,
@@ -62,8 +63,7 @@ impl Sentinels {
             name,
             template,
             address: address.into(),
-            // The other half is for the connection to the master.
-            limit: timing.connect_timeout / 2,
+            limit: timing.connect_timeout,
             heartbeat: timing.heartbeat,
             queries: AtomicU64::new(0),
             master_report: watch::Sender::new(None),
@@ -98,12 +98,17 @@ impl Sentinels {
         let majority = self.endpoints.len() / 2 + 1;
         let mut queries: FuturesUnordered<_> =
             self.endpoints.iter().map(|endpoint| self.query_one(endpoint, query)).collect();
-        let (mut reports, mut failure) = (Vec::new(), None);
-        let mut ends = Instant::now() + self.limit;
+        let (mut reports, mut failures) = (Vec::new(), Vec::new());
+        // Each query ends in its own time. Without a majority, a report waits for the others of as long as a
+        // server in reach may take.
+        let mut ends = Instant::now() + LONGEST;
         while let Ok(Some(reply)) = timeout_at(ends, queries.next()).await {
             match reply {
                 Ok(master_report) => reports.push(master_report),
-                Err(error) => failure = Some(error),
+                Err(error) => failures.push(error),
+            }
+            if reports.len() == 1 {
+                ends = ends.min(Instant::now() + handshake_limit(self.limit));
             }
             if reports.len() == majority {
                 ends = ends.min(Instant::now() + GRACE);
@@ -111,8 +116,11 @@ impl Sentinels {
         }
         let is_majority = reports.len() >= majority;
         if reports.is_empty() {
-            let error = StoreError::new(format!("none of the sentinels replied: {}", self.address));
-            return Err(match failure {
+            let said: Vec<_> = failures.iter().map(ToString::to_string).collect();
+            let sentence =
+                format!("none of the sentinels replied: {} ({})", self.address, said.join("; "));
+            let error = StoreError::new(sentence);
+            return Err(match failures.pop() {
                 Some(source) => error.with_source(source).not_sent(),
                 None => error.not_sent(),
             });
@@ -155,11 +163,10 @@ impl Sentinels {
         endpoint: &Endpoint,
         query: u64,
     ) -> RedisResult<Option<MasterReport>> {
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(self.limit))
-            .set_response_timeout(Some(self.limit));
+        let config = AsyncConnectionConfig::new().set_response_timeout(Some(self.limit));
         // Kept until the end, because it ends with this.
-        let mut connected = endpoint.connect(ProtocolVersion::RESP2, None, &config).await?;
+        let mut connected =
+            endpoint.connect(ProtocolVersion::RESP2, None, &config, self.limit).await?;
         let connection = &mut connected.connection;
         // The epoch is queried first: if a failover ends between the two requests, the epoch is too
         // low for the address rather than too high. The first reply lacks the new address while a

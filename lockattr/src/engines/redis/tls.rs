@@ -11,8 +11,6 @@ mod handshake;
 use std::sync::Arc;
 
 #[cfg(feature = "tls")]
-use redis::{ConnectionAddr, RedisResult};
-#[cfg(feature = "tls")]
 use tokio_rustls::TlsConnector;
 
 use crate::Error;
@@ -20,7 +18,7 @@ use crate::Error;
 use crate::engines::tls::{Verification, client_config};
 use crate::lock::server_options::TlsFiles;
 #[cfg(feature = "tls")]
-pub(super) use handshake::{Driver, Stream};
+pub(super) use handshake::begin;
 
 /// How the connections of one store are secured. The files were read when it was created.
 #[derive(Clone)]
@@ -68,16 +66,18 @@ impl Tls {
         }
     }
 
-    /// Connects with TLS, whatever the address says of it; `None` if no TLS was requested.
+    /// Whether this encrypts the connections, whatever the address says of it.
+    #[cfg_attr(not(feature = "tls"), expect(clippy::unused_self, reason = "no TLS here"))]
+    pub(super) fn is_ours(&self) -> bool {
+        #[cfg(feature = "tls")]
+        return self.connector.is_some();
+        #[cfg(not(feature = "tls"))]
+        return false;
+    }
+
     #[cfg(feature = "tls")]
-    pub(super) async fn connect(&self, addr: &ConnectionAddr) -> RedisResult<Option<Stream>> {
-        let Some(connector) = &self.connector else { return Ok(None) };
-        match addr {
-            ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
-                handshake::connect(connector, host, *port).await.map(Some)
-            }
-            _ => Ok(None),
-        }
+    pub(super) fn connector(&self) -> Option<&TlsConnector> {
+        self.connector.as_ref()
     }
 }
 

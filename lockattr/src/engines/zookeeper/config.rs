@@ -16,7 +16,7 @@ use crate::lock::settings::duration;
 use crate::store::url::{shown, unknown_setting};
 
 /// ZooKeeper's default port.
-const DEFAULT_PORT: u16 = 2181;
+pub(super) const DEFAULT_PORT: u16 = 2181;
 
 /// The longest lease is half of it, which fits the default TTL of 10 s.
 const DEFAULT_SESSION_TIMEOUT: Duration = Duration::from_secs(20);

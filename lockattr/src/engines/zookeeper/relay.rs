@@ -20,6 +20,7 @@ use tokio_rustls::client::TlsStream;
 use zookeeper_client::Connector;
 
 use super::admission::Secret;
+use crate::engines::dial::dial;
 use crate::engines::relay::relay;
 use crate::engines::tls::{Verification, explained, refusal, secure};
 use crate::platform::sync::Mutex;
@@ -37,6 +38,8 @@ pub(super) struct Relay {
     secret: Secret,
     config: Arc<ClientConfig>,
     servers: Vec<Arc<Server>>,
+    /// How long one attempt at one address may take.
+    attempt: Duration,
     /// How long a server may take to open a session.
     limit: Duration,
     /// The port for each server.
@@ -46,20 +49,33 @@ pub(super) struct Relay {
 struct Server {
     host: String,
     port: u16,
+    /// The address that answered when the session was made. The client would not wait for a slow look-up.
+    found: Mutex<Option<SocketAddr>>,
     /// Why the last connection to it failed, if TLS was the reason.
     refusal: Mutex<Option<StoreError>>,
 }
 
 impl Relay {
     /// `hosts` are written as `host:port`.
-    pub(super) fn new(hosts: &[String], config: Arc<ClientConfig>, limit: Duration) -> Arc<Self> {
+    pub(super) fn new(
+        hosts: &[String],
+        config: Arc<ClientConfig>,
+        (attempt, limit): (Duration, Duration),
+    ) -> Arc<Self> {
         let servers = hosts.iter().filter_map(|host| Server::named(host)).map(Arc::new).collect();
-        Arc::new(Self { secret: Secret::random(), config, servers, limit, ports: OnceCell::new() })
+        let (secret, ports) = (Secret::random(), OnceCell::new());
+        Arc::new(Self { secret, config, servers, attempt, limit, ports })
     }
 
     /// Returns the client's addresses of the servers. Listens at them from the first call on, which
     /// the thread of the store makes.
-    pub(super) fn hosts(self: &Arc<Self>) -> Result<Vec<String>, StoreError> {
+    pub(super) fn hosts(
+        self: &Arc<Self>,
+        found: &[Option<SocketAddr>],
+    ) -> Result<Vec<String>, StoreError> {
+        for (server, found) in self.servers.iter().zip(found) {
+            *server.found.lock() = *found;
+        }
         let ports = self.ports.get_or_try_init(|| self.listen()).map_err(|error| {
             let sentence = "no port of the loopback interface can be opened for TLS";
             StoreError::new(format!("{sentence}: {error}")).with_source(error).not_sent()
@@ -124,10 +140,13 @@ impl Relay {
     }
 
     async fn connect(&self, server: &Server) -> io::Result<Option<TlsStream<TcpStream>>> {
-        let connected = TcpStream::connect((&*server.host, server.port)).await;
+        let found = *server.found.lock();
+        let host = found.map_or_else(|| server.host.clone(), |found| found.ip().to_string());
         // A server that is down has refused nothing.
-        let stream = connected.inspect_err(|_| server.note(None))?;
-        stream.set_nodelay(true)?;
+        let stream = dial(&host, server.port, self.attempt).await.inspect_err(|_| {
+            *server.found.lock() = None;
+            server.note(None);
+        })?;
         match secure(stream, (&server.host, Verification::Full), self.config.clone()).await {
             Ok(stream) => Ok(Some(stream)),
             Err(error) => {
@@ -142,7 +161,8 @@ impl Server {
     fn named(host: &str) -> Option<Self> {
         let (host, port) = host.rsplit_once(':')?;
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        Some(Self { host, port: port.parse().ok()?, refusal: Mutex::default() })
+        let (found, refusal) = Default::default();
+        Some(Self { host, port: port.parse().ok()?, found, refusal })
     }
 
     /// Notes how the last connection went. The client's own messages name a port of the relay.
@@ -185,14 +205,15 @@ mod tests {
     fn relay_to(server: &TcpListener) -> Arc<Relay> {
         let config = client_config(&TlsFiles::default(), Verification::None).expect("no files");
         let hosts = [server.local_addr().expect("bound").to_string()];
-        Relay::new(&hosts, Arc::new(config), Duration::from_secs(10))
+        let limits = (Duration::from_secs(10), Duration::from_secs(10));
+        Relay::new(&hosts, Arc::new(config), limits)
     }
 
     #[tokio::test]
     async fn a_stranger_on_the_machine_reaches_no_server() {
         let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
         let relay = relay_to(&server);
-        let port = relay.hosts().expect("a port").remove(0);
+        let port = relay.hosts(&[]).expect("a port").remove(0);
         let mut stranger = TcpStream::connect(&port).await.expect("anyone can connect");
         let guessed = Secret::random().first_bytes();
         stranger.write_all(&guessed).await.expect("accepted");
@@ -215,7 +236,7 @@ mod tests {
         let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
         let relay = relay_to(&server);
         drop(server);
-        let port = relay.hosts().expect("a port").remove(0);
+        let port = relay.hosts(&[]).expect("a port").remove(0);
         let mut own = TcpStream::connect(&port).await.expect("the relay listens");
         own.write_all(&relay.secret.first_bytes()).await.expect("accepted");
         let _closed = own.read_to_end(&mut Vec::new()).await;
@@ -227,7 +248,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let port = runtime.block_on(async {
             let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
-            relay_to(&server).hosts().expect("a port").remove(0)
+            relay_to(&server).hosts(&[]).expect("a port").remove(0)
         });
         assert!(std::net::TcpStream::connect(&port).is_ok());
         drop(runtime);

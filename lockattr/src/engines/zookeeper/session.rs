@@ -14,7 +14,9 @@ use zookeeper_client::{
 
 use super::config::Config;
 use super::parents::Parents;
+use super::reach;
 use crate::Error;
+use crate::engines::dial::LONGEST;
 use crate::engines::sequenced::{StoreThread, ThreadGuard};
 use crate::platform::process::Process;
 use crate::store::StoreError;
@@ -211,7 +213,9 @@ async fn connect(
     IO_THREAD_PROCESS.get_or_init(Process::current);
     // Each step has its own limit. This one is for a step that forgets it: all callers wait for
     // this attempt.
-    let limit = config.connect_timeout.saturating_add(open_limit(&config));
+    let look_ups = LONGEST.saturating_mul(2);
+    let limit = look_ups.saturating_add(config.connect_timeout.saturating_mul(2));
+    let limit = limit.saturating_add(open_limit(&config));
     let made = timeout(limit, establish(&config)).await.unwrap_or_else(|_| {
         let sentence = format!("{}: no session was opened within {limit:?}", config.address);
         Err(StoreError::new(sentence).not_sent())
@@ -251,7 +255,7 @@ async fn close(sessions: &Weak<Sessions>, config: &Config, session: SessionInfo)
     // The servers may end it earlier, and a dropped store tries no longer than they take for that.
     while sessions.strong_count() > 0 || gave_up_at.elapsed() < config.session_timeout {
         sleep(close_retry_pause(config.session_timeout, gave_up_at.elapsed())).await;
-        let Ok((connector, hosts)) = connector(config) else { continue };
+        let Ok((connector, hosts)) = connector(config).await else { continue };
         match connector.with_session(session.clone()).connect(&hosts).await {
             Ok(client) => {
                 let mut state = client.state_watcher();
@@ -284,7 +288,7 @@ async fn ended(state: &mut StateWatcher) {
 
 async fn establish(config: &Config) -> Result<Client, StoreError> {
     let Config { address, session_timeout, .. } = config;
-    let (mut connector, hosts) = connector(config)?;
+    let (mut connector, hosts) = connector(config).await?;
     if let Some(login) = config.login.current(address, config.connect_timeout).await? {
         connector = connector.with_auth("digest", login.as_bytes());
     }
@@ -295,12 +299,21 @@ async fn establish(config: &Config) -> Result<Client, StoreError> {
         Ok(Ok(client)) => client,
         Ok(Err(ZkError::NoHosts)) => {
             let sentence = "no server opened a session: is a majority of them up?";
-            return Err(config.tls_refusal().unwrap_or_else(|| not_made(sentence.into())));
+            if let Some(refusal) = config.tls_refusal() {
+                return Err(refusal);
+            }
+            let said = reach::refusals(&config.hosts, config.connect_timeout).await;
+            let said = said.map(|said| format!(" ({said})")).unwrap_or_default();
+            return Err(not_made(format!("{sentence}{said}")));
         }
         Ok(Err(error)) => return Err(not_made(error.to_string()).with_source(error)),
         Err(_) => {
-            let sentence = format!("no session was opened within {limit:?}");
-            return Err(config.tls_refusal().unwrap_or_else(|| not_made(sentence)));
+            if let Some(refusal) = config.tls_refusal() {
+                return Err(refusal);
+            }
+            let said = reach::refusals(&config.hosts, config.connect_timeout).await;
+            let said = said.map(|said| format!(" ({said})")).unwrap_or_default();
+            return Err(not_made(format!("no session was opened within {limit:?}{said}")));
         }
     };
     let granted = client.session_timeout();
@@ -320,10 +333,15 @@ fn open_limit(config: &Config) -> Duration {
     each * u32::try_from(config.hosts.len()).unwrap_or(1)
 }
 
-fn connector(config: &Config) -> Result<(Connector, String), StoreError> {
-    let (connector, mut hosts) = config.reach()?;
+async fn connector(config: &Config) -> Result<(Connector, String), StoreError> {
+    let found = reach::look_up(&config.hosts, config.connect_timeout)
+        .await
+        .map_err(|error| StoreError::new(format!("{}: {error}", config.address)).not_sent())?;
+    let (connector, mut hosts) = config.reach(&found)?;
     // The client tries them in order, and not all clients of a fleet should use the first.
+    // Names come last: each takes a look-up, and its first address may not answer.
     hosts.shuffle(&mut rand::rng());
+    hosts.sort_by_key(|host| config.hosts.contains(host));
     let connector = connector
         .with_session_timeout(config.session_timeout)
         .with_connection_timeout(config.silence_limit())

@@ -1,5 +1,6 @@
 //! Whether a store's connections are encrypted, and how its client reaches the servers then.
 
+use std::net::SocketAddr;
 #[cfg(feature = "tls")]
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use rustls::ClientConfig;
 use zookeeper_client::Connector;
 
 use super::config::Config;
+use super::reach::list;
 #[cfg(feature = "tls")]
 use super::relay::Relay;
 use crate::Error;
@@ -52,18 +54,25 @@ impl Tls {
 impl Config {
     /// The same settings for one store, which has a relay of its own.
     pub(super) fn with_relay(mut self) -> Self {
-        let relay = |config| Relay::new(&self.hosts, config, self.silence_limit());
+        let limits = (self.connect_timeout, self.silence_limit());
+        let relay = |config| Relay::new(&self.hosts, config, limits);
         self.tls.relay = self.tls.config.clone().map(relay);
         self
     }
 
     /// Returns what the client connects with, and the addresses of the servers as it sees them.
-    pub(super) fn reach(&self) -> Result<(Connector, Vec<String>), StoreError> {
+    pub(super) fn reach(
+        &self,
+        found: &[Option<SocketAddr>],
+    ) -> Result<(Connector, Vec<String>), StoreError> {
         let connector = self.connector.clone();
-        match &self.tls.relay {
-            Some(relay) => Ok((relay.admitted(connector), relay.hosts()?)),
-            None => Ok((connector, self.hosts.clone())),
-        }
+        Ok(match &self.tls.relay {
+            Some(relay) => {
+                let ports = relay.hosts(found)?;
+                (relay.admitted(connector), list(ports, &vec![None; found.len()]))
+            }
+            None => (connector, list(self.hosts.clone(), found)),
+        })
     }
 
     /// Why no session was opened, if TLS was the reason.
@@ -79,8 +88,11 @@ impl Config {
         self
     }
 
-    pub(super) fn reach(&self) -> Result<(Connector, Vec<String>), StoreError> {
-        Ok((self.connector.clone(), self.hosts.clone()))
+    pub(super) fn reach(
+        &self,
+        found: &[Option<SocketAddr>],
+    ) -> Result<(Connector, Vec<String>), StoreError> {
+        Ok((self.connector.clone(), list(self.hosts.clone(), found)))
     }
 
     pub(super) fn tls_refusal(&self) -> Option<StoreError> {

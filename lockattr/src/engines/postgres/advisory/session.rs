@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tokio_postgres::Client;
 
 use super::super::config::Config;
-use super::super::connect::{Login, Messages};
+use super::super::connect::{Connected, Messages};
 use super::super::driver::{self, Driver};
 use super::super::failure::{connected, failure_of};
 use super::super::pooler;
@@ -64,13 +64,14 @@ impl Session {
     pub(super) async fn open(inner: &Arc<Inner>, own: bool) -> Result<Arc<Self>, StoreError> {
         pooler::refuse(&inner.config).await?;
         let login = inner.config.login().await.map_err(StoreError::not_sent)?;
-        let opened = connected(&inner.config, Self::establish(inner, &login, own)).await;
+        let client = inner.config.connect(&login).await.map_err(StoreError::not_sent)?;
+        let opened = connected(&inner.config, Self::establish(inner, client, own)).await;
         opened.map_err(StoreError::not_sent)
     }
 
     async fn establish(
         inner: &Arc<Inner>,
-        login: &Login<'_>,
+        (client, connection): Connected,
         own: bool,
     ) -> Result<Arc<Self>, StoreError> {
         static LAST: AtomicU64 = AtomicU64::new(0);
@@ -79,7 +80,6 @@ impl Session {
         let config = &inner.config;
         let failed = |error| failure_of(&config.address, error).error;
         let id = LAST.fetch_add(1, Ordering::Relaxed);
-        let (client, connection) = config.connect(login).await?;
         let driver = Driver::start(drive(connection, id, Arc::downgrade(inner)));
         let settings = settings(config, &inner.left());
         let (set, process, table, statements) = tokio::try_join!(

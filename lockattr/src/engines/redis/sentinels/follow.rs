@@ -12,7 +12,8 @@ use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
 use super::Sentinels;
-use crate::engines::redis::endpoint::Endpoint;
+use crate::engines::dial::handshake_limit;
+use crate::engines::redis::endpoint::{Endpoint, in_time};
 
 /// The channel on which sentinels announce a new master.
 const SWITCHED: &str = "+switch-master";
@@ -66,11 +67,11 @@ impl Follower {
     async fn listen(&self, endpoint: &Endpoint) {
         loop {
             let connecting = async {
-                let mut listener = endpoint.listen(None).await?;
-                listener.subscribe(SWITCHED).await?;
+                let mut listener = endpoint.listen(None, self.limit).await?;
+                in_time(handshake_limit(self.limit), listener.subscribe(SWITCHED)).await?;
                 redis::RedisResult::Ok(listener)
             };
-            if let Ok(Ok(listener)) = timeout(self.limit, connecting).await {
+            if let Ok(listener) = connecting.await {
                 // Earlier messages are unknown.
                 self.changed.notify_one();
                 let mut messages = listener.into_on_message();
