@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::{Engine, Proxy, bare, in_time, with_query};
+use lockattr_tests::{Engine, Proxy, bare, eventually, in_time, with_query};
 use tokio::runtime::Builder;
 
 /// Runs every test on each engine.
@@ -72,6 +72,7 @@ async fn a_link_with_a_round_trip_of_a_quarter_of_a_second_connects<S: Engine>(s
     let manager = in_time(LockManager::connect(&url)).await.expect("connected");
     let held = in_time(manager.acquire("far", LockOptions::new())).await.expect("it is free");
     in_time(held.release()).await.expect("released");
+    eventually("nothing is left", async || server.left().await.is_empty()).await;
 }
 
 /// Red without: the address in the error.

@@ -78,8 +78,11 @@ impl ServerOptions {
         self
     }
 
-    /// The longest time to connect to the server: 1 s by default. A
-    /// [credentials provider](Self::credentials) has as long again for each answer.
+    /// The longest time of one attempt to connect to one address of the server: 1 s by default.
+    ///
+    /// All addresses of a name are tried, each a quarter of a second after the one before. Looking the
+    /// name up may take 15 s. TLS and the login have four times as long as an attempt, and a
+    /// [credentials provider](Self::credentials) as long for each answer.
     pub fn connect_timeout(mut self, limit: Duration) -> Self {
         self.connect_timeout = limit;
         self

@@ -71,7 +71,8 @@ impl ConnectionSlot {
         member: &'a Member,
     ) -> (&'a Member, Result<(Channel, MemberRole), Failure>) {
         let limit = self.config.timing.connect_timeout;
-        let endpoint = &member.endpoint;
+        // The steps have limits of their own.
+        let endpoint = &member.endpoint.clone().connect_timeout(LONGEST);
         let failed = |why: String| Failure::not_sent(StoreError::new(why));
         let dialer = match Dialer::to(endpoint, limit).await {
             Ok(dialer) => dialer,
