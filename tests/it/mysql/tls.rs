@@ -235,7 +235,7 @@ async fn a_handshake_that_never_ends_leaves_no_connection_behind() {
     let (url, mut gone) = greets(greeting()).await;
     let url = with_query(&url, "connect_timeout=1s");
     let refused = LockManager::connect(url).await.unwrap_err();
-    assert!(refused.to_string().contains("within 1s"), "{refused}");
+    assert!(refused.to_string().contains("no answer within"), "{refused}");
     in_time(gone.recv()).await.expect("a report");
 }
 

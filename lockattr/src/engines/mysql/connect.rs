@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::TryFutureExt;
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Error};
+use mysql_async::{Conn, Error, IoError};
 use tokio::time::timeout;
 
 use super::config::Config;
@@ -142,7 +142,7 @@ pub(super) fn abandon(connection: Conn) {
 pub(super) fn error_from(address: &str, error: Error) -> StoreError {
     let sentence = match &error {
         Error::Server(error) => format!("{address}: {}{}", error.message, advice(error.code)),
-        Error::Io(error) => format!("{address}: {error}"),
+        Error::Io(IoError::Io(error)) => format!("{address}: {error}"),
         error => format!("{address}: {error}"),
     };
     StoreError::new(sentence).with_source(error)
