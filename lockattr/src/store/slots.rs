@@ -6,6 +6,7 @@
 // The other engines need a part of it.
 #![cfg_attr(not(feature = "redis"), allow(dead_code))]
 
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -53,6 +54,19 @@ impl<C> Attempt<C> {
         // comes back must not be kept here.
         drop(self.result.send(outcome));
     }
+}
+
+/// The outcome of connecting. A panic is a failure like another: it has words, and the next attempt
+/// comes after a pause.
+pub(crate) async fn unless_panics<C>(
+    connecting: impl Future<Output = Result<C, StoreError>>,
+) -> Result<C, StoreError> {
+    AssertUnwindSafe(connecting).catch_unwind().await.unwrap_or_else(|panic| {
+        let literal = panic.downcast_ref::<&str>().copied();
+        let said = literal.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        let said = said.unwrap_or("without a message");
+        Err(StoreError::new(format!("the attempt to connect panicked: {said}")).not_sent())
+    })
 }
 
 /// The runtime of the caller.
@@ -234,6 +248,30 @@ mod tests {
         assert_eq!(failed.unwrap_err().to_string(), "away");
         advance(Duration::from_millis(1)).await;
         assert_eq!(get(&slots, Ok("back")).await.unwrap(), "back");
+    }
+
+    /// Red without: `unless_panics`, here and around each engine's way to connect.
+    #[tokio::test(start_paused = true)]
+    async fn a_panic_while_connecting_is_a_failure_with_its_words_and_a_pause() {
+        let (slots, attempts) = (Arc::<Connections>::default(), AtomicU64::new(0));
+        let connect = |attempt: Attempt<&'static str>| {
+            attempts.fetch_add(1, Ordering::Relaxed);
+            let slots = slots.clone();
+            tokio::spawn(async move {
+                let outcome = unless_panics(async { panic!("no {} was left", "thread") }).await;
+                slots.settle((), attempt.id, &outcome);
+                attempt.finish(outcome);
+            });
+        };
+        for _ in 0..800 {
+            let failed = slots.get((), &connect).await.unwrap_err();
+            let says = "the attempt to connect panicked: no thread was left";
+            assert_eq!((failed.to_string().as_str(), failed.is_not_sent()), (says, true));
+        }
+        assert_eq!(attempts.load(Ordering::Relaxed), 1);
+        advance(FAILURE_CACHED_FOR).await;
+        slots.get((), &connect).await.unwrap_err();
+        assert_eq!(attempts.load(Ordering::Relaxed), 2);
     }
 
     #[tokio::test]

@@ -49,10 +49,12 @@ struct State {
     due: Option<Instant>,
     /// When the thread looks next, if there is a thread.
     looks_at: Option<Instant>,
-    /// The task has ended, and its runtime may have; or no thread could be started.
+    /// The task has ended, and its runtime may have.
     has_ended: bool,
-    /// Why not, until the task has told.
+    /// Why the system refused the thread, until the task has told.
     start_error: Option<io::Error>,
+    /// Whether it has refused before, which is told once.
+    was_refused: bool,
 }
 
 impl Unparker {
@@ -83,8 +85,14 @@ impl Unparker {
             Some(looks_at) if looks_at <= overdue => return,
             Some(_) => self.shared.changed.notify_one(),
             None => {
-                state.start_error = self.start_thread().err();
-                state.has_ended = state.start_error.is_some();
+                if let Err(error) = self.start_thread() {
+                    if !std::mem::replace(&mut state.was_refused, true) {
+                        state.start_error = Some(error);
+                    }
+                    // The next call tries again.
+                    state.due = None;
+                    return;
+                }
             }
         }
         state.looks_at = Some(overdue);

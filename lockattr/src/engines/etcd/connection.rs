@@ -12,9 +12,10 @@ use super::config::Config;
 use super::failure::{Failure, Kind};
 use super::login::Accepted;
 use super::watches::Watches;
+use crate::store::StoreError;
 use crate::store::last_reply::LastReply;
 use crate::store::silence::unless_silent;
-use crate::store::slots::{Attempt, Slots};
+use crate::store::slots::{Attempt, Slots, unless_panics};
 
 /// The one connection to the servers. Lives on the store's own runtime.
 pub(super) struct ConnectionSlot {
@@ -130,11 +131,12 @@ async fn connect(slot: Arc<ConnectionSlot>, attempt: Attempt<Connection>) {
     // Each step has its own limit. This one is for a step that forgets it: all callers wait for
     // this attempt.
     let limit = slot.longest();
-    let outcome = timeout(limit, slot.connect(attempt.id)).await.unwrap_or_else(|_| {
+    let connecting = async { slot.connect(attempt.id).await.map_err(|failure| failure.error) };
+    let outcome = timeout(limit, unless_panics(connecting)).await.unwrap_or_else(|_| {
         let sentence = format!("no connection to {} within {limit:?}", slot.config.address);
-        Err(Failure::unknown(sentence))
+        Err(StoreError::new(sentence))
     });
-    let outcome = outcome.map_err(|failure| failure.error.not_sent());
+    let outcome = outcome.map_err(StoreError::not_sent);
     slot.connections.settle((), attempt.id, &outcome);
     attempt.finish(outcome);
 }

@@ -15,7 +15,7 @@ use crate::engines::sql::{Requests, sweep};
 use crate::platform::sync::Mutex;
 use crate::store::StoreError;
 use crate::store::last_reply::LastReply;
-use crate::store::slots::{Attempt, Slots, current_runtime};
+use crate::store::slots::{Attempt, Slots, current_runtime, unless_panics};
 
 pub(super) struct ConnectionSlot {
     pub(super) config: Arc<Config>,
@@ -71,7 +71,7 @@ impl ConnectionSlot {
         runtime: runtime::Id,
         id: u64,
     ) -> Result<Arc<LiveConnection>, StoreError> {
-        let outcome = Live::connect(&self.config).await.map(|live| {
+        let outcome = unless_panics(Live::connect(&self.config)).await.map(|live| {
             self.last_reply.record();
             let (requests, is_closed) = Default::default();
             let session = live.session();

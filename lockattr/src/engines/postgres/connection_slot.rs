@@ -19,7 +19,7 @@ use super::session;
 use crate::store::StoreError;
 use crate::store::heartbeat::Heartbeat;
 use crate::store::last_reply::LastReply;
-use crate::store::slots::{Slots, current_runtime};
+use crate::store::slots::{Slots, current_runtime, unless_panics};
 
 /// The purpose of a connection.
 pub(super) trait Role: Send + Sync + 'static {
@@ -128,7 +128,7 @@ impl<R: Role> ConnectionSlot<R> {
             pooler::refuse(&self.config).await?;
             self.establish(runtime, id).await
         };
-        let outcome = established.await.map_err(StoreError::not_sent);
+        let outcome = unless_panics(established).await.map_err(StoreError::not_sent);
         let in_slot = self.connections.settle(runtime, id, &outcome);
         // It may have ended before it was in its slot, which may be another attempt's by now.
         if let Ok(live) = &outcome

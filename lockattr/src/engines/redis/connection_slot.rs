@@ -24,7 +24,7 @@ use crate::platform::sync::Mutex;
 use crate::store::StoreError;
 use crate::store::heartbeat::Heartbeat;
 use crate::store::last_reply::LastReply;
-use crate::store::slots::{Slots, current_runtime};
+use crate::store::slots::{Slots, current_runtime, unless_panics};
 
 /// One slot of the connection pool.
 pub(super) struct ConnectionSlot {
@@ -163,7 +163,7 @@ impl ConnectionSlot {
 
     /// Makes the connection with this id, and puts it to use.
     pub(super) async fn connect(self: &Arc<Self>, runtime: runtime::Id, id: u64) -> Outcome {
-        let outcome = match self.establish(runtime, id).await {
+        let outcome = match unless_panics(self.establish(runtime, id)).await {
             // Later failures have other causes, and a connection is then in a hurry.
             Err(error) if !self.last_reply.has_any() => Err(self.explained(error).await),
             outcome => outcome,

@@ -22,7 +22,7 @@ use crate::platform::process::Process;
 use crate::store::StoreError;
 use crate::store::last_reply::LastReply;
 use crate::store::silence::unless_silent;
-use crate::store::slots::{Attempt, Slots};
+use crate::store::slots::{Attempt, Slots, unless_panics};
 
 /// How long to wait before another try to close an abandoned session.
 const CLOSE_RETRY_PAUSE: Duration = Duration::from_millis(300);
@@ -216,7 +216,7 @@ async fn connect(
     let look_ups = LONGEST.saturating_mul(2);
     let limit = look_ups.saturating_add(config.connect_timeout.saturating_mul(2));
     let limit = limit.saturating_add(open_limit(&config));
-    let made = timeout(limit, establish(&config)).await.unwrap_or_else(|_| {
+    let made = timeout(limit, unless_panics(establish(&config))).await.unwrap_or_else(|_| {
         let sentence = format!("{}: no session was opened within {limit:?}", config.address);
         Err(StoreError::new(sentence).not_sent())
     });

@@ -15,6 +15,7 @@ use crate::engines::mysql::connect::{Live, abandon};
 use crate::platform::sync::Mutex;
 use crate::store::StoreError;
 use crate::store::last_reply::LastReply;
+use crate::store::slots::unless_panics;
 
 /// Two processes with as many fit in a server with the default of 151 connections.
 pub(in crate::engines::mysql) const MAX_SESSIONS: usize = 64;
@@ -121,7 +122,7 @@ impl Sessions {
         place: Place,
         sender: oneshot::Sender<Result<Arc<Session>, StoreError>>,
     ) {
-        let opened = self.connect().await.map(|(conn, rules)| {
+        let opened = unless_panics(self.connect()).await.map(|(conn, rules)| {
             let session = Session::new(&self.config, conn, rules, runtime);
             *session.place.lock() = Some(place);
             tokio::spawn(keep(Arc::downgrade(&session), Arc::downgrade(&self)));

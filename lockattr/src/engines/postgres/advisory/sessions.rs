@@ -16,7 +16,7 @@ use crate::Error;
 use crate::engines::sql::read_max_sessions;
 use crate::platform::sync::{Mutex, MutexGuard};
 use crate::store::StoreError;
-use crate::store::slots::{Attempt, Slots, current_runtime};
+use crate::store::slots::{Attempt, Slots, current_runtime, unless_panics};
 
 /// A runtime, and the number of one of its connections.
 type SlotKey = (runtime::Id, usize);
@@ -179,7 +179,7 @@ impl Drop for Counted {
 
 /// Connects, for all callers that wait for it.
 async fn connect(inner: Arc<Inner>, key: SlotKey, attempt: Attempt<Arc<Session>>) {
-    let opened = Session::open(&inner, false).await;
+    let opened = unless_panics(Session::open(&inner, false)).await;
     inner.sessions.shared.settle(key, attempt.id, &opened);
     attempt.finish(opened);
 }
