@@ -3,6 +3,7 @@
 
 mod alias;
 mod connection;
+mod mutation;
 mod wires;
 
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use tokio::sync::watch;
 
 use crate::network::{Flow, Gateway, Switches};
 use alias::Alias;
+use mutation::Mutation;
 pub use wires::Wires;
 
 /// A TCP proxy to one server. The proxy and its connections end when this value is dropped.
@@ -28,6 +30,7 @@ pub struct Wire {
     lost_bytes: AtomicBool,
     /// The address that replaces the servers' own in their replies, if they contain it.
     alias: Option<Alias>,
+    mutation: Mutation,
 }
 
 impl Wire {
@@ -56,6 +59,7 @@ impl Wire {
             came: Arc::default(),
             lost_bytes: AtomicBool::new(false),
             alias,
+            mutation: Mutation::default(),
         };
         wire.accept_from(listener);
         wire
@@ -72,6 +76,7 @@ impl Wire {
         if self.lost_bytes.swap(false, Ordering::Relaxed) {
             self.gateway.cut().await;
         }
+        self.mutation.set(None);
         self.switches.send_replace(Switches::default());
         if let Some(listener) = self.gateway.bind_again().await {
             self.accept_from(listener);
@@ -114,6 +119,11 @@ impl Wire {
         self.switches.send_modify(|switches| switches.delay = delay);
     }
 
+    /// Changes each piece that the server sends from now on, until [`pass`](Self::pass).
+    pub fn mutate(&self, change: impl FnMut(&mut Vec<u8>) + Send + 'static) {
+        self.mutation.set(Some(Box::new(change)));
+    }
+
     /// Returns the number of open connections.
     pub fn connections(&self) -> usize {
         self.gateway.connections()
@@ -126,9 +136,10 @@ impl Wire {
 
     fn accept_from(&self, listener: TcpListener) {
         let (switches, came) = (self.switches.subscribe(), Arc::clone(&self.came));
-        let alias = self.alias;
+        let (alias, mutation) = (self.alias, self.mutation.clone());
         self.gateway.accept(listener, Arc::clone(&self.upstream), move |client, server| {
-            connection::run(client, server, switches.clone(), Arc::clone(&came), alias)
+            let edits = (alias, mutation.clone());
+            connection::run(client, server, switches.clone(), Arc::clone(&came), edits)
         });
     }
 }

@@ -18,6 +18,7 @@ mod leader_faults;
 mod leaders;
 mod lock_order;
 mod marks;
+mod mutated;
 mod mysql;
 mod observe;
 mod once_per;

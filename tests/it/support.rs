@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::future::pending;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -349,4 +350,17 @@ pub(crate) async fn works(manager: &LockManager) -> bool {
         Ok(Some(guard)) => guard.release().await.is_ok(),
         Ok(None) | Err(_) => false,
     }
+}
+
+/// Counts the panics from now on, on threads whose names begin so.
+pub(crate) fn panics_on(name: &'static str) -> Arc<AtomicUsize> {
+    let panics = Arc::<AtomicUsize>::default();
+    let (counted, before) = (panics.clone(), std::panic::take_hook());
+    std::panic::set_hook(Box::new(move |info| {
+        if std::thread::current().name().is_some_and(|thread| thread.starts_with(name)) {
+            counted.fetch_add(1, Ordering::SeqCst);
+        }
+        before(info);
+    }));
+    panics
 }

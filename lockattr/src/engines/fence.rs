@@ -18,6 +18,7 @@ use std::error::Error;
 
 #[cfg(feature = "mysql")]
 pub use super::mysql::{FencedTransaction, MysqlTransaction};
+use crate::lock::error::causes;
 
 /// The SQLSTATE of a write whose token is smaller than the one that has written the row.
 pub const FENCED_OFF: &str = "LKF01";
@@ -61,8 +62,7 @@ pub fn is_unfenced(error: &(dyn Error + 'static)) -> bool {
 }
 
 fn has_state(error: &(dyn Error + 'static), state: &str) -> bool {
-    std::iter::successors(Some(error), |error| (*error).source())
-        .any(|error| is_state(error, state))
+    causes(error).any(|error| is_state(error, state))
 }
 
 fn is_state(error: &(dyn Error + 'static), state: &str) -> bool {

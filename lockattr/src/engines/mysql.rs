@@ -27,6 +27,7 @@ mod login_check;
 mod mark_done;
 #[cfg(unix)]
 mod relay;
+mod reply;
 mod request;
 mod requests;
 mod schema;

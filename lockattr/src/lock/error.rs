@@ -1,5 +1,6 @@
 //! Errors, named by what the caller does next.
 
+mod cause;
 mod clauses;
 
 use std::error::Error as StdError;
@@ -12,6 +13,8 @@ use tokio::time::Instant;
 use crate::Holder;
 use crate::lock::holder::rounded;
 use crate::lock::printable::printable;
+use cause::Cause;
+pub(crate) use cause::causes;
 use clauses::{Circle, Named, Unreachable};
 
 /// Why a lock was not acquired, or was lost.
@@ -305,7 +308,7 @@ pub struct StoreError {
     message: String,
     not_sent: bool,
     invalid: bool,
-    source: Option<Arc<dyn StdError + Send + Sync>>,
+    source: Option<Arc<Cause>>,
 }
 
 impl StoreError {
@@ -341,16 +344,30 @@ impl StoreError {
         self
     }
 
-    /// Keeps the driver's own error as the source.
+    /// Keeps the driver's own error. Its text, and that of each of its causes, is the [source](StdError::source)
+    /// of this error, [printable](crate::printable).
     #[must_use]
-    pub fn with_source(mut self, source: impl StdError + Send + Sync + 'static) -> Self {
-        self.source = Some(Arc::new(source));
-        self
+    pub fn with_source(self, source: impl StdError + Send + Sync + 'static) -> Self {
+        self.with_boxed_source(Box::new(source))
+    }
+
+    /// Returns the error of a driver that was [kept](Self::with_source), or a cause of it, if it has this
+    /// type.
+    ///
+    /// ```
+    /// use lockattr::store::StoreError;
+    ///
+    /// let reset = std::io::Error::other("reset by peer");
+    /// let error = StoreError::new("no answer from db:5432").with_source(reset);
+    /// assert!(error.downcast_ref::<std::io::Error>().is_some());
+    /// ```
+    pub fn downcast_ref<E: StdError + 'static>(&self) -> Option<&E> {
+        causes(self).find_map(|error| error.downcast_ref())
     }
 
     #[must_use]
     pub(crate) fn with_boxed_source(mut self, source: Box<dyn StdError + Send + Sync>) -> Self {
-        self.source = Some(source.into());
+        self.source = Some(Arc::new(Cause::new(source)));
         self
     }
 
@@ -378,6 +395,6 @@ impl fmt::Debug for StoreError {
 
 impl StdError for StoreError {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.source.as_deref().map(|source| source as _)
+        self.source.as_deref().map(|cause| &cause.shown as _)
     }
 }

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::alias::Alias;
+use super::mutation::Mutation;
 use crate::network::{Flow, Switches, wait_for_flow};
 
 /// Bytes in transit, and when they may arrive.
@@ -27,14 +28,22 @@ pub(super) async fn run(
     server: TcpStream,
     switches: watch::Receiver<Switches>,
     came: Arc<AtomicU64>,
-    alias: Option<Alias>,
+    (alias, mutation): (Option<Alias>, Mutation),
 ) {
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     // An error on one side ends the other: dropping the halves closes both sockets.
     let both = tokio::try_join!(
-        forward(from_client, to_server, |now| now.requests, &switches, &came, None),
-        forward(from_server, to_client, |now| now.replies, &switches, &came, alias),
+        forward(from_client, to_server, |now| now.requests, &switches, &came, None, None),
+        forward(
+            from_server,
+            to_client,
+            |now| now.replies,
+            &switches,
+            &came,
+            alias,
+            Some(&mutation)
+        ),
     );
     both.ok();
 }
@@ -46,10 +55,11 @@ async fn forward(
     switches: &watch::Receiver<Switches>,
     came: &AtomicU64,
     alias: Option<Alias>,
+    mutation: Option<&Mutation>,
 ) -> io::Result<()> {
     let (queue, queued) = unbounded_channel();
     let reading = async {
-        read(from, queue, switches, came, alias).await;
+        read(from, queue, switches, came, alias, mutation).await;
         Ok(())
     };
     tokio::try_join!(reading, write(queued, to, direction, switches))?;
@@ -64,15 +74,19 @@ async fn read(
     switches: &watch::Receiver<Switches>,
     came: &AtomicU64,
     alias: Option<Alias>,
+    mutation: Option<&Mutation>,
 ) {
     let (mut buffer, mut kept) = (vec![0; 64 * 1024], Vec::new());
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
         came.fetch_add(count as u64, Ordering::Relaxed);
         let due = Instant::now() + switches.borrow().delay;
-        let bytes = match alias {
+        let mut bytes = match alias {
             Some(alias) => alias.substitute(&buffer[..count], &mut kept),
             None => buffer[..count].to_vec(),
         };
+        if let Some(mutation) = mutation {
+            mutation.apply(&mut bytes);
+        }
         if queue.send(Chunk { due, bytes }).is_err() {
             return;
         }

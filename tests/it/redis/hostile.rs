@@ -7,8 +7,7 @@
 mod answers;
 mod server;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use lockattr::{Error, LockGuard, LockManager, LockOptions};
@@ -16,6 +15,7 @@ use lockattr_history::seed;
 use lockattr_tests::in_time;
 use tokio::runtime::Builder;
 
+use crate::support::panics_on;
 use server::Hostile;
 
 /// The number of locks that are requested. Two of five are granted; one of the others gets an
@@ -43,19 +43,6 @@ fn a_lock_counts_as_held_only_by_a_well_formed_reply() {
 }
 
 const THREADS: &str = "hostile";
-
-/// Counts the panics from now on, on threads of this name.
-fn panics_on(name: &'static str) -> Arc<AtomicUsize> {
-    let panics = Arc::<AtomicUsize>::default();
-    let (counted, before) = (panics.clone(), std::panic::take_hook());
-    std::panic::set_hook(Box::new(move |info| {
-        if std::thread::current().name() == Some(name) {
-            counted.fetch_add(1, Ordering::SeqCst);
-        }
-        before(info);
-    }));
-    panics
-}
 
 async fn is_asked(seed: u64) {
     let server = Hostile::start(seed).await;

@@ -19,6 +19,10 @@ pub(super) const WATCH: &str = "/etcdserverpb.Watch/Watch";
 pub(super) const STATUS: &str = "/etcdserverpb.Maintenance/Status";
 pub(super) const AUTHENTICATE: &str = "/etcdserverpb.Auth/Authenticate";
 
+/// The largest reply that is read. A list of all locks is the largest there is: it has some 300 bytes
+/// for each, so this is the list of half a million. tonic's own limit of 4 MiB is that of 14,000.
+const MAX_REPLY: usize = 128 * 1024 * 1024;
+
 /// Sends one request, and returns the reply.
 pub(super) async fn unary<Q, A>(
     channel: &Channel,
@@ -31,7 +35,7 @@ where
     Q: Message + 'static,
     A: Message + Default + 'static,
 {
-    let mut client = Grpc::new(channel.clone()).max_decoding_message_size(usize::MAX);
+    let mut client = Grpc::new(channel.clone()).max_decoding_message_size(MAX_REPLY);
     let failure = |status| Failure::from_status(address, &status);
     let not_ready = |error: tonic::transport::Error| failure(Status::from_error(error.into()));
     client.ready().await.map_err(not_ready)?;
@@ -52,7 +56,7 @@ where
     Q: Message + 'static,
     A: Message + Default + 'static,
 {
-    let mut client = Grpc::new(channel.clone()).max_decoding_message_size(usize::MAX);
+    let mut client = Grpc::new(channel.clone()).max_decoding_message_size(MAX_REPLY);
     client.ready().await.map_err(|error| Status::from_error(error.into()))?;
     let mut request = with_token(requests.into_streaming_request(), token);
     // The stream must end if its member has no leader, because it then gets no new events.

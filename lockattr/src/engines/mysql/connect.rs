@@ -1,14 +1,18 @@
 //! Makes and abandons connections. A new one finds the procedures in the database, and nothing of
 //! its predecessor still in progress.
 
+use std::io;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use futures_util::TryFutureExt;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error, IoError};
+use tokio::runtime::{Builder, Handle};
 use tokio::time::timeout;
 
 use super::config::Config;
+use super::reply::exec_first;
 use super::schema;
 use crate::engines::dial::{handshake_limit, no_answer};
 use crate::store::StoreError;
@@ -95,11 +99,11 @@ async fn probe(connection: &mut Conn, name: &str) -> Result<Option<bool>, Error>
     // A proxy that shares sessions, or routes a query elsewhere, shows another session in one of
     // these statements.
     let first: Option<Option<u64>> =
-        connection.exec_first("SELECT IS_USED_LOCK(?)", (name,)).await?;
+        exec_first(connection, "SELECT IS_USED_LOCK(?)", (name,)).await?;
     let session = "SELECT IS_USED_LOCK(?), CONNECTION_ID(), @@SESSION.autocommit, \
                    @@version LIKE '%MariaDB%'";
     let second: Option<(Option<u64>, u64, i64, i64)> =
-        connection.exec_first(session, (name,)).await?;
+        exec_first(connection, session, (name,)).await?;
     let greeted = u64::from(connection.id());
     Ok(match (first, second) {
         (Some(Some(first)), Some((Some(holder), own, 1, is_mariadb)))
@@ -123,7 +127,7 @@ fn shared_connection(config: &Config) -> StoreError {
 /// Ends the session that holds the lock of this name, and returns once it has ended.
 async fn end(connection: &mut Conn, name: &str) -> Result<(), Error> {
     // Found by its lock: after a restart of the server, its id may be another session's.
-    let id: Option<Option<u64>> = connection.exec_first("SELECT IS_USED_LOCK(?)", (name,)).await?;
+    let id: Option<Option<u64>> = exec_first(connection, "SELECT IS_USED_LOCK(?)", (name,)).await?;
     if let Some(id) = id.flatten() {
         // The session may have ended meanwhile.
         let _gone = connection.query_drop(format!("KILL {id}")).await;
@@ -133,9 +137,17 @@ async fn end(connection: &mut Conn, name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Closes the connection now. Inside a runtime, the client would first wait for pending answers.
+/// Closes the connection now. Where tasks run, the client would start one that first waits for pending
+/// answers. A runtime that has ended runs none, and needs no thread, which the system may refuse.
 pub(super) fn abandon(connection: Conn) {
-    std::thread::spawn(move || drop(connection));
+    static ENDED: LazyLock<io::Result<Handle>> = LazyLock::new(|| {
+        let runtime = Builder::new_current_thread().build()?;
+        let handle = runtime.handle().clone();
+        runtime.shutdown_background();
+        Ok(handle)
+    });
+    let _ended = ENDED.as_ref().ok().map(Handle::enter);
+    drop(connection);
 }
 
 /// The error of the server or of the connection to it.

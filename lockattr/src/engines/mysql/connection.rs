@@ -103,7 +103,7 @@ impl<'a> Client<'a> {
 
     /// Always there, until this is dropped.
     pub(super) fn live(&mut self) -> Result<&mut Live, Failure> {
-        self.live.as_deref_mut().ok_or(Failure::Unexpected)
+        self.live.as_deref_mut().ok_or(Failure::Unexpected("a statement"))
     }
 
     /// Ends the sessions that were abandoned.

@@ -9,12 +9,14 @@ use tokio::time::timeout;
 use super::connection::Client;
 use super::failure::Failure;
 use super::requests::{DatabaseReply, DatabaseRequest};
-use super::{free, request};
+use super::{free, reply, request};
 use crate::engines::sql::sweep;
 use crate::store::{AcquireRequest, OwnerToken, ReleaseRequest};
 
 /// How often a statement is run at most, if it is the victim of deadlocks.
 const MAX_DEADLOCKS: usize = 10;
+
+const RELEASED: Failure = Failure::Unexpected("a release");
 
 /// A statement and its parameters.
 pub(super) type Sql = (Cow<'static, str>, Params);
@@ -64,7 +66,8 @@ impl Client<'_> {
         let listener = listeners.last().map_or("", |listener| &***listener);
         let is_mariadb = self.live()?.is_mariadb;
         let rows = self.rows(free::acquire(&acquires, listener, is_mariadb)).await?;
-        let numbers = free::acquired(rows, &acquires, is_mariadb).ok_or(Failure::Unexpected)?;
+        let numbers = free::acquired(rows, &acquires, is_mariadb)
+            .ok_or(Failure::Unexpected("an acquisition"))?;
         Ok(numbers.into_iter().map(DatabaseReply::Inserted).collect())
     }
 
@@ -92,7 +95,7 @@ impl Client<'_> {
                 _ => self.exec(&statement, params).await?,
             };
             let flags = match count {
-                1 => vec![request::held_one(rows).ok_or(Failure::Unexpected)?],
+                1 => vec![request::held_one(rows).ok_or(RELEASED)?],
                 _ => flags(rows, count)?,
             };
             let left = held.iter_mut().filter(|held| !**held);
@@ -115,7 +118,7 @@ impl Client<'_> {
             several => {
                 let is_mariadb = self.live()?.is_mariadb;
                 let rows = self.rows(free::release_several(several, is_mariadb)).await?;
-                free::released(rows, is_mariadb).ok_or(Failure::Unexpected)
+                free::released(rows, is_mariadb).ok_or(RELEASED)
             }
         }
     }
@@ -159,7 +162,8 @@ impl Client<'_> {
     async fn exec(&mut self, statement: &str, params: Params) -> Result<Vec<Row>, Failure> {
         let limit = self.connection.slot.config.timing.response_timeout;
         self.is_broken = true;
-        let reply = timeout(limit, self.live()?.connection.exec(statement, params)).await;
+        let reply =
+            timeout(limit, reply::exec(&mut self.live()?.connection, statement, params)).await;
         self.replied(reply.map_err(|_| Failure::Silence)?)
     }
 
@@ -175,5 +179,7 @@ impl Client<'_> {
 }
 
 fn flags(rows: Vec<Row>, count: usize) -> Result<Vec<bool>, Failure> {
-    request::held(rows).filter(|held| held.len() == count).ok_or(Failure::Unexpected)
+    request::held(rows)
+        .filter(|held| held.len() == count)
+        .ok_or(Failure::Unexpected("renewals or releases"))
 }

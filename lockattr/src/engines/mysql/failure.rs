@@ -19,7 +19,8 @@ pub(super) enum Failure {
     /// None came within the response timeout, counted from when it was sent: the connection serves
     /// one statement at a time, so what waits behind it is not the server's silence.
     Silence,
-    Unexpected,
+    /// A reply of another type than this request has.
+    Unexpected(&'static str),
 }
 
 impl Failure {
@@ -27,7 +28,7 @@ impl Failure {
         match self {
             Self::Error(error) => connect::ends_connection(error),
             Self::Silence => true,
-            Self::Unexpected => false,
+            Self::Unexpected(_) => false,
         }
     }
 
@@ -59,11 +60,12 @@ impl Failure {
                 let limit = config.timing.response_timeout;
                 StoreError::new(format!("no answer from {address} within {limit:?}"))
             }
-            Self::Unexpected => unexpected_reply(),
+            Self::Unexpected(request) => unexpected_reply(request),
         }
     }
 }
 
-pub(super) fn unexpected_reply() -> StoreError {
-    StoreError::new("the server sent an unexpected reply")
+/// The reply has another type than replies to this request have.
+pub(super) fn unexpected_reply(request: &str) -> StoreError {
+    StoreError::new(format!("the server sent an unexpected reply to {request}"))
 }

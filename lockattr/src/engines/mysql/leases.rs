@@ -63,7 +63,7 @@ impl Leases {
                     return Ok(AcquireOutcome::Acquired { fencing, contended: false });
                 }
                 DatabaseReply::Inserted(None) => {}
-                _ => return Err(unexpected_reply()),
+                _ => return Err(unexpected_reply("an acquisition")),
             }
         }
         if may_wait {
@@ -73,7 +73,8 @@ impl Leases {
         let acquire = DatabaseRequest::Acquire(request.clone(), listener.clone());
         let rows = self.query(slot, acquire).await?;
         let queued = may_wait.then_some(request.ttl);
-        let (outcome, clock) = request::granted(rows, queued).ok_or_else(unexpected_reply)?;
+        let (outcome, clock) = request::granted(rows, queued)
+            .ok_or_else(|| unexpected_reply("`CALL lockattr_v2_acquire`"))?;
         if let Some(micros) = clock {
             self.listener.saw_clock(sent, micros);
         }
@@ -96,7 +97,7 @@ impl Leases {
             match self.run(slot, DatabaseRequest::Renew(renewal.clone())).await? {
                 DatabaseReply::Held(true) => Ok(RenewOutcome::Renewed),
                 DatabaseReply::Held(false) => Ok(RenewOutcome::NotHeld),
-                _ => Err(unexpected_reply()),
+                _ => Err(unexpected_reply("a renewal")),
             }
         });
         join_all(renewed).await
@@ -119,18 +120,20 @@ impl Leases {
 
     pub(super) async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
         let rows = self.query(&self.slots[0], request::holder(key)).await?;
-        let held = |row| request::held_by(row).ok_or_else(unexpected_reply);
+        let held =
+            |row| request::held_by(row).ok_or_else(|| unexpected_reply("the query for a holder"));
         rows.into_iter().next().map(held).transpose()
     }
 
     pub(super) async fn held_locks(&self, prefix: &str) -> Result<HeldLocks, StoreError> {
         let rows = self.query(&self.slots[0], held_locks::held_locks(prefix)).await?;
-        held_locks::held(rows, prefix).ok_or_else(unexpected_reply)
+        held_locks::held(rows, prefix).ok_or_else(|| unexpected_reply("the query for all locks"))
     }
 
     pub(super) async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
         let rows = self.query(self.slot(key), held_locks::force_release(key)).await?;
-        held_locks::force_released(rows).ok_or_else(unexpected_reply)
+        held_locks::force_released(rows)
+            .ok_or_else(|| unexpected_reply("`CALL lockattr_v2_force_release`"))
     }
 
     pub(super) async fn ping(&self) -> Result<(), StoreError> {

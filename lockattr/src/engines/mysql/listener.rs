@@ -18,7 +18,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::config::Config;
 use super::connect::{Live, abandon, error_from};
-use crate::store::slots::{Attempt, Slots, current_runtime};
+use super::reply::{self, exec_first};
+use crate::store::slots::{Attempt, Slots, current_runtime, unless_panics};
 use crate::store::{Notifications, StoreError, Subscriber, Subscribers};
 
 /// How long the connection sleeps at most. Then it checks by itself, in case no client may wake it.
@@ -91,7 +92,7 @@ impl ListenerTask {
     async fn run(self, attempt: Attempt<Listening>) {
         let id = attempt.id;
         let _forget = ForgetListener { task: &self, id };
-        let connected = ListenerConnections::connect(&self.config).await;
+        let connected = unless_panics(ListenerConnections::connect(&self.config)).await;
         let (until, dropped) = oneshot::channel();
         let outcome = match &connected {
             Ok(connections) => Ok((connections.name.clone(), Arc::new(until))),
@@ -207,7 +208,7 @@ async fn read_notifications(
 ) -> Result<(), Error> {
     let read = "SELECT id, subscriber, message FROM lockattr_v2_notifications WHERE listener = ? \
                 ORDER BY id";
-    let read: Vec<(u64, Vec<u8>, Vec<u8>)> = reader.exec(read, (name,)).await?;
+    let read: Vec<(u64, Vec<u8>, Vec<u8>)> = reply::exec(reader, read, (name,)).await?;
     for (_, subscriber, message) in &read {
         listening.deliver(subscriber, message);
     }
@@ -229,7 +230,7 @@ async fn read_notifications(
 /// Sleeps on the server. Returns whether there may be notifications; `None` if the connection is
 /// unusable.
 async fn wait_for_notification(sleeper: &mut Conn, name: &Name, limit: Duration) -> Option<bool> {
-    let sleep = sleeper.exec_first("CALL lockattr_v2_sleep(?, ?)", (&**name, MAX_SLEEP.as_secs()));
+    let sleep = exec_first(sleeper, "CALL lockattr_v2_sleep(?, ?)", (&**name, MAX_SLEEP.as_secs()));
     match timeout(MAX_SLEEP + limit, sleep).await {
         // It slept to the end.
         Ok(Ok(Some(Some(0_i64)))) => Some(false),

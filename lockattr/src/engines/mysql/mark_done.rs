@@ -25,7 +25,7 @@ impl Leases {
         match held(rows).as_deref() {
             Some([true]) => Ok(ReleaseOutcome::Released),
             Some([false]) => Ok(ReleaseOutcome::NotHeld),
-            _ => Err(unexpected_reply()),
+            _ => Err(unexpected_reply("`CALL lockattr_v2_mark_done`")),
         }
     }
 }

@@ -3,6 +3,8 @@
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error};
 
+use super::reply::query_first;
+
 /// Separates the statements of a file.
 const SEPARATOR: &str = ";;";
 
@@ -93,7 +95,7 @@ pub(super) async fn is_installed(connection: &mut Conn) -> Result<bool, Error> {
 /// An older version, which uses a lock of another name, may run at the same time.
 pub(super) async fn install(connection: &mut Conn) -> Result<(), Error> {
     let lock = format!("SELECT GET_LOCK({MIGRATION_LOCK}, 10)");
-    let _held: Option<Option<i64>> = connection.query_first(lock).await?;
+    let _held: Option<Option<i64>> = query_first(connection, &lock).await?;
     // Another process may have created everything while this one waited.
     if is_installed(connection).await? {
         return connection.query_drop(format!("DO RELEASE_LOCK({MIGRATION_LOCK})")).await;

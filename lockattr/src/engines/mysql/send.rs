@@ -52,7 +52,7 @@ impl Leases {
                 reply => return reply?.after(first),
             }
         }
-        Err(first.or(not_sent).unwrap_or_else(unexpected_reply))
+        Err(first.or(not_sent).unwrap_or_else(|| unexpected_reply("a request")))
     }
 
     /// Releases locks; behind an acquisition of their claim that another runtime has sent and that
@@ -79,7 +79,7 @@ impl Leases {
         match self.run(self.slot(release.claim.key()), request).await? {
             // What was undone before is not held any more.
             DatabaseReply::Held(held) => Ok(held | undone),
-            _ => Err(unexpected_reply()),
+            _ => Err(unexpected_reply("a release")),
         }
     }
 
@@ -91,7 +91,7 @@ impl Leases {
     ) -> Result<Vec<mysql_async::Row>, StoreError> {
         match self.run(slot, request).await? {
             DatabaseReply::Rows(rows) => Ok(rows),
-            _ => Err(unexpected_reply()),
+            _ => Err(unexpected_reply("a query")),
         }
     }
 }

@@ -139,7 +139,7 @@ async fn query_process(
 /// Reads the answer of a simple query for [`SERVER_PROCESS`].
 pub(super) fn server_process(messages: &[SimpleQueryMessage]) -> Option<Process> {
     let row = first_row(messages)?;
-    Some((row.get(0)?.parse().ok()?, row.get(1).unwrap_or_default().to_owned()))
+    Some((column(row, 0)?.parse().ok()?, column(row, 1).unwrap_or_default().to_owned()))
 }
 
 /// The first row of the answer of a simple query.
@@ -148,6 +148,11 @@ pub(super) fn first_row(messages: &[SimpleQueryMessage]) -> Option<&SimpleQueryR
         SimpleQueryMessage::Row(row) => Some(row),
         _ => None,
     })
+}
+
+/// A column of the answer of a simple query, if it is there, and text.
+pub(super) fn column(row: &SimpleQueryRow, nth: usize) -> Option<&str> {
+    row.try_get(nth).ok()?
 }
 
 /// The error for such a pooler, and what to do about it.

@@ -7,7 +7,7 @@ use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::config::Config;
 use super::failure::failure_of;
-use super::pooler::first_row;
+use super::pooler::{column, first_row};
 use super::schema::SEARCH_PATH;
 use crate::store::StoreError;
 
@@ -33,10 +33,10 @@ pub(super) async fn begin(
     );
     applied.and(locked).map_err(failed)?;
     let visible = visible.map_err(failed)?;
-    if let Some(other) = first_row(&visible).and_then(|row| row.get(0)) {
+    if let Some(other) = first_row(&visible).and_then(|row| column(row, 0)) {
         return Err(config.schema.refuse(&config.address, other));
     }
-    Ok(is_true(&installed.map_err(failed)?))
+    is_installed(config, &installed.map_err(failed)?)
 }
 
 /// Creates the tables and functions, unless another process does so first. The wait for that process
@@ -47,7 +47,7 @@ pub(super) async fn install(client: &Client, config: &Config) -> Result<(), Stor
         client.batch_execute(&take_migration_lock()).await.map_err(failed)?;
         let found = client.simple_query(&config.schema.is_installed()).await.map_err(failed)?;
         // The process that had the lock before has created them.
-        let migration = match is_true(&found) {
+        let migration = match is_installed(config, &found)? {
             true => String::new(),
             false => config.schema.migration(),
         };
@@ -114,7 +114,20 @@ fn terminate(slot_lock: i64) -> String {
 
 /// Whether the first row has `true` first.
 pub(super) fn is_true(messages: &[SimpleQueryMessage]) -> bool {
-    first_row(messages).is_some_and(|row| row.get(0) == Some("t"))
+    first_row(messages).is_some_and(|row| column(row, 0) == Some("t"))
+}
+
+/// Reads whether the tables and functions are there.
+fn is_installed(config: &Config, messages: &[SimpleQueryMessage]) -> Result<bool, StoreError> {
+    match first_row(messages).and_then(|row| column(row, 0)) {
+        Some("t") => Ok(true),
+        Some("f") => Ok(false),
+        other => Err(StoreError::new(format!(
+            "{}: the server was asked whether lockattr's functions are there, and replied with \
+             {other:?}, and not with a `bool`",
+            config.address
+        ))),
+    }
 }
 
 /// Begins the transaction that creates the tables, of which there is one at a time.

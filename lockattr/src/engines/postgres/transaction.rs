@@ -16,6 +16,7 @@ use super::queries::Query;
 use super::statements::Statements;
 use super::{PostgresSessionStore, PostgresStore};
 use crate::FencingToken;
+use crate::lock::error::causes;
 use crate::store::{AnyStore, LockKey, StoreError};
 
 /// In place of a server process: the lock is held, and the transaction did not wait.
@@ -83,8 +84,7 @@ impl PostgresTransaction for tokio_postgres::Transaction<'_> {
 /// Whether this is the server's error after a wait for a lock; `None` if it comes from a client that
 /// is not known here, and so has no code.
 pub(crate) fn wait_ended(error: &(dyn std::error::Error + 'static)) -> Option<bool> {
-    let mut causes = std::iter::successors(Some(error), |error| error.source());
-    let code = causes.find_map(code)?;
+    let code = causes(error).find_map(code)?;
     Some(code.is_some_and(|code| code == SqlState::LOCK_NOT_AVAILABLE.code()))
 }
 

@@ -1,6 +1,5 @@
 //! How a connection is made: with its scripts loaded and its subscribers subscribed.
 
-use std::error::Error as _;
 use std::sync::Arc;
 
 use futures_util::future::try_join;
@@ -246,7 +245,7 @@ impl ConnectionSlot {
     /// protocol than the URL says.
     pub(super) async fn explained(&self, error: StoreError) -> StoreError {
         let Server::Fixed(endpoint) = &self.config.server else { return error };
-        let cause = error.source().and_then(|cause| cause.downcast_ref::<RedisError>());
+        let cause = error.downcast_ref::<RedisError>();
         if !other_protocol::is_possible(cause) {
             return error;
         }

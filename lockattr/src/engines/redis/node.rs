@@ -1,6 +1,5 @@
 //! One server, over a small pool of connections.
 
-use std::error::Error as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -217,7 +216,7 @@ pub(super) async fn until_demoted<T>(
 
 /// Adds the missing right to the error, if the user may not list names.
 fn with_advice(error: StoreError) -> StoreError {
-    let cause = error.source().and_then(|cause| cause.downcast_ref::<RedisError>());
+    let cause = error.downcast_ref::<RedisError>();
     let forbidden = ErrorKind::Server(ServerErrorKind::NoPerm);
     match cause.is_some_and(|cause| cause.kind() == forbidden) {
         true => StoreError::new(format!(

@@ -3,10 +3,10 @@
 //! They come from `UUID_SHORT()`, which counts up for as long as the server runs and costs no write.
 //! `session_numbers.sql` explains how it becomes numbers that grow across restarts, too.
 
-use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error};
 
 use crate::FencingToken;
+use crate::engines::mysql::reply::query_first;
 
 /// Reserves numbers. Returns a draw of its own, the rule, and the name of the database.
 const RESERVE: &str = "CALL lockattr_v2_session_numbers()";
@@ -36,7 +36,7 @@ impl Numbers {
     /// Whether the rule is still this one. Another server was the primary meanwhile, or an operator
     /// has changed the row, if not.
     pub(super) async fn are_valid(&mut self, connection: &mut Conn) -> Result<bool, Error> {
-        let row: Option<(u64, u64, u64, String)> = connection.query_first(RULE).await?;
+        let row: Option<(u64, u64, u64, String)> = query_first(connection, RULE).await?;
         let Some((first, base, last, read_only)) = row else { return Ok(false) };
         self.last = last;
         Ok((self.first, self.base) == (first, base) && accepts_writes(&read_only))
@@ -85,7 +85,7 @@ fn accepts_writes(read_only: &str) -> bool {
 }
 
 async fn reserve(connection: &mut Conn) -> Result<(u64, Numbers, Vec<u8>), Error> {
-    let row = connection.query_first(RESERVE).await?;
+    let row = query_first(connection, RESERVE).await?;
     let (drawn, first, base, last, database) =
         row.ok_or_else(|| Error::Other(format!("`{RESERVE}` returned no row").into()))?;
     Ok((drawn, Numbers { first, base, last }, database))

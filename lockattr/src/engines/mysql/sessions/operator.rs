@@ -9,6 +9,7 @@ use super::statements::HOLDER;
 use crate::Holder;
 use crate::engines::mysql::config::Config;
 use crate::engines::mysql::connect::{Live, error_from};
+use crate::engines::mysql::reply::exec_first;
 use crate::store::{LockKey, StoreError};
 
 /// The server's error codes for a connection that is gone, and for one of another user.
@@ -30,7 +31,7 @@ impl Sessions {
         key: &LockKey,
     ) -> Result<Option<Holder>, StoreError> {
         let mut live = Live::connect(&self.config).await?;
-        let query = live.connection.exec_first::<Option<u64>, _, _>(HOLDER, (key.name(),));
+        let query = exec_first::<Option<u64>>(&mut live.connection, HOLDER, (key.name(),));
         let limit = self.config.timing.response_timeout;
         let found = match timeout(limit, query).await {
             Ok(found) => found.map_err(|error| error_from(&self.config.address, error)),
@@ -47,7 +48,8 @@ impl Sessions {
     ) -> Result<bool, StoreError> {
         let mut live = Live::connect(&self.config).await?;
         let query = async {
-            let id: Option<Option<u64>> = live.connection.exec_first(HOLDER, (key.name(),)).await?;
+            let id: Option<Option<u64>> =
+                exec_first(&mut live.connection, HOLDER, (key.name(),)).await?;
             let Some(id) = id.flatten() else { return Ok(None) };
             Ok(Some((id, live.connection.query_drop(format!("KILL {id}")).await)))
         };

@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 use super::numbers::Drawn;
+use crate::engines::mysql::reply::exec_first;
 
 /// Takes a lock within so many seconds. Returns `NULL`, or what its fencing number is made from.
 ///
@@ -58,11 +59,11 @@ pub(super) async fn wait_for_lock(
     if drawn.is_none() || since.elapsed() < SHORT_WAIT {
         return Ok(drawn);
     }
-    connection.exec_first(DRAW, ()).await?.ok_or_else(no_row).map(Some)
+    exec_first(connection, DRAW, ()).await?.ok_or_else(no_row).map(Some)
 }
 
 async fn take(connection: &mut Conn, name: &str, seconds: u32) -> Result<Option<Drawn>, Error> {
-    let row = connection.exec_first(TAKE, (name, seconds)).await?;
+    let row = exec_first(connection, TAKE, (name, seconds)).await?;
     let (drawn, read_only): (Option<u64>, String) = row.ok_or_else(no_row)?;
     Ok(drawn.map(|drawn| (drawn, read_only)))
 }
@@ -73,13 +74,13 @@ fn no_row() -> Error {
 
 /// Releases a lock, and returns whether the session held it.
 pub(super) async fn release(connection: &mut Conn, name: &str) -> Result<bool, Error> {
-    let released: Option<Option<i64>> = connection.exec_first(RELEASE, (name,)).await?;
+    let released: Option<Option<i64>> = exec_first(connection, RELEASE, (name,)).await?;
     Ok(released.flatten() == Some(1))
 }
 
 /// Whether the session holds the lock.
 pub(super) async fn is_ours(connection: &mut Conn, name: &str) -> Result<bool, Error> {
-    let ours: Option<Option<i64>> = connection.exec_first(IS_OURS, (name,)).await?;
+    let ours: Option<Option<i64>> = exec_first(connection, IS_OURS, (name,)).await?;
     Ok(ours.flatten() == Some(1))
 }
 

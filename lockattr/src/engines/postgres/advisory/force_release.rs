@@ -1,6 +1,5 @@
 //! For operators: takes a lock by ending the session that holds it.
 
-use std::error::Error as _;
 use std::sync::Arc;
 
 use tokio_postgres::error::SqlState;
@@ -40,8 +39,7 @@ impl Inner {
 
     /// Adds advice if this user may not end that session.
     fn with_advice(&self, failure: Failure, pid: i32) -> StoreError {
-        let cause = failure.error.source().and_then(|cause| cause.downcast_ref());
-        let cause: Option<&tokio_postgres::Error> = cause;
+        let cause = failure.error.downcast_ref::<tokio_postgres::Error>();
         if cause.and_then(tokio_postgres::Error::code) != Some(&SqlState::INSUFFICIENT_PRIVILEGE) {
             return failure.error;
         }

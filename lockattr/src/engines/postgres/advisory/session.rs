@@ -90,7 +90,7 @@ impl Session {
         )
         .map_err(failed)?;
         let () = set;
-        let size = pooler::first_row(&table).and_then(|row| row.get(0)?.parse().ok());
+        let size = pooler::first_row(&table).and_then(|row| pooler::column(row, 0)?.parse().ok());
         size.into_iter().for_each(|size| inner.lock_table.is(size));
         let (pid, began) = pooler::server_process(&process).ok_or_else(|| {
             StoreError::new(format!("{}: the server did not report its process", config.address))
