@@ -65,6 +65,11 @@ impl Certificates {
         format!("{}&client_cert={cert}&client_key={key}", self.trusted())
     }
 
+    /// Returns the files of a client: the authority's, its certificate and its key.
+    pub fn client_files(&self) -> [PathBuf; 3] {
+        [CA, CLIENT, CLIENT_KEY].map(|name| self.directory.path().join(name))
+    }
+
     pub(crate) fn server(&self) -> PathBuf {
         self.directory.path().join(LEAF)
     }

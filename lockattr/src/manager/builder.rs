@@ -247,7 +247,8 @@ impl LockManagerBuilder {
     /// # }
     /// ```
     ///
-    /// This file and the other two are read when the manager is built. In a URL's query,
+    /// This file and the other two are read when the manager is built, and again for each new connection: replace
+    /// them at any time, each by a rename. In a URL's query,
     /// better percent-encode every character of their paths that is not a letter or a digit: `+`
     /// must be `%2B`, and `@` must be `%40`.
     pub fn ca(self, file: impl Into<PathBuf>) -> Self {

@@ -4,7 +4,7 @@ use lockattr::Error;
 use lockattr::store::EtcdStore;
 use lockattr_tests::{Certificates, SecureEtcd};
 
-use crate::over_tls::{assert_says, locks, refused};
+use crate::over_tls::{assert_says, locks, refused, rotates};
 
 #[tokio::test]
 async fn the_name_and_the_authority_of_a_server_are_verified() {
@@ -66,4 +66,16 @@ fn a_file_that_cannot_be_used_is_named() {
             other => panic!("{settings}: {other:?}"),
         }
     }
+}
+
+/// Red without: `Handshake::renewed`.
+#[tokio::test]
+async fn what_is_rotated_in_the_files_is_in_the_next_connection() {
+    let (ours, other) = (Certificates::new().demanding_clients(), Certificates::new());
+    let etcd = SecureEtcd::start(&ours).await;
+    rotates(other.client_files(), ours.client_files(), |[ca, cert, key]| {
+        let (ca, cert, key) = (ca.display(), cert.display(), key.display());
+        etcd.url(&format!("tls=true&ca={ca}&client_cert={cert}&client_key={key}"))
+    })
+    .await;
 }

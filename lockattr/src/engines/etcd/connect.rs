@@ -72,7 +72,7 @@ impl ConnectionSlot {
     ) -> (&'a Member, Result<(Channel, MemberRole), Failure>) {
         let limit = self.config.timing.connect_timeout;
         // The steps have limits of their own.
-        let endpoint = &member.endpoint.clone().connect_timeout(LONGEST);
+        let endpoint = &member.handshake.renewed(&member.endpoint).connect_timeout(LONGEST);
         let failed = |why: String| Failure::not_sent(StoreError::new(why));
         let dialer = match Dialer::to(endpoint, limit).await {
             Ok(dialer) => dialer,

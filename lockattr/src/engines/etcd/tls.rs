@@ -20,7 +20,7 @@ use crate::engines::tls::check_enabled;
 use crate::engines::tls::{PemFiles, Verification, client_config, explained, secure};
 use crate::lock::server_options::TlsFiles;
 
-/// The TLS settings of one store. The files were read when it was made.
+/// The TLS settings of one store. The files are read for each connection.
 pub(super) struct Tls {
     /// `None` without TLS.
     #[cfg(feature = "tls")]
@@ -36,9 +36,24 @@ pub(super) struct Handshake {
     /// `None` without TLS, and for an endpoint of the program's.
     #[cfg(feature = "tls")]
     config: Option<Arc<ClientConfig>>,
+    #[cfg(feature = "tls")]
+    files: TlsFiles,
 }
 
 impl Handshake {
+    /// The endpoint with what the files have now: tonic reads none. What cannot be used, because only one of
+    /// two files is replaced so far, leaves what the store was made with.
+    #[cfg_attr(not(feature = "tls"), expect(clippy::unused_self, reason = "no TLS here"))]
+    pub(super) fn renewed(&self, endpoint: &Endpoint) -> Endpoint {
+        #[cfg(feature = "tls")]
+        if self.config.is_some() {
+            let renewed = config(&self.files).ok();
+            let renewed = renewed.and_then(|config| endpoint.clone().tls_config(config).ok());
+            return renewed.unwrap_or_else(|| endpoint.clone());
+        }
+        endpoint.clone()
+    }
+
     /// Why the member at `address` closes connections after the handshake, if it reports that.
     ///
     /// With TLS 1.3, a server judges the client's certificate when the client already sends. If
@@ -74,6 +89,7 @@ impl Tls {
                 config: enabled
                     .then(|| client_config(files, Verification::Full).map(Arc::new))
                     .transpose()?,
+                files: files.clone(),
             },
         })
     }

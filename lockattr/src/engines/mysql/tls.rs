@@ -15,7 +15,7 @@ use crate::lock::server_options::TlsFiles;
 /// The names of the modes, as MySQL's clients have them.
 const MODES: [&str; 5] = ["disabled", "preferred", "required", "verify_ca", "verify_identity"];
 
-/// The TLS settings of one store. The files were read when it was made.
+/// The TLS settings of one store. The files are read for each connection.
 #[derive(Clone, Default)]
 pub(super) struct Tls {
     /// Whether the URL leaves open how a server on another machine is reached that offers no TLS, so

@@ -20,7 +20,7 @@ use crate::lock::server_options::TlsFiles;
 #[cfg(feature = "tls")]
 pub(super) use handshake::begin;
 
-/// How the connections of one store are secured. The files were read when it was created.
+/// How the connections of one store are secured. The files are read for each connection.
 #[derive(Clone)]
 pub(super) struct Tls {
     /// `None` without TLS, and for a client that has its own.

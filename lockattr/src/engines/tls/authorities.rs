@@ -1,24 +1,14 @@
-//! The trusted authorities: those of a file, or the system's.
+//! The authorities that the system trusts.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use once_cell::sync::OnceCell;
 use rustls::RootCertStore;
 
-use super::pem;
 use crate::Error;
 
-/// Returns the authorities of the file `ca`, or without one the system's.
-pub(super) fn trusted(ca: Option<&Path>) -> Result<Arc<RootCertStore>, Error> {
-    match ca {
-        Some(path) => Ok(Arc::new(pem::authorities(path, &pem::read("ca", path)?)?)),
-        None => of_the_system(),
-    }
-}
-
 /// Returns the system's authorities, which are read and parsed once: there are some hundred.
-fn of_the_system() -> Result<Arc<RootCertStore>, Error> {
+pub(super) fn of_the_system() -> Result<Arc<RootCertStore>, Error> {
     static SYSTEM: OnceCell<Arc<RootCertStore>> = OnceCell::new();
     SYSTEM.get_or_try_init(load).cloned()
 }

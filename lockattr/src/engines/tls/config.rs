@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use rustls::ClientConfig;
+use rustls::client::Resumption;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::{CryptoProvider, ring};
-use rustls::sign::SingleCertAndKey;
+use rustls::{ClientConfig, RootCertStore};
 
+use super::current::{Authorities, Identity};
 use super::verification::{Partial, full};
-use super::{Verification, authorities, pem};
+use super::{Verification, authorities};
 use crate::Error;
 use crate::lock::server_options::TlsFiles;
 
-/// Reads the files of a store, and returns the settings of its connections.
+/// Reads the files of a store, and returns the settings of its connections, each of which reads them again.
 ///
 /// The provider is given, not looked up: rustls panics if a program contains two and none was
 /// chosen for the process.
@@ -26,13 +27,13 @@ pub(in crate::engines) fn client_config(
         builder.with_safe_default_protocol_versions().map_err(|error| unusable(&error))?;
     let verifier = verifier(files, verification, &provider)?;
     let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
-    let (Some(cert), Some(key)) = (&files.cert, &files.key) else {
-        // `TlsFiles::check` rejects one without the other.
+    let Some(identity) = Identity::of(files, &provider)? else {
         return Ok(builder.with_no_client_auth());
     };
-    let (cert_pem, key_pem) = (pem::read("client_cert", cert)?, pem::read("client_key", key)?);
-    let identity = pem::identity((cert, &cert_pem), (key, &key_pem), &provider)?;
-    Ok(builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(identity))))
+    let mut config = builder.with_client_cert_resolver(Arc::new(identity));
+    // A resumed session would be that of the certificate of before.
+    config.resumption = Resumption::disabled();
+    Ok(config)
 }
 
 fn verifier(
@@ -40,13 +41,20 @@ fn verifier(
     verification: Verification,
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ServerCertVerifier>, Error> {
-    let roots = || authorities::trusted(files.ca.as_deref());
     let provider = provider.clone();
-    Ok(match verification {
-        Verification::None => Arc::new(Partial { roots: None, provider }),
-        Verification::Chain => Arc::new(Partial { roots: Some(roots()?), provider }),
-        Verification::Full => full(roots()?, provider).map_err(|error| unusable(&error))?,
-    })
+    let with = move |roots: Arc<RootCertStore>| -> Result<Arc<dyn ServerCertVerifier>, Error> {
+        let provider = provider.clone();
+        Ok(match verification {
+            Verification::None => Arc::new(Partial { roots: None, provider }),
+            Verification::Chain => Arc::new(Partial { roots: Some(roots), provider }),
+            Verification::Full => full(roots, provider).map_err(|error| unusable(&error))?,
+        })
+    };
+    match &files.ca {
+        _ if verification == Verification::None => with(Arc::new(RootCertStore::empty())),
+        Some(ca) => Ok(Arc::new(Authorities::of(ca.clone(), Box::new(with))?)),
+        None => with(authorities::of_the_system()?),
+    }
 }
 
 fn unusable(error: &dyn std::error::Error) -> Error {

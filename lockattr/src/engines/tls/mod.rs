@@ -7,6 +7,8 @@
 mod authorities;
 #[cfg(feature = "tls")]
 mod config;
+#[cfg(feature = "tls")]
+mod current;
 mod enabled;
 #[cfg(feature = "tls")]
 mod failure;

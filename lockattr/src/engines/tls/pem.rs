@@ -27,38 +27,37 @@ impl PemFiles {
     ) -> Result<Self, Error> {
         let mut found = Self { ca: None, identity: None };
         if let Some(ca) = &files.ca {
-            let pem = read("ca", ca)?;
-            authorities(ca, &pem)?;
-            found.ca = Some(pem);
+            authorities(ca)?;
+            found.ca = Some(read("ca", ca)?);
         }
         // `TlsFiles::check` rejects one without the other.
         if let (Some(cert), Some(key)) = (&files.cert, &files.key) {
-            let (cert_pem, key_pem) = (read("client_cert", cert)?, read("client_key", key)?);
-            identity((cert, &cert_pem), (key, &key_pem), provider)?;
-            found.identity = Some((cert_pem, key_pem));
+            identity(cert, key, provider)?;
+            found.identity = Some((read("client_cert", cert)?, read("client_key", key)?));
         }
         Ok(found)
     }
 }
 
 /// Reads the trusted authorities of the file that the setting `ca` names.
-pub(super) fn authorities(path: &Path, pem: &[u8]) -> Result<RootCertStore, Error> {
+pub(super) fn authorities(path: &Path) -> Result<RootCertStore, Error> {
     let mut roots = RootCertStore::empty();
-    for certificate in chain("ca", path, pem)? {
+    for certificate in chain("ca", path, &read("ca", path)?)? {
         let added = roots.add(certificate);
         added.map_err(|_| wrong("ca", path, "has a certificate that cannot be read"))?;
     }
     Ok(roots)
 }
 
-/// Reads the client's certificate and its key. Each is a path and what the file holds.
+/// Reads the client's certificate and its key.
 pub(super) fn identity(
-    (cert, cert_pem): (&Path, &[u8]),
-    (key, key_pem): (&Path, &[u8]),
+    cert: &Path,
+    key: &Path,
     provider: &CryptoProvider,
 ) -> Result<CertifiedKey, Error> {
-    let chain = chain("client_cert", cert, cert_pem)?;
-    let private = PrivateKeyDer::from_pem_slice(key_pem).map_err(|_| {
+    let (cert_pem, key_pem) = (read("client_cert", cert)?, read("client_key", key)?);
+    let chain = chain("client_cert", cert, &cert_pem)?;
+    let private = PrivateKeyDer::from_pem_slice(&key_pem).map_err(|_| {
         wrong("client_key", key, "has no private key in PEM (one with a passphrase cannot be used)")
     })?;
     CertifiedKey::from_der(chain, private, provider).map_err(|_| {
@@ -77,7 +76,7 @@ fn chain(name: &str, path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'stat
 }
 
 /// Reads the file that a setting names.
-pub(super) fn read(name: &str, path: &Path) -> Result<Vec<u8>, Error> {
+fn read(name: &str, path: &Path) -> Result<Vec<u8>, Error> {
     std::fs::read(path).map_err(|error| wrong(name, path, &format!("cannot be read: {error}")))
 }
 

@@ -19,7 +19,7 @@ use crate::engines::tls::{Verification, client_config};
 use crate::lock::server_options::TlsFiles;
 use crate::store::StoreError;
 
-/// The TLS settings of one store. The files were read when it was made.
+/// The TLS settings of one store. The files are read for each connection.
 #[derive(Clone, Default)]
 pub(super) struct Tls {
     /// `None` without TLS, and for a connector that has its own.

@@ -1,8 +1,12 @@
 //! Certificates that must be refused: the error names the host and says what is wrong.
 
+use std::path::Path;
+
 use lockattr::{Error, LockManager, LockOptions};
 use lockattr_tests::RedisServer;
 
+use super::url;
+use crate::over_tls::rotates;
 use crate::redis::describe;
 
 /// Red without: `explained` in `redis/tls/handshake.rs`.
@@ -36,4 +40,14 @@ async fn a_refused_certificate_is_explained_with_the_host() {
         assert!(!describe(&refused).contains("s3cret"), "{refused:?}");
         assert_eq!(server.cli().await.value("lock:a").await, None);
     }
+}
+
+/// Red without: that each handshake reads the files again (`tls/current.rs`).
+#[tokio::test]
+async fn what_is_rotated_in_the_files_is_in_the_next_connection() {
+    let server = RedisServer::builder().tls_clients().start().await;
+    let other = RedisServer::builder().tls_clients().start().await;
+    let files = |of: &RedisServer| [of.ca_path(), of.client_cert_path(), of.client_key_path()];
+    let at = |[ca, cert, key]: [&Path; 3]| url(&server, ca, cert, key);
+    rotates(files(&other), files(&server), at).await;
 }
