@@ -1,8 +1,8 @@
 //! One change of what a server sends: of a byte, of its length, or of a value's type.
 
+use rand::RngExt;
 use rand::rngs::StdRng;
 use rand::seq::{IndexedRandom, IteratorRandom};
-use rand::{Rng, RngExt};
 
 /// How the values of a protocol can change their types.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +18,6 @@ impl Change {
         match engine {
             "postgres" => Self { typed: postgres, one_in: 10 },
             "mysql" => Self { typed: mysql, one_in: 10 },
-            "redis" => Self { typed: redis, one_in: 3 },
             // Without a type for each value.
             _ => Self { typed: any_byte, one_in: 4 },
         }
@@ -117,10 +116,4 @@ fn mysql(bytes: &mut Vec<u8>, random: &mut StdRng) {
             bytes[at] = value;
         }
     }
-}
-
-/// The sign before a value that says its type.
-fn redis(bytes: &mut Vec<u8>, random: &mut StdRng) {
-    let signs = b"+-:$*_#,(!=%~>";
-    bytes[0] = signs[usize::try_from(random.next_u32()).unwrap_or_default() % signs.len()];
 }
