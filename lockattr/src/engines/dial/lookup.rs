@@ -72,7 +72,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = { runtime }.max_blocking_threads(1).enable_all().build().unwrap();
         let (end, work) = mpsc::channel::<()>();
-        runtime.spawn_blocking(move || drop(work.recv()));
+        let _working = runtime.spawn_blocking(move || work.recv());
         let found = runtime.block_on(lookup("localhost", 7)).unwrap();
         assert!(found.iter().all(|address| address.ip().is_loopback() && address.port() == 7));
         drop(end);
