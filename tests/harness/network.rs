@@ -32,6 +32,8 @@ pub(crate) struct Switches {
     pub(crate) requests: Flow,
     pub(crate) replies: Flow,
     pub(crate) delay: Duration,
+    /// How long each byte takes, behind those before it.
+    pub(crate) per_byte: Duration,
 }
 
 /// Waits while one direction is held, and returns its flow.

@@ -26,6 +26,8 @@ pub struct Wire {
     switches: watch::Sender<Switches>,
     /// The number of bytes received from either side, even if they were dropped later.
     came: Arc<AtomicU64>,
+    /// Until when each direction carries earlier bytes, if the wire is slow.
+    busy: Arc<connection::Busy>,
     /// Whether bytes may have been lost since the last [`pass`](Self::pass).
     lost_bytes: AtomicBool,
     /// The address that replaces the servers' own in their replies, if they contain it.
@@ -57,6 +59,7 @@ impl Wire {
             upstream,
             switches: watch::Sender::new(Switches::default()),
             came: Arc::default(),
+            busy: Arc::default(),
             lost_bytes: AtomicBool::new(false),
             alias,
             mutation: Mutation::default(),
@@ -124,6 +127,13 @@ impl Wire {
         self.mutation.set(Some(Box::new(change)));
     }
 
+    /// Carries at most so many bytes a second in each direction, over all connections together. Applies from the next
+    /// bytes on.
+    pub fn carry(&self, bytes_per_second: u32) {
+        let per_byte = Duration::from_secs(1) / bytes_per_second;
+        self.switches.send_modify(|switches| switches.per_byte = per_byte);
+    }
+
     /// Returns the number of open connections.
     pub fn connections(&self) -> usize {
         self.gateway.connections()
@@ -135,11 +145,13 @@ impl Wire {
     }
 
     fn accept_from(&self, listener: TcpListener) {
-        let (switches, came) = (self.switches.subscribe(), Arc::clone(&self.came));
-        let (alias, mutation) = (self.alias, self.mutation.clone());
+        let (came, busy) = (Arc::clone(&self.came), Arc::clone(&self.busy));
+        let (switches, alias) = (self.switches.subscribe(), self.alias);
+        let mutation = self.mutation.clone();
         self.gateway.accept(listener, Arc::clone(&self.upstream), move |client, server| {
-            let edits = (alias, mutation.clone());
-            connection::run(client, server, switches.clone(), Arc::clone(&came), edits)
+            let traffic = (Arc::clone(&came), Arc::clone(&busy));
+            let edits = (alias, Some(mutation.clone()));
+            connection::run(client, server, switches.clone(), traffic, edits)
         });
     }
 }

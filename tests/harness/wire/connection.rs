@@ -2,8 +2,9 @@
 //! applies the switches.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -22,27 +23,54 @@ struct Chunk {
     bytes: Vec<u8>,
 }
 
+/// Until when a wire carries the bytes that came before, to the server and back.
+#[derive(Debug, Default)]
+pub(super) struct Busy {
+    requests: Until,
+    replies: Until,
+}
+
+type Until = Mutex<Option<Instant>>;
+
+/// What is changed on the way.
+pub(super) type Edits = (Option<Alias>, Option<Mutation>);
+
+/// Returns when bytes that come now have arrived, if they take so long behind those before them.
+fn due(busy: &Until, delay: Duration, takes: Duration) -> Instant {
+    let mut until = busy.lock().unwrap_or_else(PoisonError::into_inner);
+    let now = Instant::now();
+    let carried = until.map_or(now, |until| until.max(now)) + takes;
+    *until = Some(carried);
+    carried + delay
+}
+
 /// Forwards bytes in both directions until both sides have closed, or one has failed.
 pub(super) async fn run(
     client: TcpStream,
     server: TcpStream,
     switches: watch::Receiver<Switches>,
-    came: Arc<AtomicU64>,
-    (alias, mutation): (Option<Alias>, Mutation),
+    (came, busy): (Arc<AtomicU64>, Arc<Busy>),
+    edits: Edits,
 ) {
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     // An error on one side ends the other: dropping the halves closes both sockets.
     let both = tokio::try_join!(
-        forward(from_client, to_server, |now| now.requests, &switches, &came, None, None),
+        forward(
+            from_client,
+            to_server,
+            |now| now.requests,
+            &switches,
+            (&came, &busy.requests),
+            (None, None)
+        ),
         forward(
             from_server,
             to_client,
             |now| now.replies,
             &switches,
-            &came,
-            alias,
-            Some(&mutation)
+            (&came, &busy.replies),
+            edits
         ),
     );
     both.ok();
@@ -53,13 +81,12 @@ async fn forward(
     to: OwnedWriteHalf,
     direction: fn(&Switches) -> Flow,
     switches: &watch::Receiver<Switches>,
-    came: &AtomicU64,
-    alias: Option<Alias>,
-    mutation: Option<&Mutation>,
+    traffic: (&AtomicU64, &Until),
+    edits: Edits,
 ) -> io::Result<()> {
     let (queue, queued) = unbounded_channel();
     let reading = async {
-        read(from, queue, switches, came, alias, mutation).await;
+        read(from, queue, switches, traffic, edits).await;
         Ok(())
     };
     tokio::try_join!(reading, write(queued, to, direction, switches))?;
@@ -72,19 +99,19 @@ async fn read(
     mut from: OwnedReadHalf,
     queue: UnboundedSender<Chunk>,
     switches: &watch::Receiver<Switches>,
-    came: &AtomicU64,
-    alias: Option<Alias>,
-    mutation: Option<&Mutation>,
+    (came, busy): (&AtomicU64, &Until),
+    (alias, mutation): Edits,
 ) {
-    let (mut buffer, mut kept) = (vec![0; 64 * 1024], Vec::new());
+    let (mut buffer, mut kept) = (vec![0; 4 * 1024], Vec::new());
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
         came.fetch_add(count as u64, Ordering::Relaxed);
-        let due = Instant::now() + switches.borrow().delay;
+        let Switches { delay, per_byte, .. } = *switches.borrow();
+        let due = due(busy, delay, per_byte * count as u32);
         let mut bytes = match alias {
             Some(alias) => alias.substitute(&buffer[..count], &mut kept),
             None => buffer[..count].to_vec(),
         };
-        if let Some(mutation) = mutation {
+        if let Some(mutation) = &mutation {
             mutation.apply(&mut bytes);
         }
         if queue.send(Chunk { due, bytes }).is_err() {

@@ -83,6 +83,11 @@ impl Wires {
         self.wires.iter().for_each(|wire| wire.delay(delay));
     }
 
+    /// Calls [`Wire::carry`] on all.
+    pub fn carry(&self, bytes_per_second: u32) {
+        self.wires.iter().for_each(|wire| wire.carry(bytes_per_second));
+    }
+
     /// Returns the number of bytes received from either side, over all wires.
     pub fn came(&self) -> u64 {
         self.wires.iter().map(Wire::came).sum()

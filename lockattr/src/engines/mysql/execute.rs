@@ -125,7 +125,7 @@ impl Client<'_> {
 
     async fn sweep(&mut self) -> Result<Vec<DatabaseReply>, Failure> {
         let more = match self.exec("CALL lockattr_v2_sweep_2()", Params::Empty).await {
-            Ok(rows) => request::held_one(rows).ok_or(Failure::Unexpected)?,
+            Ok(rows) => request::held_one(rows).ok_or(Failure::Unexpected("a sweep"))?,
             Err(failure) if failure.ends_connection() => return Err(failure),
             // The next heartbeat tries again.
             Err(failure) => {
