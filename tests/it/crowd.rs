@@ -32,16 +32,16 @@ pub(crate) async fn loses_nothing(manager: &LockManager, ttl: Duration) {
     }
 }
 
-/// 3,000 callers want locks of their own. Some of them get theirs. All others are contended: the
-/// server is busy, and there is no outage.
-pub(crate) async fn is_contended(manager: &LockManager) {
+/// 3,000 callers want locks of their own. Some of them get theirs. All others learn that no answer came in time, and not
+/// that another holder has their lock.
+pub(crate) async fn learns_of_no_holder(manager: &LockManager) {
     let mut tasks = JoinSet::new();
     for n in 0..3_000 {
         let manager = manager.clone();
         tasks.spawn(async move {
             match manager.acquire(format!("key {n}"), LockOptions::new()).await {
                 Ok(guard) => guard.release().await.map(|()| true),
-                Err(Error::Contended { .. }) => Ok(false),
+                Err(Error::Store { .. }) => Ok(false),
                 Err(error) => Err(error),
             }
         });

@@ -14,6 +14,7 @@ mod faults;
 mod force;
 mod harness;
 mod key;
+mod late_answers;
 mod leader_faults;
 mod leaders;
 mod lock_order;

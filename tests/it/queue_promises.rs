@@ -21,6 +21,7 @@ mod crowd;
 mod dead;
 mod given_up;
 mod memory;
+mod own_keys;
 mod taken;
 mod topology;
 
@@ -70,6 +71,7 @@ macro_rules! queue_promises {
             a_call_that_does_not_wait_gets_its_answer_over_a_slow_network,
             readers_of_one_process_enter_together_when_the_writer_has_gone,
         ]);
+        queue_promises!(own_keys, [jobs_with_keys_of_their_own_are_never_contended]);
         queue_promises!(taken, [a_waiter_acquires_a_force_released_lock_within_its_retry_delay]);
     };
     ($file:ident, [$($test:ident),* $(,)?]) => {

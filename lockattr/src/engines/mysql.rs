@@ -42,7 +42,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::time::Instant;
 use url::Url;
 
 use crate::lock::server_options::ServerOptions;
@@ -433,11 +432,8 @@ impl Store for MysqlStore {
         !self.config.sessions
     }
 
-    fn answered_since(&self, key: &LockKey, since: Instant) -> bool {
-        match &self.locks {
-            Locks::Leases(leases) => leases.answered_since(key, since),
-            Locks::Sessions(sessions) => sessions.answered_since(since),
-        }
+    fn notes_departures(&self) -> bool {
+        true
     }
 
     fn needs_io(&self) -> bool {

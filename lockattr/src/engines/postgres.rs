@@ -468,8 +468,8 @@ impl Store for PostgresStore {
         true
     }
 
-    fn answered_since(&self, key: &LockKey, since: Instant) -> bool {
-        self.slot(key).answered_since(since)
+    fn notes_departures(&self) -> bool {
+        true
     }
 
     fn needs_io(&self) -> bool {

@@ -425,8 +425,8 @@ impl Store for RedisStore {
         self.servers.ping().await
     }
 
-    fn answered_since(&self, key: &LockKey, since: Instant) -> bool {
-        self.servers.answered_since(self.servers.route(key), since)
+    fn notes_departures(&self) -> bool {
+        true
     }
 
     fn supports_companions(&self) -> bool {

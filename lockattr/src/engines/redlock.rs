@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use crate::lock::fencing;
 use crate::lock::holder::rounded;
@@ -335,10 +335,9 @@ impl Store for RedlockStore {
         }
     }
 
-    /// Whether a majority of the nodes has replied.
-    fn answered_since(&self, key: &LockKey, since: Instant) -> bool {
-        let answered = self.nodes.iter().filter(|node| node.answered_since(key, since)).count();
-        answered >= self.quorum.majority()
+    /// The request has left once it has left for any node.
+    fn notes_departures(&self) -> bool {
+        self.nodes.iter().all(|node| node.notes_departures())
     }
 
     fn refuses(&self, key: &LockKey) -> Option<String> {

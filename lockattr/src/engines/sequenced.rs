@@ -30,8 +30,6 @@ mod wait;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
-
 use crate::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
     RenewRequest, Store, StoreError, Subscriber,
@@ -117,8 +115,8 @@ impl<E: LockRecipe> Store for SequencedStore<E> {
         self.shared.recipe.max_ttl()
     }
 
-    fn answered_since(&self, _key: &LockKey, since: Instant) -> bool {
-        self.shared.recipe.answered_since(since)
+    fn notes_departures(&self) -> bool {
+        true
     }
 
     fn refuses_done(&self) -> Option<String> {

@@ -7,7 +7,8 @@ use tokio::time::Instant;
 /// The longest pause, whatever the options say, so that the clock cannot overflow.
 const MAX_PAUSE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// How long the only request of a call without a wait may take; most stores give up earlier.
+/// How long the only request of a call without a wait may take once it is sent; most stores give up
+/// earlier.
 const RESPONSE_TIME: Duration = Duration::from_secs(5);
 
 /// How long an acquisition keeps trying.
@@ -133,13 +134,14 @@ impl Attempts {
         now - self.started
     }
 
-    /// How long an attempt that starts now may take: until the deadline, but at least `floor`, or
-    /// an attempt near the deadline could not be answered. A call with `wait` zero
-    /// makes one attempt, and allows the store the time that any answer may take.
-    pub(crate) fn response_deadline(&self, now: Instant, floor: Duration) -> Option<Instant> {
+    /// How long a request that leaves this process at `left` may take: until the deadline, but at
+    /// least `floor`, or a request near the deadline could not be answered. That ends the call in
+    /// any case. A call with `wait` zero makes one attempt, and allows the store the time that any
+    /// answer may take.
+    pub(crate) fn response_deadline(&self, left: Instant, floor: Duration) -> Option<Instant> {
         self.deadline.map(|deadline| match deadline > self.started {
-            true => deadline.max(now + floor),
-            false => now + RESPONSE_TIME,
+            true => deadline.max(left + floor).min(deadline + floor),
+            false => left + RESPONSE_TIME,
         })
     }
 }

@@ -7,7 +7,7 @@
 ///
 /// assert_eq!(Sharing::default(), Sharing::Exclusive);
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Sharing {
     /// No other claim.
     #[default]

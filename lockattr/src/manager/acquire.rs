@@ -5,6 +5,7 @@
 //! Other modules deal with other callers and processes: `local_queue.rs` and `contended.rs` with
 //! the wait queue of this process, `contended.rs` with the store's, `deadlock.rs` with deadlocks.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::future::OptionFuture;
@@ -153,48 +154,51 @@ impl PendingAcquire<'_> {
     /// Sends one request to the store, and joins the store's queue if there is time to wait.
     pub(super) async fn attempt(&mut self, attempts: &Attempts) -> Result<LockGuard, Refusal> {
         let mut request = self.request();
-        let requested_at = Instant::now();
-        if attempts.can_wait(requested_at) {
+        if attempts.can_wait(Instant::now()) {
             let token = self.claim.token();
             self.subscription.get_or_insert_with(|| self.shared.subscriber.subscribe(token));
             request = request.waiting(Waiting::Queued).recheck_every(self.recheck_every());
         }
-        let refused =
-            self.send(request, attempts.response_deadline(requested_at, MIN_RESPONSE_TIME)).await;
+        let until = |left| attempts.response_deadline(left, MIN_RESPONSE_TIME);
+        let refused = self.send(request, until).await;
         if let (Err(refusal), Some(head)) = (&refused, &self.head) {
             head.learned(refusal.known());
         }
         refused
     }
 
-    /// Sends the request, and waits for the answer until `deadline`. A grant becomes a guard.
+    /// Sends the request, and waits for the answer: `until` a time that depends on when the request
+    /// leaves this process. A grant becomes a guard.
     pub(super) async fn send(
         &mut self,
         request: AcquireRequest,
-        deadline: Option<Instant>,
+        until: impl Fn(Instant) -> Option<Instant>,
     ) -> Result<LockGuard, Refusal> {
-        let had_to_undo = std::mem::replace(&mut self.must_undo, true);
         let was_unanswered = std::mem::replace(&mut self.unanswered, true);
-        let (ttl, requested_at) = (self.options.ttl, Instant::now());
+        let (ttl, asked_at) = (self.options.ttl, Instant::now());
         let store = self.shared.core.store();
         // Checked before the request is sent, because the store executes a later release after it.
         let companion = self.companion.as_ref();
         let is_companion = companion.is_some_and(|it| self.shared.core.watchdog.holds(it.token()));
-        let response = store.acquire(&request);
-        let response = match deadline {
-            Some(deadline) => match timeout_at(deadline, response).await {
-                Ok(response) => response,
-                Err(_) => return Err(self.no_response(requested_at, deadline)),
-            },
-            None => response.await,
+        self.claim.begin_request(store.notes_departures());
+        self.is_asking = true;
+        let response = answer_to(&self.claim, asked_at, &until, store.acquire(&request)).await;
+        self.is_asking = false;
+        let Some(response) = response else {
+            let at_least = until(asked_at).is_some_and(|ends| ends <= asked_at + MIN_RESPONSE_TIME);
+            self.unanswered = was_unanswered || self.claim.departed_at().is_some();
+            return Err(self.no_response(asked_at, at_least));
         };
+        // What waits in this process uses up neither the lease nor the store's time.
+        let requested_at = self.claim.departed_at().unwrap_or(asked_at);
         self.unanswered = was_unanswered || matches!(&response, Err(error) if !error.is_not_sent());
         match response {
-            // The grant arrived after its own lease had expired. `must_undo` stays set: the next
-            // attempt acquires the lock again, or the drop releases it.
+            // The grant arrived after its own lease had expired. The next attempt acquires the lock
+            // again, or the drop releases it.
             Ok(AcquireOutcome::Acquired { .. })
                 if Instant::now() >= requested_at + validity(ttl) =>
             {
+                self.must_undo = true;
                 Err(Refusal::Unknown(lapsed(ttl)))
             }
             Ok(AcquireOutcome::Acquired { fencing, contended }) => {
@@ -203,11 +207,12 @@ impl PendingAcquire<'_> {
                 Ok(self.granted(fencing, requested_at, contended, by).await)
             }
             Ok(AcquireOutcome::Held { holder, queued }) => {
-                self.must_undo = had_to_undo || queued.is_some();
+                self.must_undo |= queued.is_some();
+                self.shared.refusals.learned(&self.claim, holder.clone());
                 Err(Refusal::Held { holder, queued })
             }
             Err(error) => {
-                self.must_undo = had_to_undo || !error.is_not_sent();
+                self.must_undo |= !error.is_not_sent();
                 Err(Refusal::Unknown(error))
             }
         }
@@ -260,6 +265,30 @@ impl PendingAcquire<'_> {
             yield_now().await;
         }
         guard
+    }
+}
+
+/// Returns the store's answer; `None` if it does not come in time. When this returns, the request
+/// is dropped.
+async fn answer_to<T>(
+    claim: &Claim,
+    asked_at: Instant,
+    until: &impl Fn(Instant) -> Option<Instant>,
+    request: impl Future<Output = T>,
+) -> Option<T> {
+    let (mut request, mut now) = (pin!(request), asked_at);
+    loop {
+        // As if it left now, if it has not.
+        let Some(ends) = until(claim.departed_at().unwrap_or(now)) else {
+            return Some(request.await);
+        };
+        if ends <= now {
+            return None;
+        }
+        if let Ok(answer) = timeout_at(ends, request.as_mut()).await {
+            return Some(answer);
+        }
+        now = Instant::now();
     }
 }
 

@@ -10,7 +10,9 @@ use tokio::time::{Instant, sleep_until};
 use super::LockManager;
 use super::acquire::unless_shut_down;
 use super::local_queue::{LocalOutcome, LocalQueue};
-use super::pending_acquire::{GrantedBy, MIN_RESPONSE_TIME, PendingAcquire, Refusal, too_late};
+use super::pending_acquire::{
+    GrantedBy, MIN_RESPONSE_TIME, PendingAcquire, Refusal, not_sent, too_late,
+};
 use crate::hold::last_known::{Head, LastKnown, contended};
 use crate::lease::validity;
 use crate::lock::key::{LockKey, named};
@@ -18,8 +20,8 @@ use crate::lock::options::ResolvedOptions;
 use crate::lock::retry::Attempts;
 use crate::observe::AcquireObservation;
 use crate::platform::entropy::random_fraction;
-use crate::store::{Claim, Grant, Notification};
-use crate::{Error, Holder, LockGuard};
+use crate::store::{Claim, Grant, MAX_RECHECK, Notification};
+use crate::{Error, LockGuard};
 
 /// How often the head of a queue signals that its task is polled.
 const SHOW_LIFE_EVERY: Duration = Duration::from_secs(2);
@@ -91,9 +93,11 @@ impl PendingAcquire<'_> {
     /// refusal. With `for_all`, other waiters whose wait budget has ended wait for the answer.
     pub(super) async fn probe(mut self, attempts: &Attempts, for_all: bool) -> Option<LockGuard> {
         let (request, now) = (self.request(), Instant::now());
-        let deadline = attempts.response_deadline(now, MIN_RESPONSE_TIME);
-        let deadline = deadline.or(for_all.then(|| now + MIN_RESPONSE_TIME));
-        match self.send(request, deadline).await {
+        let until = |left| match for_all {
+            true => Some(now + MIN_RESPONSE_TIME),
+            false => attempts.response_deadline(left, MIN_RESPONSE_TIME),
+        };
+        match self.send(request, until).await {
             Ok(guard) => Some(guard),
             Err(refusal) => {
                 if let Some(queue) = self.queue {
@@ -194,32 +198,20 @@ impl PendingAcquire<'_> {
         self.options.wait_budget.delay.saturating_mul(waits.div_ceil(FULL_RATE_WAITERS).max(1))
     }
 
-    /// The outcome of a request that got no answer until `deadline`. `must_undo` stays set, because
-    /// the request may still be granted.
-    pub(super) fn no_response(&self, requested_at: Instant, deadline: Instant) -> Refusal {
-        // The store has answered other requests since: it is overloaded, but not down.
-        if self.shared.core.store().answered_since(self.claim.key(), requested_at) {
-            return Refusal::Held { holder: None, queued: None };
-        }
-        match self.known_before(requested_at, deadline) {
+    /// The outcome of a request that got no answer in its time. `at_least`: that was the least time
+    /// that a request gets.
+    pub(super) fn no_response(&mut self, asked_at: Instant, at_least: bool) -> Refusal {
+        let has_left = self.claim.departed_at().is_some();
+        self.must_undo |= has_left;
+        // If the store had its time and was silent, what was known before may have changed.
+        let since = match has_left && !at_least {
+            true => asked_at,
+            false => asked_at.checked_sub(MAX_RECHECK).unwrap_or(asked_at),
+        };
+        match self.shared.refusals.since(&self.claim, since) {
             Some(holder) => Refusal::Held { holder, queued: None },
-            None => Refusal::Unknown(too_late()),
-        }
-    }
-
-    /// The holder that this process knew of when it sent a request that got no answer. Only for a
-    /// request so near the deadline that it had the least time: a missing answer is then no outage.
-    fn known_before(
-        &self,
-        requested_at: Instant,
-        deadline: Instant,
-    ) -> Option<Option<Box<Holder>>> {
-        if deadline > requested_at + MIN_RESPONSE_TIME {
-            return None;
-        }
-        match self.head.as_ref()?.known()? {
-            LastKnown::HeldElsewhere(holder) => Some(holder),
-            LastKnown::Ours(_) | LastKnown::Readers(..) | LastKnown::Unanswered(_) => None,
+            None if has_left => Refusal::Unknown(too_late()),
+            None => Refusal::Unknown(not_sent()),
         }
     }
 

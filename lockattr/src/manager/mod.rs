@@ -16,6 +16,7 @@ pub(crate) mod default_manager;
 pub(crate) mod inherit;
 mod lead;
 mod leader;
+mod learned;
 mod local_queue;
 pub(crate) mod lock_order;
 mod notes;
@@ -43,6 +44,7 @@ use crate::lock::key::LockKey;
 use crate::lock::settings::Settings;
 use crate::manager::body::{Granted, lease, nested_for_caller};
 use crate::manager::campaign::Campaigns;
+use crate::manager::learned::Refusals;
 use crate::manager::lock_order::LockOrder;
 use crate::observe::{self, Recorder};
 use crate::queue::Limits;
@@ -108,6 +110,7 @@ struct Shared {
     /// the store. Separate from all other queues, because the joined names of two keys could equal
     /// the name of a third.
     several: Arc<WaitQueues>,
+    refusals: Refusals,
     lock_order: LockOrder,
     campaigns: Campaigns,
     #[cfg(feature = "share")]
@@ -216,6 +219,7 @@ impl LockManager {
             core,
             subscriber,
             several: WaitQueues::new(limits),
+            refusals: Refusals::default(),
             lock_order: LockOrder::default(),
             campaigns: Campaigns::default(),
             #[cfg(feature = "share")]
@@ -353,9 +357,9 @@ impl LockManager {
     ///
     /// # Errors
     ///
-    /// [`Error::Contended`] if another holder still had the lock after the last attempt, or if the answer
-    /// was late and the store answered other requests meanwhile; [`Error::Store`] if the store
-    /// could not be reached then; [`Error::Done`] if the key is done; and [`Error::Lost`], [`Error::Reentered`], [`Error::ShutDown`],
+    /// [`Error::Contended`] if another holder still had the lock after the last attempt, as the store answered to this call
+    /// or to another one of this process; [`Error::Store`] if no such answer came in time, or the request could not be
+    /// sent in time; [`Error::Done`] if the key is done; and [`Error::Lost`], [`Error::Reentered`], [`Error::ShutDown`],
     /// [`Error::InvalidKey`], [`Error::InvalidOptions`] as documented there.
     ///
     /// # Cancel safety

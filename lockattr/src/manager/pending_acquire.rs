@@ -62,8 +62,11 @@ pub(super) struct PendingAcquire<'a> {
     pub(super) companion: Option<Arc<Claim>>,
     /// Receives the store's notifications, once the claim may wait in the store's queue.
     pub(super) subscription: Option<Subscription>,
-    /// Whether a request is under way or got no answer, or the claim is in the store's queue. Never
-    /// reset by a refusal: a request without an answer may still arrive after it.
+    /// Whether a request is under way. If it is dropped before it leaves this process, it is never
+    /// sent.
+    pub(super) is_asking: bool,
+    /// Whether a request got no answer, or the claim is in the store's queue. Never reset by a
+    /// refusal: a request without an answer may still arrive after it.
     pub(super) must_undo: bool,
     /// Whether a request got no answer: it may still arrive, and queue a claim that holds its lock
     /// by then.
@@ -87,6 +90,7 @@ impl<'a> PendingAcquire<'a> {
             head,
             queue,
             subscription: None,
+            is_asking: false,
             must_undo: false,
             unanswered: false,
         }
@@ -105,6 +109,7 @@ impl<'a> PendingAcquire<'a> {
 
 impl Drop for PendingAcquire<'_> {
     fn drop(&mut self) {
+        self.must_undo |= self.is_asking && self.claim.departed_at().is_some();
         if self.must_undo {
             let lock = ReleaseRequest::new(self.claim.clone());
             self.shared.core.watchdog.undo(lock, self.options.ttl);
@@ -115,6 +120,12 @@ impl Drop for PendingAcquire<'_> {
 
 pub(super) fn too_late() -> StoreError {
     StoreError::new("it did not answer before `wait` ended")
+}
+
+pub(super) fn not_sent() -> StoreError {
+    let sentence = "the request was not sent before `wait` ended: too many others of this process \
+                    come first, or it has no connection; wait longer, or ask for fewer locks at once";
+    StoreError::new(sentence).not_sent()
 }
 
 pub(super) fn lapsed(ttl: Duration) -> StoreError {

@@ -104,7 +104,7 @@ erased! {
     plain {
         subscribe(subscriber: &Arc<Subscriber>) -> ();
         watch_for_waiters(claim: &Claim, until: Instant) -> ();
-        answered_since(key: &LockKey, since: Instant) -> bool;
+        notes_departures() -> bool;
         entry_lifetime(ttl: Duration) -> Duration;
         needs_io() -> bool;
         supports_companions() -> bool;

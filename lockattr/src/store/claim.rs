@@ -4,6 +4,7 @@ use std::fmt::{self, Debug};
 use std::sync::{Arc, OnceLock};
 
 use super::attempts::Attempts;
+use super::departure::Departure;
 use super::queued_state::QueuedState;
 use super::{LockKey, Sharing, Subscriber};
 use crate::lock::key::{named, sorted_unique};
@@ -33,8 +34,9 @@ pub struct Claim {
     pub(super) queued: QueuedState,
     /// Its attempts, where it asks several servers of which each decides for itself.
     pub(super) attempts: Attempts,
+    pub(super) departure: Departure,
     /// As whom it waits in the queue, if it is one of several attempts, or a part.
-    queued_as: Option<Arc<Self>>,
+    pub(super) queued_as: Option<Arc<Self>>,
 }
 
 /// Separates the token from the label of a claim that shares its lock.
@@ -99,8 +101,8 @@ impl Claim {
         value: String,
         queued_as: Option<Arc<Self>>,
     ) -> Self {
-        let (shared_value, queued, attempts) = Default::default();
-        Self { keys, token, sharing, value, shared_value, queued, attempts, queued_as }
+        let (shared_value, queued, attempts, departure) = Default::default();
+        Self { keys, token, sharing, value, shared_value, queued, attempts, departure, queued_as }
     }
 
     /// The same owner's claim, for a caller that has no `Arc` of it.

@@ -22,18 +22,7 @@ impl LastReply {
         self.last.store(self.age(Instant::now()), Ordering::Relaxed);
     }
 
-    /// Whether any reply has come.
-    #[cfg(feature = "redis")]
-    pub(crate) fn has_any(&self) -> bool {
-        self.last.load(Ordering::Relaxed) > 0
-    }
-
-    pub(crate) fn is_after(&self, since: Instant) -> bool {
-        self.last.load(Ordering::Relaxed) > self.age(since)
-    }
-
     /// When the last reply came, if that was after `since`.
-    #[cfg(any(feature = "postgres", feature = "mysql", feature = "zookeeper", feature = "etcd"))]
     pub(crate) fn after(&self, since: Instant) -> Option<Instant> {
         let last = self.last.load(Ordering::Relaxed);
         (last > self.age(since)).then(|| self.created + std::time::Duration::from_micros(last))

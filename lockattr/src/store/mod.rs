@@ -47,19 +47,14 @@ mod attempts;
 mod claim;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 mod connection_for;
+mod departure;
 #[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
 pub(crate) mod heartbeat;
 #[cfg(any(feature = "redis", feature = "mysql"))]
 pub(crate) mod held_flags;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) mod held_lock_rows;
-#[cfg(any(
-    feature = "redis",
-    feature = "postgres",
-    feature = "mysql",
-    feature = "zookeeper",
-    feature = "etcd"
-))]
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "zookeeper", feature = "etcd"))]
 pub(crate) mod last_reply;
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "zookeeper", feature = "etcd"))]
 mod listed_name;
@@ -301,9 +296,12 @@ pub trait Store: Debug + Send + Sync + 'static {
         kind_of(std::any::type_name::<Self>()).into()
     }
 
-    /// Whether the connection that serves this key has received any answer since `since`. A request that gets no answer
-    /// in time then met a slow store, and not one that is away. A store that cannot tell returns `false`.
-    fn answered_since(&self, _key: &LockKey, _since: Instant) -> bool {
+    /// Whether the store notes when each request to acquire [leaves](Claim::departs) this process. The time to answer
+    /// begins then, and so does the lease. If the caller gives up before, nothing is undone, because a request whose
+    /// future is dropped must not be sent.
+    ///
+    /// The requests of other stores count as sent when the manager asks.
+    fn notes_departures(&self) -> bool {
         false
     }
 

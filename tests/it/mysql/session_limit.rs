@@ -79,16 +79,18 @@ async fn callers_get_a_connection_in_their_order() {
     eventually("one connection", async || observer.connections().await == 1).await;
 }
 
-/// Red without: `answered_since`.
+/// Its request was never sent, so the other lock says nothing about its own.
+///
+/// Red without: what `no_response` says without a refusal.
 #[tokio::test]
-async fn a_caller_that_waits_for_a_connection_in_vain_is_contended() {
+async fn a_caller_that_waits_for_a_connection_in_vain_learns_of_no_holder() {
     let database = Database::new().await;
     let mut observer = Observer::of(&database).await;
     let manager = database.manager("lock=session&max_sessions=1&heartbeat=1h").await;
     let guard = manager.acquire("first", LockOptions::new()).await.unwrap();
     let options = LockOptions::new().wait(Duration::from_millis(300));
     let refused = manager.acquire("second", options).await.map(drop);
-    assert!(matches!(refused, Err(Error::Contended { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(Error::Store { .. })), "{refused:?}");
     guard.ensure_held().unwrap();
     assert!(observer.is_free("second").await);
     guard.release().await.unwrap();

@@ -20,13 +20,13 @@ async fn a_thousand_tasks_lose_no_lease_and_no_release() {
     assert!(server.left().await.is_empty(), "{:?}", server.left().await);
 }
 
-/// Red without: `answered_since`.
+/// Red without: the keys in `Refusals`, or what `no_response` says without a refusal.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_caller_that_gives_up_in_the_crowd_is_contended() {
+async fn a_caller_that_gives_up_in_the_crowd_learns_of_no_holder() {
     let server = PostgresServer::with_slow_commits(40_000).await;
     // Each statement takes 64 of them, so all of them would need more than a second.
     let manager = manager(&with_query(&server.url(), "wait=1s&connections=1")).await;
-    crowd::is_contended(&manager).await;
+    crowd::learns_of_no_holder(&manager).await;
     eventually("nothing is left", async || server.left().await.is_empty()).await;
 }
 

@@ -28,13 +28,13 @@ async fn a_thousand_tasks_lose_no_lock_and_no_release() {
     assert_eq!(locks(&server).await, 0);
 }
 
-/// Red without: `answered_since`.
+/// Red without: the keys in `Refusals`, or what `no_response` says without a refusal.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_caller_that_gives_up_in_the_crowd_is_contended() {
+async fn a_caller_that_gives_up_in_the_crowd_learns_of_no_holder() {
     let server = PostgresServer::with_slow_commits(40_000).await;
     // Each statement takes 64 of them, so all of them would need more than a second.
     let url = server.url_with("lock=session&wait=1s&connections=1");
-    crowd::is_contended(&manager(&url).await).await;
+    crowd::learns_of_no_holder(&manager(&url).await).await;
     eventually("nothing is left", async || locks(&server).await == 0).await;
 }
 

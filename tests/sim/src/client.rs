@@ -173,10 +173,6 @@ impl Store for WireStore {
         true
     }
 
-    fn answered_since(&self, _key: &LockKey, since: Instant) -> bool {
-        self.connection.answered_since(since)
-    }
-
     async fn ping(&self) -> Result<(), StoreError> {
         self.call(Request::Ping).await.map(|_| ())
     }

@@ -33,8 +33,6 @@ pub(crate) struct Shared {
     pub(crate) notifications: Post,
     life: Life,
     connections: Slots<(), Live>,
-    /// When the last reply came.
-    last_reply: Mutex<Option<Instant>>,
     /// By how many microseconds the server's clock was behind this process's calendar at the first
     /// reply.
     behind: Mutex<Option<i128>>,
@@ -60,7 +58,7 @@ impl Shared {
         response: Duration,
     ) -> Self {
         let address = address.to_owned();
-        let (notifications, connections, last_reply, behind) = Default::default();
+        let (notifications, connections, behind) = Default::default();
         Self {
             address,
             network,
@@ -70,7 +68,6 @@ impl Shared {
             notifications,
             life,
             connections,
-            last_reply,
             behind,
         }
     }
@@ -89,16 +86,6 @@ impl Shared {
             });
         };
         self.connections.get((), connect).await
-    }
-
-    /// Returns whether a reply has come since then.
-    pub(crate) fn answered_since(&self, since: Instant) -> bool {
-        let last_reply = self.last_reply.lock().unwrap_or_else(PoisonError::into_inner);
-        last_reply.is_some_and(|last_reply| last_reply > since)
-    }
-
-    fn record_reply(&self) {
-        *self.last_reply.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
     /// Connects, and subscribes to the messages for all subscribers.
@@ -225,7 +212,6 @@ async fn serve_connection(
                 let (Ok(message), Some(shared)) = (received, shared.upgrade()) else { return };
                 match message {
                     Message::Reply(request_id, reply) => {
-                        shared.record_reply();
                         if ping == Some(request_id) {
                             ping = None;
                         }

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
 
 use super::config::Config;
 use super::core::Core;
@@ -193,10 +192,6 @@ impl LockRecipe for Etcd {
             let address = &connection.config.address;
             StoreError::new(format!("no answer from {address} within {limit:?}"))
         })
-    }
-
-    fn answered_since(&self, since: Instant) -> bool {
-        self.core.connection.last_reply.is_after(since)
     }
 
     fn max_ttl(&self) -> Duration {

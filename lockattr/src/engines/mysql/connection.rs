@@ -32,6 +32,7 @@ impl Execute<DatabaseRequest> for Connection {
     }
 
     fn execute(&self, batch: Vec<DatabaseRequest>) -> Statement<DatabaseRequest> {
+        batch.iter().filter_map(DatabaseRequest::acquires).for_each(|claim| claim.departs());
         let connection = self.clone();
         Box::pin(async move { connection.execute_all(&batch).await })
     }

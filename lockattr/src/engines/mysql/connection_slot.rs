@@ -44,11 +44,6 @@ impl ConnectionSlot {
         Arc::new(Self { config, last_reply: LastReply::new(), connections, abandoned })
     }
 
-    /// Whether the server has replied to anything on this connection since then.
-    pub(super) fn answered_since(&self, since: Instant) -> bool {
-        self.last_reply.is_after(since)
-    }
-
     /// Returns the connection of this runtime, made now if there is none.
     pub(super) async fn get(self: &Arc<Self>) -> Result<Connection, StoreError> {
         let runtime = current_runtime()?;

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use mysql_async::prelude::Queryable;
 use mysql_async::{Error, Params, Row};
 use tokio::time::timeout;
 

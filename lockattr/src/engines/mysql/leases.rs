@@ -62,7 +62,7 @@ impl Leases {
                 DatabaseReply::Inserted(Some(fencing)) => {
                     return Ok(AcquireOutcome::Acquired { fencing, contended: false });
                 }
-                DatabaseReply::Inserted(None) => {}
+                DatabaseReply::Inserted(None) => claim.returns(),
                 _ => return Err(unexpected_reply("an acquisition")),
             }
         }
@@ -82,10 +82,6 @@ impl Leases {
             self.contended.note(name);
         }
         Ok(outcome)
-    }
-
-    pub(super) fn answered_since(&self, key: &LockKey, since: Instant) -> bool {
-        self.slot(key).answered_since(since)
     }
 
     pub(super) async fn renew(

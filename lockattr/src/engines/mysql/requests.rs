@@ -7,7 +7,7 @@ use mysql_async::{Params, Row};
 
 use crate::FencingToken;
 use crate::engines::sql::Request;
-use crate::store::{AcquireRequest, Claim, OwnerToken, ReleaseRequest, RenewRequest, StoreError};
+use crate::store::{AcquireRequest, Claim, ReleaseRequest, RenewRequest, StoreError};
 
 /// Most releases of one statement that a procedure executes. Each has a commit of its own, and all of
 /// them must be executed within the response timeout.
@@ -51,10 +51,10 @@ impl DatabaseRequest {
     }
 
     /// The claim for which it may acquire locks.
-    pub(super) fn acquires(&self) -> Option<OwnerToken> {
+    pub(super) fn acquires(&self) -> Option<&Arc<Claim>> {
         match self {
             Self::Insert(AcquireRequest { claim, .. }, _)
-            | Self::Acquire(AcquireRequest { claim, .. }, _) => Some(claim.token()),
+            | Self::Acquire(AcquireRequest { claim, .. }, _) => Some(claim),
             _ => None,
         }
     }

@@ -35,7 +35,7 @@ impl Leases {
                 Err(error) => return Err(first.unwrap_or(error)),
             };
             let acquires = request.acquires();
-            let under_way = acquires.map(|token| self.unanswered.begin(token, connection.clone()));
+            let under_way = acquires.map(|claim| self.unanswered.begin(claim, connection.clone()));
             let reply = connection.run(request.clone()).await;
             if let Some(under_way) = under_way {
                 // The session of a connection that was given up ends before any other statement.

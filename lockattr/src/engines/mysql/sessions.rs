@@ -14,11 +14,9 @@ mod statements;
 use std::sync::Arc;
 
 use tokio::sync::Mutex as AsyncMutex;
-use tokio::time::Instant;
 
 use super::config::Config;
 use super::connect::Live;
-use crate::store::last_reply::LastReply;
 use crate::store::{StoreError, Subscriber, Subscribers};
 use claims::Claims;
 pub(super) use pool::MAX_SESSIONS;
@@ -31,8 +29,6 @@ pub(super) struct Sessions {
     subscribers: Subscribers,
     claims: Claims,
     pool: Pool,
-    /// The last reply on any of the connections.
-    last_reply: LastReply,
     /// Held while a session is ended on the server, so that one connection is enough for that.
     ending: AsyncMutex<()>,
 }
@@ -40,8 +36,8 @@ pub(super) struct Sessions {
 impl Sessions {
     pub(super) fn new(config: Arc<Config>) -> Arc<Self> {
         let (subscribers, claims, ending) = Default::default();
-        let (pool, last_reply) = (Pool::new(config.max_sessions), LastReply::new());
-        Arc::new(Self { config, subscribers, claims, pool, last_reply, ending })
+        let pool = Pool::new(config.max_sessions);
+        Arc::new(Self { config, subscribers, claims, pool, ending })
     }
 
     pub(super) fn subscribe(&self, subscriber: &Arc<Subscriber>) {
@@ -52,12 +48,6 @@ impl Sessions {
         Live::connect(&self.config).await.map(|live| drop(live.abandon()))
     }
 
-    /// Whether the server works: it has replied since then, or it was not asked, because callers
-    /// wait for a connection.
-    pub(super) fn answered_since(&self, since: Instant) -> bool {
-        self.last_reply.is_after(since) || self.pool.waited_since(since)
-    }
-
     /// How many idle connections of a runtime are kept.
     fn most_idle(&self) -> usize {
         self.config.timing.database_connections()
@@ -66,7 +56,6 @@ impl Sessions {
     fn answered(&self, using: &mut Use) {
         using.connection.answered = true;
         using.connection.is_busy = false;
-        self.last_reply.record();
     }
 
     /// The claim that this connection serves ends. The next one may use the connection.

@@ -24,10 +24,14 @@ impl PostgresStore {
                 acquired(counter, false).map(Some).ok_or_else(unexpected_reply)
             }
             DatabaseReply::Inserted(None) => {
+                claim.returns();
                 self.contended.note(key.name());
                 Ok(None)
             }
-            DatabaseReply::Conflict => Ok(None),
+            DatabaseReply::Conflict => {
+                claim.returns();
+                Ok(None)
+            }
             _ => Err(unexpected_reply()),
         }
     }

@@ -27,7 +27,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use tokio::time::Instant;
 use tokio_postgres::Socket;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use url::Url;
@@ -340,12 +339,6 @@ impl Store for PostgresSessionStore {
 
     async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
         self.0.force_release(key).await
-    }
-
-    fn answered_since(&self, key: &LockKey, since: Instant) -> bool {
-        let connection = connection_for(key, self.0.config.timing.database_connections());
-        let session = self.0.sessions.live(connection);
-        session.is_some_and(|session| session.last_reply.is_after(since))
     }
 
     fn needs_io(&self) -> bool {

@@ -6,7 +6,6 @@ use std::sync::{Arc, Weak};
 
 use tokio::runtime::{self, Handle};
 use tokio::task::AbortHandle;
-use tokio::time::Instant;
 use tokio_postgres::{Client, Notification};
 
 use super::config::Config;
@@ -163,12 +162,6 @@ impl<R: Role> ConnectionSlot<R> {
         let driver = driver.keep();
         let runtime = Handle::current();
         Ok(Arc::new(LiveConnection { client, session, signs, runtime, slot_lock, id, driver }))
-    }
-
-    /// Whether this runtime's connection has received a reply since then.
-    pub(super) fn answered_since(&self, since: Instant) -> bool {
-        let live = current_runtime().ok().and_then(|it| self.live_on(it.id()));
-        live.is_some_and(|live| live.signs.last_reply.is_after(since))
     }
 
     /// The connection of this runtime, if it has one.

@@ -42,6 +42,15 @@ impl DatabaseRequest {
             Self::Renew(renewal) | Self::RenewShared(renewal) => Some(&renewal.claim),
         }
     }
+
+    /// The claim for which it may acquire locks.
+    fn acquires(&self) -> Option<&Arc<Claim>> {
+        match self {
+            Self::Insert { claim, .. }
+            | Self::Acquire { request: AcquireRequest { claim, .. }, .. } => Some(claim),
+            _ => None,
+        }
+    }
 }
 
 /// The reply to a request.
@@ -96,6 +105,7 @@ pub(super) struct Connection {
 
 impl Execute<DatabaseRequest> for Connection {
     fn execute(&self, batch: Vec<DatabaseRequest>) -> Statement<DatabaseRequest> {
+        batch.iter().filter_map(DatabaseRequest::acquires).for_each(|claim| claim.departs());
         let Self { slot, live } = self.clone();
         Box::pin(async move {
             if batch.iter().all(DatabaseRequest::outlives_caller) {

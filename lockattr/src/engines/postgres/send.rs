@@ -55,7 +55,7 @@ impl PostgresStore {
         let mut connection = Connection::over(self.slot(claim.key())).await?;
         let mut is_last = false;
         loop {
-            let under_way = self.unanswered.begin(claim.token(), connection.clone());
+            let under_way = self.unanswered.begin(claim, connection.clone());
             let reply = connection.run(request()).await;
             let may_be_executed = matches!(&reply, Err(error) if !error.is_not_sent());
             if !may_be_executed {

@@ -5,6 +5,8 @@ use redis::{
     Cmd, ErrorKind, FromRedisValue, RedisError, RedisResult, Script, ServerErrorKind, ToRedisArgs,
 };
 
+use crate::store::Claim;
+
 /// A script and its arguments.
 ///
 /// Built as one command: the client's own `ScriptInvocation` would first copy each word, which is a
@@ -12,6 +14,8 @@ use redis::{
 pub(super) struct Call<'a> {
     script: &'a Script,
     command: Cmd,
+    /// For which it acquires locks.
+    claim: Option<&'a Claim>,
 }
 
 impl<'a> Call<'a> {
@@ -20,7 +24,17 @@ impl<'a> Call<'a> {
         // The command, the digest, the number of keys, and an argument or two for each key.
         let mut command = Cmd::with_capacity(3 * (keys + 3), bytes + 64);
         command.arg("EVALSHA").arg(script.get_hash()).arg(keys);
-        Self { script, command }
+        Self { script, command, claim: None }
+    }
+
+    /// Says for which claim it acquires locks.
+    pub(super) fn acquires(&mut self, claim: &'a Claim) {
+        self.claim = Some(claim);
+    }
+
+    /// Notes that it is sent now.
+    pub(super) fn departs(&self) {
+        self.claim.into_iter().for_each(Claim::departs);
     }
 
     /// Appends the next key or, behind the last key, the next argument.

@@ -206,12 +206,6 @@ impl Cluster {
         self.timing.redis_connections()
     }
 
-    /// Returns whether the known owner of a slot has replied since then.
-    pub(super) fn answered_since(&self, slot: u16, since: Instant) -> bool {
-        let owner = self.known().owner(slot);
-        owner.is_some_and(|owner| owner.answered_since(slot, since))
-    }
-
     /// Starts a request at the owner of the slot.
     async fn target(&self, slot: u16) -> Result<Target, StoreError> {
         let until = Instant::now() + self.timing.response_timeout;

@@ -66,8 +66,12 @@ struct Queue {
     is_over: bool,
 }
 
-/// The fencing counter for an acquisition, and its slot.
-pub(super) type Counter = (Cow<'static, str>, usize);
+/// What a command acquires: for this claim, counted by the fencing counter of this name and slot.
+pub(super) struct Acquisition {
+    pub(super) claim: Arc<Claim>,
+    pub(super) counter: Cow<'static, str>,
+    pub(super) slot: usize,
+}
 
 /// The reply to a command; an error of the server counts as a reply.
 pub(super) struct CombinedReply {
@@ -225,14 +229,14 @@ impl<'a> Caller<'a> {
         self.send(script.into_command()).await
     }
 
-    /// Queues a command to be sent together with others. `counter` counts its acquisition.
+    /// Queues a command to be sent together with others.
     pub(super) async fn send_combined(
         &self,
         command: Cmd,
-        counter: Option<Counter>,
+        acquisition: Option<Acquisition>,
     ) -> Result<CombinedReply, StoreError> {
         self.wait_for(|entries, caller| {
-            entries.commands.push(Entry { command, counter, caller });
+            entries.commands.push(Entry { command, acquisition, caller });
         })
         .await
     }
@@ -359,7 +363,7 @@ mod tests {
         let combiner = Arc::<Combiner>::default();
         let enqueue = || {
             let (caller, reply) = oneshot::channel();
-            let entry = Entry { command: redis::cmd("PING"), counter: None, caller };
+            let entry = Entry { command: redis::cmd("PING"), acquisition: None, caller };
             combiner.enqueue(|entries| entries.commands.push(entry));
             reply
         };

@@ -3,11 +3,11 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use redis::aio::MultiplexedConnection;
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 use tokio::runtime;
-use tokio::time::Instant;
 
 use super::combiner::Combiner;
 use super::config::Config;
@@ -23,7 +23,6 @@ use super::scripts::Scripts;
 use crate::platform::sync::Mutex;
 use crate::store::StoreError;
 use crate::store::heartbeat::Heartbeat;
-use crate::store::last_reply::LastReply;
 use crate::store::slots::{Slots, current_runtime, unless_panics};
 
 /// One slot of the connection pool.
@@ -35,7 +34,8 @@ pub(super) struct ConnectionSlot {
     pub(super) notifications: Option<Arc<RedisNotifications>>,
     connections: Slots<runtime::Id, Arc<LiveConnection>>,
     pub(super) verified: Verified,
-    last_reply: LastReply,
+    /// Whether the server has replied on any of its connections.
+    has_replied: AtomicBool,
 }
 
 /// The outcome of an attempt to connect.
@@ -71,9 +71,8 @@ impl ConnectionSlot {
         scripts: Arc<Scripts>,
         notifications: Option<Arc<RedisNotifications>>,
     ) -> Arc<Self> {
-        let (connections, verified) = Default::default();
-        let last_reply = LastReply::new();
-        Arc::new(Self { config, scripts, notifications, connections, verified, last_reply })
+        let (connections, verified, has_replied) = Default::default();
+        Arc::new(Self { config, scripts, notifications, connections, verified, has_replied })
     }
 
     /// Subscribes this connection to the subscriber's channel.
@@ -135,7 +134,7 @@ impl ConnectionSlot {
             }
             Ok(value) => {
                 live.heartbeat.note_reply();
-                self.last_reply.record();
+                self.has_replied.store(true, Ordering::Relaxed);
                 return Ok(value);
             }
             Err(error) => error,
@@ -156,16 +155,13 @@ impl ConnectionSlot {
         Err(error_from(&live.address, error))
     }
 
-    /// Returns whether a reply has arrived since then.
-    pub(super) fn answered_since(&self, since: Instant) -> bool {
-        self.last_reply.is_after(since)
-    }
-
     /// Makes the connection with this id, and puts it to use.
     pub(super) async fn connect(self: &Arc<Self>, runtime: runtime::Id, id: u64) -> Outcome {
         let outcome = match unless_panics(self.establish(runtime, id)).await {
             // Later failures have other causes, and a connection is then in a hurry.
-            Err(error) if !self.last_reply.has_any() => Err(self.explained(error).await),
+            Err(error) if !self.has_replied.load(Ordering::Relaxed) => {
+                Err(self.explained(error).await)
+            }
             outcome => outcome,
         };
         if let Ok(live) = &outcome {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use redis::{Cmd, ErrorKind, FromRedisValue, RedisError, RedisResult, ServerErrorKind};
-use tokio::time::Instant;
 
 use super::call::Call;
 use super::config::Config;
@@ -128,6 +127,7 @@ impl Node {
         let needs_replicas =
             matches!(effect, Effect::Acquire | Effect::Extend) && self.replicas.are_needed();
         live.combiner.send_first(&connection_slot, &live);
+        script.departs();
         let connection = &mut live.connection();
         // By its digest; it is loaded if the server does not know it.
         let reply = async {
@@ -185,11 +185,6 @@ impl Node {
             connection_slot.note(&live, outcome)
         });
         join_all(pings).await.into_iter().collect()
-    }
-
-    /// Returns whether the connection of a place has received a reply since then.
-    pub(super) fn answered_since(&self, index: usize, since: Instant) -> bool {
-        self.connection_slot(index, Effect::Acquire).answered_since(since)
     }
 
     /// Returns the number of connections.

@@ -18,10 +18,15 @@ use crate::store::{
 use crate::{FencingToken, Holder};
 
 /// Builds a call of `acquire.lua` for a claim. The counter `fence` gives the token.
-pub(super) fn acquire<'a>(scripts: &'a Scripts, request: &AcquireRequest, fence: &str) -> Call<'a> {
+pub(super) fn acquire<'a>(
+    scripts: &'a Scripts,
+    request: &'a AcquireRequest,
+    fence: &str,
+) -> Call<'a> {
     let AcquireRequest { claim, ttl, waiting, hint, companion, .. } = request;
     let (keys, bytes) = size(claim);
     let mut script = Call::new(&scripts.acquire, 1 + 2 * keys, bytes);
+    script.acquires(claim);
     script.arg(fence);
     add_keys(&mut script, claim, fence);
     script.arg(claim.value()).arg(millis(*ttl)).arg(&*mode(claim));

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use redis::FromRedisValue;
-use tokio::time::Instant;
 
 use super::FENCE;
 use super::call::Call;
@@ -180,14 +179,6 @@ impl Servers {
             // The connection came with a subscription, which is enough for a claim that only holds.
             Self::One(..) => Ok(()),
             Self::Cluster(cluster, _) => Box::pin(cluster.ensure_subscribed(route.0, claim)).await,
-        }
-    }
-
-    /// Returns whether the connection of a route has received a reply since then.
-    pub(super) fn answered_since(&self, route: Route, since: Instant) -> bool {
-        match self {
-            Self::One(node, ..) => node.answered_since(route.index(), since),
-            Self::Cluster(cluster, _) => cluster.answered_since(route.0, since),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use super::SequencedStore;
 use super::claim_record::{MadeEntries, NoTurn, PendingRemoval, Phase, PriorState, Task};
@@ -27,12 +27,9 @@ impl<E: LockRecipe> SequencedStore<E> {
         let AcquireRequest { claim, ttl, .. } = request;
         let (shared, token) = (&self.shared, claim.token());
         // Until then there is nothing to undo.
-        let admitted = timeout(*ttl / 2, shared.admit(Purpose::Acquire, 1)).await;
-        let Ok(permit) = admitted else {
-            // Others come first, and too much of the lease would be over when it is granted.
-            return Ok(AcquireOutcome::Held { holder: None, queued: None });
-        };
-        let permit = permit?;
+        let permit = shared.admit(Purpose::Acquire, 1).await?;
+        // Before `since`, because the holder counts its lease from there.
+        claim.departs();
         let since = Instant::now();
         let known = shared.claims().begin_acquire(claim, *ttl, since);
         shared.ensure_timer()?;

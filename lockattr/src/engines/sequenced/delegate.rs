@@ -62,12 +62,8 @@ macro_rules! sequenced_store {
                 self.store.ping().await
             }
 
-            fn answered_since(
-                &self,
-                key: &$crate::store::LockKey,
-                since: tokio::time::Instant,
-            ) -> bool {
-                self.store.answered_since(key, since)
+            fn notes_departures(&self) -> bool {
+                self.store.notes_departures()
             }
 
             fn entry_lifetime(&self, ttl: std::time::Duration) -> std::time::Duration {

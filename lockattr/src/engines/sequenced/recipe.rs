@@ -3,8 +3,6 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use tokio::time::Instant;
-
 use super::{Permit, StoreThread};
 use crate::store::{Claim, LockKey, OwnerToken, Sharing, StoreError};
 
@@ -104,9 +102,6 @@ pub(crate) trait LockRecipe: Debug + Send + Sync + 'static {
         &self,
         until: impl Future<Output = T> + Send,
     ) -> impl Future<Output = Result<T, StoreError>> + Send;
-
-    /// Whether the servers have replied to anything since `since`.
-    fn answered_since(&self, since: Instant) -> bool;
 
     /// Checks that a majority of the servers replies.
     fn ping(&self) -> impl Future<Output = Result<(), StoreError>> + Send;

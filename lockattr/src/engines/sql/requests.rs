@@ -109,7 +109,8 @@ impl<R: Request> Requests<R> {
         match reply {
             Ok(reply) => {
                 self.start(executor);
-                reply.await.unwrap_or_else(|_| Err(not_sent()))
+                let mut pending = PendingReply { requests: self, reply };
+                (&mut pending.reply).await.unwrap_or_else(|_| Err(not_sent()))
             }
             Err(lone) => LoneCaller::new(self, executor, lone).reply().await,
         }
@@ -189,6 +190,22 @@ impl<R: Request> Requests<R> {
         };
         // Outside the mutex, because the drop wakes the callers.
         drop(waiting);
+    }
+}
+
+/// A caller whose request waits or is under way.
+struct PendingReply<'a, R: Request> {
+    requests: &'a Requests<R>,
+    reply: oneshot::Receiver<Result<R::Reply, StoreError>>,
+}
+
+impl<R: Request> Drop for PendingReply<'_, R> {
+    /// The caller gave up: after this its request has been sent, or never is.
+    fn drop(&mut self) {
+        if !self.reply.is_terminated() {
+            self.reply.close();
+            drop(self.requests.0.lock());
+        }
     }
 }
 

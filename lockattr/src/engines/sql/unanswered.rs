@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::platform::sync::Mutex;
-use crate::store::OwnerToken;
+use crate::store::{Claim, OwnerToken};
 
 /// A connection that the runtime drives on which it was made.
 pub(in crate::engines) trait OfRuntime: Clone {
@@ -28,16 +28,20 @@ impl<C> Default for Unanswered<C> {
     }
 }
 
-/// An acquisition under way. Dropped without a reply, it is remembered.
+/// An acquisition under way. Dropped without a reply, it is remembered, unless it was never sent.
 pub(in crate::engines) struct UnderWay<'a, C> {
     unanswered: &'a Unanswered<C>,
-    claim: Option<(OwnerToken, C)>,
+    claim: Option<(&'a Claim, C)>,
 }
 
 impl<C: OfRuntime> Unanswered<C> {
-    /// An acquisition of the claim with this token is sent over `connection`.
-    pub(in crate::engines) fn begin(&self, token: OwnerToken, connection: C) -> UnderWay<'_, C> {
-        UnderWay { unanswered: self, claim: Some((token, connection)) }
+    /// An acquisition of the claim is sent over `connection`.
+    pub(in crate::engines) fn begin<'a>(
+        &'a self,
+        claim: &'a Claim,
+        connection: C,
+    ) -> UnderWay<'a, C> {
+        UnderWay { unanswered: self, claim: Some((claim, connection)) }
     }
 
     /// The connection over which an acquisition of the claim was sent, if it has no reply and another
@@ -78,8 +82,10 @@ impl<C> UnderWay<'_, C> {
 
 impl<C> Drop for UnderWay<'_, C> {
     fn drop(&mut self) {
-        if let Some((token, connection)) = self.claim.take() {
-            self.unanswered.add(token, connection);
+        if let Some((claim, connection)) = self.claim.take()
+            && claim.departed_at().is_some()
+        {
+            self.unanswered.add(claim.token(), connection);
         }
     }
 }

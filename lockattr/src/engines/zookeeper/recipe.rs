@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
-use tokio::time::Instant;
 use zookeeper_client::{Error as ZkError, MultiWriteError};
 
 use super::entries::Zookeeper;
@@ -191,10 +190,6 @@ impl LockRecipe for Zookeeper {
         let limit = self.sessions.config.response_timeout;
         let done = unless_silent(&self.sessions.last_reply, limit, until).await;
         done.ok_or_else(|| self.sessions.no_reply())
-    }
-
-    fn answered_since(&self, since: Instant) -> bool {
-        self.sessions.last_reply.is_after(since)
     }
 
     fn max_ttl(&self) -> Duration {

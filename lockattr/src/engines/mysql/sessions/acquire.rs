@@ -29,6 +29,8 @@ impl Sessions {
             }
             None => {
                 let mut using = self.session().await?.to_use().await;
+                // From here on there is something to undo.
+                request.claim.departs();
                 using.connection.token = Some(token);
                 (self.claims.begin(token, &using.session), using)
             }

@@ -75,7 +75,6 @@ impl Sessions {
         let answered = matches!(timeout(limit, asked).await, Ok(Ok(true)));
         if answered {
             connection.is_busy = false;
-            self.last_reply.record();
         }
         answered
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mysql_async::Conn;
 use tokio::runtime::{self, Handle};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use super::Sessions;
 use super::keeper::keep;
@@ -14,7 +14,6 @@ use super::session::Session;
 use crate::engines::mysql::connect::{Live, abandon};
 use crate::platform::sync::Mutex;
 use crate::store::StoreError;
-use crate::store::last_reply::LastReply;
 use crate::store::slots::unless_panics;
 
 /// Two processes with as many fit in a server with the default of 151 connections.
@@ -27,8 +26,6 @@ pub(super) struct Pool {
     /// A place for each connection that a claim uses.
     places: Arc<Semaphore>,
     max_sessions: usize,
-    /// When a claim last ended its wait for a place.
-    last_wait: LastReply,
     /// By runtime, because a connection dies with the runtime that made it.
     idle: Mutex<Vec<Arc<Session>>>,
 }
@@ -36,21 +33,11 @@ pub(super) struct Pool {
 impl Pool {
     pub(super) fn new(max_sessions: usize) -> Self {
         let places = Arc::new(Semaphore::new(max_sessions));
-        let (last_wait, idle) = (LastReply::new(), Mutex::default());
-        Self { places, max_sessions, last_wait, idle }
-    }
-
-    /// Whether claims have waited for a connection since then: no server has kept those waiting.
-    pub(super) fn waited_since(&self, since: Instant) -> bool {
-        self.last_wait.is_after(since)
+        Self { places, max_sessions, idle: Mutex::default() }
     }
 
     /// Waits for a place, behind all calls before.
     async fn place(&self) -> Result<Place, StoreError> {
-        if let Ok(place) = self.places.clone().try_acquire_owned() {
-            return Ok(place);
-        }
-        let _until_it_has_one = Waits(&self.last_wait);
         let place = self.places.clone().acquire_owned().await;
         // The semaphore is never closed.
         place.map_err(|_closed| StoreError::new("the store has been closed").not_sent())
@@ -128,9 +115,6 @@ impl Sessions {
             tokio::spawn(keep(Arc::downgrade(&session), Arc::downgrade(&self)));
             session
         });
-        if opened.is_ok() {
-            self.last_reply.record();
-        }
         if let Err(Ok(session)) = sender.send(opened) {
             self.pool.recycle(&session);
         }
@@ -146,14 +130,5 @@ impl Sessions {
                 Err(self.failure(failed).not_sent())
             }
         }
-    }
-}
-
-/// Notes the end of a wait, also if the caller gives up.
-struct Waits<'a>(&'a LastReply);
-
-impl Drop for Waits<'_> {
-    fn drop(&mut self) {
-        self.0.record();
     }
 }

@@ -74,12 +74,6 @@ impl Sessions {
         self.shared.get(key, connect).await
     }
 
-    /// The shared session of this runtime in this place, if there is one.
-    pub(super) fn live(&self, connection: usize) -> Option<Arc<Session>> {
-        let key = (current_runtime().ok()?.id(), connection);
-        self.shared.live(key).map(|(_, session)| session)
-    }
-
     /// Returns a place, if one is free.
     pub(super) fn free_place(&self) -> Option<Place> {
         self.places.clone().try_acquire_owned().ok()

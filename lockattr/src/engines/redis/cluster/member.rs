@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use redis::{Cmd, ErrorKind, FromRedisValue, PushKind, RedisError};
 use redis::{ServerErrorKind, Value};
-use tokio::time::Instant;
 
 use super::shard_channels::channel_in;
 use crate::engines::redis::call::Call;
@@ -131,11 +130,6 @@ impl Member {
     /// Checks on every connection that the node replies.
     pub(super) async fn ping(&self) -> Result<(), StoreError> {
         self.node.ping().await
-    }
-
-    /// Returns whether the connection for a slot has received a reply since then.
-    pub(super) fn answered_since(&self, slot: u16, since: Instant) -> bool {
-        self.node.answered_since(slot.into(), since)
     }
 
     /// Makes the claims here ask again: the node owns no slot any more.

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use super::super::connection_slot::{ConnectionSlot, LiveConnection};
 use super::super::node::until_demoted;
 use super::deletions::{Deletion, Deletions};
-use super::{CombinedReply, Counter};
+use super::{Acquisition, CombinedReply};
 use crate::store::StoreError;
 
 /// The commands and deletions that callers have queued.
@@ -22,7 +22,7 @@ pub(super) struct Entries {
 /// A command, and the caller that waits for its reply.
 pub(super) struct Entry {
     pub(super) command: Cmd,
-    pub(super) counter: Option<Counter>,
+    pub(super) acquisition: Option<Acquisition>,
     pub(super) caller: oneshot::Sender<Result<CombinedReply, StoreError>>,
 }
 
@@ -66,16 +66,19 @@ impl Combined {
     ) -> Self {
         let mut combined = Self { deletions: Deletions::of(entries.deletions), ..Self::default() };
         combined.deletions.add_to(&mut combined.pipeline, &connection_slot.scripts);
-        for Entry { command, counter, caller: sender } in entries.commands {
+        for Entry { command, acquisition, caller: sender } in entries.commands {
             if sender.is_closed() {
                 continue;
             }
-            let counter = match counter {
-                Some((_, slot)) if !live.raised.is_raised(slot) => {
+            let counter = match acquisition {
+                Some(Acquisition { slot, .. }) if !live.raised.is_raised(slot) => {
                     sender.send(Ok(CombinedReply { reply: Value::Nil, counter: Value::Nil })).ok();
                     continue;
                 }
-                Some(counter) => Some(combined.add_acquisition(counter)),
+                Some(Acquisition { claim, counter, slot }) => {
+                    claim.departs();
+                    Some(combined.add_acquisition(counter, slot))
+                }
                 None => None,
             };
             combined.pipeline.add_command(command);
@@ -88,7 +91,7 @@ impl Combined {
     }
 
     /// Returns the index of the counter, and the position of one more acquisition in it.
-    fn add_acquisition(&mut self, (name, slot): Counter) -> (usize, i64) {
+    fn add_acquisition(&mut self, name: Cow<'static, str>, slot: usize) -> (usize, i64) {
         // A pipeline has few counters: comparing them all is faster than a hash.
         let which = self.counters.iter().position(|counted| counted.slot == slot);
         let which = which.unwrap_or_else(|| {
@@ -165,7 +168,7 @@ mod tests {
         let mut combined = Combined::default();
         let receiver = of.iter().map(|slot| {
             let (sender, receiver) = oneshot::channel();
-            let counter = slot.map(|slot| combined.add_acquisition(("counter".into(), slot)));
+            let counter = slot.map(|slot| combined.add_acquisition("counter".into(), slot));
             combined.callers.push(Caller { sender, counter });
             receiver
         });

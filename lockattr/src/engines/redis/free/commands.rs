@@ -6,7 +6,7 @@ use std::pin::pin;
 use redis::{Cmd, Pipeline, RedisResult, Value};
 
 use super::super::call::is_unknown;
-use super::super::combiner::{Caller, CombinedReply};
+use super::super::combiner::{Acquisition, Caller, CombinedReply};
 use super::super::connection_slot::{ConnectionSlot, LiveConnection};
 use super::super::counters::Counters;
 use super::super::native::{Deleted, deletion, is_sent_on};
@@ -42,10 +42,12 @@ impl Node {
         }
         let (seen, caller) = (counters.last_seen(slot), Caller::of(connection_slot, &live));
         let [set, incremented, waited] = if caller.should_combine() && !self.replicas.are_needed() {
+            let acquisition = Acquisition { claim: request.claim.clone(), counter: fence, slot };
             let CombinedReply { reply, counter } =
-                caller.send_combined(set(request), Some((fence, slot))).await?;
+                caller.send_combined(set(request), Some(acquisition)).await?;
             [reply, counter, Value::Nil]
         } else {
+            request.claim.departs();
             // Boxed, like those below: otherwise every combined caller's future would include the
             // client's.
             Box::pin(pair_alone(connection_slot, &live, &pair(request, &fence, self.replicas)))

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
-use tokio::time::Instant;
 
 use crate::engines::sequenced::{
     ClaimEntries, Entered, Entry, EntryValue, LockQueues, LockRecipe, NewEntry, Permit, StoreThread,
@@ -307,10 +306,6 @@ impl LockRecipe for FakeRecipe {
         until: impl Future<Output = T> + Send,
     ) -> Result<T, StoreError> {
         Ok(until.await)
-    }
-
-    fn answered_since(&self, _since: Instant) -> bool {
-        false
     }
 
     fn max_ttl(&self) -> Duration {

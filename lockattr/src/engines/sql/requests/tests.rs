@@ -1,5 +1,9 @@
 //! Requests over a connection that records its statements, and ends each on the test's command.
 
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use tokio::sync::Semaphore;
@@ -291,4 +295,28 @@ fn a_statement_whose_runtime_shuts_down_may_have_been_executed() {
     assert!(there.block_on(async { (&mut call).now_or_never() }).is_none());
     drop(here);
     assert!(!there.block_on(call).unwrap_err().is_not_sent());
+}
+
+/// The undo could overtake the request that it undoes, or not be sent because that seems not to have left.
+///
+/// Red without: the drop of `PendingReply`.
+#[test]
+fn a_caller_that_gives_up_waits_until_statements_have_been_handed_off() {
+    let (requests, handed_off) = (Arc::<Requests<Named>>::default(), AtomicBool::new(false));
+    let (_caller, reply) = oneshot::channel();
+    let started = Barrier::new(2);
+    thread::scope(|scope| {
+        let queue = requests.0.lock();
+        scope.spawn(|| {
+            let pending = PendingReply { requests: &requests, reply };
+            started.wait();
+            drop(pending);
+            assert!(handed_off.load(Ordering::SeqCst));
+        });
+        started.wait();
+        // The other thread runs, and would have finished by now.
+        (0..1_000).for_each(|_| thread::yield_now());
+        handed_off.store(true, Ordering::SeqCst);
+        drop(queue);
+    });
 }
