@@ -106,7 +106,8 @@ async fn read(
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
         came.fetch_add(count as u64, Ordering::Relaxed);
         let Switches { delay, per_byte, .. } = *switches.borrow();
-        let due = due(busy, delay, per_byte * count as u32);
+        let takes = per_byte * u32::try_from(count).expect("the buffer is small");
+        let due = due(busy, delay, takes);
         let mut bytes = match alias {
             Some(alias) => alias.substitute(&buffer[..count], &mut kept),
             None => buffer[..count].to_vec(),

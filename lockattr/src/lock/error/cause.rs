@@ -102,8 +102,8 @@ mod tests {
         let error = StoreError::new("a").with_source(StoreError::new("b").with_source(driver));
         assert!(error.downcast_ref::<Driver>().is_some());
         assert!(error.downcast_ref::<std::io::Error>().is_some());
-        assert!(error.downcast_ref::<std::fmt::Error>().is_none());
+        assert!(error.downcast_ref::<fmt::Error>().is_none());
         let LockError::Store { source, .. } = error.about("a") else { panic!("it is `Store`") };
-        assert!(causes(&source).any(|error| error.is::<Driver>()));
+        assert!(causes(&source).any(<dyn StdError>::is::<Driver>));
     }
 }

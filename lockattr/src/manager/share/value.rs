@@ -176,9 +176,9 @@ mod tests {
             text.truncate(1 + (random_bits() as usize) % (2 * text.len()));
             let text: String = text.into_iter().collect();
             if let Some(node) = Node::from_text(&text) {
-                let _ = <Vec<Option<String>> as serde::Deserialize>::deserialize(node.clone());
-                let _ = <std::net::IpAddr as serde::Deserialize>::deserialize(node.clone());
-                let _ = <(u8, char, f64) as serde::Deserialize>::deserialize(node);
+                drop(<Vec<Option<String>> as serde::Deserialize>::deserialize(node.clone()));
+                drop(<std::net::IpAddr as serde::Deserialize>::deserialize(node.clone()));
+                drop(<(u8, char, f64) as serde::Deserialize>::deserialize(node));
             }
         }
     }
