@@ -32,7 +32,7 @@ impl Change {
     }
 }
 
-fn any_byte(bytes: &mut Vec<u8>, random: &mut StdRng) {
+fn any_byte(bytes: &mut [u8], random: &mut StdRng) {
     let at = random.random_range(0..bytes.len());
     bytes[at] = match random.random_range(0..3) {
         0 => bytes[at].wrapping_add(1),

@@ -43,7 +43,7 @@ pub(super) async fn jobs_with_keys_of_their_own_are_never_contended<T: Topology>
         }
         let outcomes = in_time(jobs.join_all()).await;
         let of = |is: fn(&Result<(), Error>) -> bool| outcomes.iter().filter(|it| is(it)).count();
-        let ran = of(|it| it.is_ok());
+        let ran = of(Result::is_ok);
         let contended = of(|it| matches!(it, Err(Error::Contended { .. })));
         let store = of(|it| matches!(it, Err(Error::Store { .. })));
         assert_eq!(

@@ -104,6 +104,6 @@ mod tests {
         assert!(error.downcast_ref::<std::io::Error>().is_some());
         assert!(error.downcast_ref::<fmt::Error>().is_none());
         let LockError::Store { source, .. } = error.about("a") else { panic!("it is `Store`") };
-        assert!(causes(&source).any(<dyn StdError>::is::<Driver>));
+        assert!(causes(&source).any(<dyn Error>::is::<Driver>));
     }
 }
