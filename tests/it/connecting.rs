@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::{Engine, Proxy, RedisServer, bare, eventually, in_time, with_query};
+use lockattr_tests::{Engine, Wires, bare, in_time};
 use tokio::runtime::Builder;
 
 /// Runs every test on each engine.
@@ -19,6 +19,12 @@ macro_rules! connecting {
             #[test]
             fn a_name_is_looked_up_while_all_threads_for_blocking_work_are_taken() {
                 super::a_name_is_looked_up_while_all_threads_for_blocking_work_are_taken::<Server>();
+            }
+
+            #[tokio::test]
+            async fn a_link_with_a_round_trip_of_a_quarter_of_a_second_connects() {
+                let server = <Server as Engine>::start().await;
+                super::a_link_with_a_round_trip_of_a_quarter_of_a_second_connects(&server).await;
             }
 
             #[tokio::test]
@@ -48,28 +54,18 @@ fn a_name_is_looked_up_while_all_threads_for_blocking_work_are_taken<S: Engine>(
         let held = manager.acquire("named", LockOptions::new()).await.expect("it is free");
         held.release().await.expect("released");
     }));
-    let left = eventually("nothing is left", async || server.left().await.is_empty());
-    servers.block_on(left);
     drop(end);
 }
 
 /// Red without: a limit of its own for the login.
-#[tokio::test]
-async fn a_link_to_redis_with_a_round_trip_of_a_quarter_of_a_second_connects() {
-    let server = RedisServer::start().await;
-    let mut proxies = Vec::new();
-    for addr in server.addrs() {
-        let proxy = Proxy::start(addr).await;
-        proxy.delay(Duration::from_millis(125));
-        proxies.push(proxy);
-    }
-    let addrs: Vec<_> = proxies.iter().map(Proxy::addr).collect();
+async fn a_link_with_a_round_trip_of_a_quarter_of_a_second_connects<S: Engine>(server: &S) {
+    let wires = Wires::before(server).await;
+    wires.delay(Duration::from_millis(125));
     // The library's own time for an attempt. All other times are longer than a test.
-    let url = with_query(&server.url_at(&addrs), "connect_timeout=1s");
+    let url = wires.url_with("connect_timeout=1s");
     let manager = in_time(LockManager::connect(&url)).await.expect("connected");
     let held = in_time(manager.acquire("far", LockOptions::new())).await.expect("it is free");
     in_time(held.release()).await.expect("released");
-    eventually("nothing is left", async || server.left().await.is_empty()).await;
 }
 
 /// Red without: the address in the error.
