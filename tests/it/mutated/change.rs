@@ -19,7 +19,7 @@ impl Change {
             "postgres" => Self { typed: postgres, one_in: 10 },
             "mysql" => Self { typed: mysql, one_in: 10 },
             // Without a type for each value.
-            _ => Self { typed: any_byte, one_in: 4 },
+            _ => Self { typed: |bytes, random| any_byte(bytes, random), one_in: 4 },
         }
     }
 
