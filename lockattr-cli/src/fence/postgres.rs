@@ -72,7 +72,7 @@ fn family(migration: &Migration<'_>) -> String {
 }
 
 /// A trigger `t` with the function `f` that is ours, by what it does. Those of partitions belong to the
-/// trigger of their table; PostgreSQL 12 has none of them, nor the column that says so.
+/// trigger of their table; PostgreSQL 12 has none of them, nor the column that marks them.
 fn ours() -> String {
     let reads = dollar_quoted(READS);
     format!(

@@ -137,7 +137,7 @@ const LONGEST_NAME: usize = 8192;
 /// reported once in the log.
 ///
 /// A user of `caching_sha2_password`, MySQL's default, that the server does not know since its start
-/// sends the password itself: through TLS, or encrypted with a key that the server sends, as whoever
+/// sends the password itself: through TLS, or encrypted with a key that the server sends, as a program that
 /// answers in its place could. So without TLS, `preferred` refuses that to another machine, as MySQL's
 /// own clients do without `get-server-public-key`. `disabled` says that the network is your own.
 /// MariaDB's `ed25519` and `parsec` are supported too; `mysql_clear_password` and `dialog` are not.
@@ -179,7 +179,7 @@ const LONGEST_NAME: usize = 8192;
 ///
 /// # What has ended
 ///
-/// Leases that nobody released, marks of done keys, queue entries of processes that send no more
+/// Leases that were not released, marks of done keys, queue entries of processes that send no more
 /// requests, and messages for processes that are gone: they are deleted within two minutes, as long
 /// as any process is connected, whatever it does. Each connection asks when it begins and then with
 /// each `heartbeat`, every 30 seconds at least, whether a sweep is due. The server's clock

@@ -212,7 +212,7 @@ const LONGEST_NAME: usize = 2_000;
 ///
 /// # What has ended
 ///
-/// Leases that nobody released, marks of done keys, shared results, and entries of dead waiters: they
+/// Leases that were not released, marks of done keys, shared results, and entries of dead waiters: they
 /// are deleted within two minutes, as long as any process is connected, whatever it does. Each
 /// connection asks when it begins and then with each `heartbeat`, every 30 seconds at least,
 /// whether a sweep is due. The server's clock and the row of `lockattr_sweep` let one begin every 40

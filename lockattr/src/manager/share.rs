@@ -63,7 +63,7 @@ impl LockManager {
     ///
     /// The key has to name everything on which the result depends. A caller that waited gets a value that is
     /// equal in serde's data model: fields that the type skips are the default. A value that is longer than
-    /// 64 KiB, or would not be equal, is not shared: each caller runs the body, and a warning event says so,
+    /// 64 KiB, or would not be equal, is not shared: each caller runs the body, and a warning event reports it,
     /// once for each function. A value stays in the store, readable, for one TTL.
     ///
     /// Callers share a value if they lock the same key with the same closure: in one place of the source, with

@@ -53,7 +53,7 @@ struct State {
     has_ended: bool,
     /// Why the system refused the thread, until the task has told.
     start_error: Option<io::Error>,
-    /// Whether it has refused before, which is told once.
+    /// Whether it has refused before, which is logged once.
     was_refused: bool,
 }
 

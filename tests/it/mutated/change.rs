@@ -17,7 +17,7 @@ impl Change {
     pub(super) fn of(engine: &str) -> Self {
         match engine {
             "postgres" => Self { typed: postgres, one_in: 10 },
-            "mysql" => Self { typed: mysql, one_in: 10 },
+            "mysql" => Self { typed: |bytes, random| mysql(bytes, random), one_in: 10 },
             // Without a type for each value.
             _ => Self { typed: |bytes, random| any_byte(bytes, random), one_in: 4 },
         }
@@ -90,7 +90,7 @@ fn postgres(bytes: &mut Vec<u8>, random: &mut StdRng) {
 }
 
 /// A column of another type, a row in which it is `NULL`, another number of columns.
-fn mysql(bytes: &mut Vec<u8>, random: &mut StdRng) {
+fn mysql(bytes: &mut [u8], random: &mut StdRng) {
     let length = |rest: &[u8]| {
         let [low, middle, high, _number, ..] = *rest else { return None };
         Some((4, 4 + usize::from(low) + 256 * usize::from(middle) + 65536 * usize::from(high)))

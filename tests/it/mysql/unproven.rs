@@ -1,5 +1,5 @@
 //! What a server may ask that has not proved itself: a password, or a key to encrypt it, only of this
-//! machine or where the URL says so, and nothing that takes long or makes the client panic.
+//! machine or where the URL asks for it, and nothing that takes long or makes the client panic.
 
 use lockattr::{LockManager, LockOptions};
 use lockattr_tests::{MariaDb, capture_events, in_time, with_query};

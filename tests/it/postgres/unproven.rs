@@ -1,5 +1,5 @@
 //! What a server learns that has not proved itself: a password in clear goes to this machine only, or
-//! where the URL says so.
+//! where the URL asks for it.
 
 use std::sync::Arc;
 
@@ -101,7 +101,7 @@ async fn a_server_elsewhere_that_denies_tls_gets_no_password_and_no_md5_of_it() 
     }
 }
 
-/// A fake server answers no password, so the error comes from the end of the test's patience.
+/// A fake server answers no password, so the error comes from the end of the test's wait.
 #[tokio::test]
 async fn a_password_goes_to_this_machine_and_where_the_url_says_so() {
     for (host, settings) in [("127.0.0.1", ""), ("localhost", ""), (ELSEWHERE, "sslmode=disable")] {

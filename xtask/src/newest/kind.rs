@@ -24,7 +24,7 @@ pub(super) const REDIS: Kind = Kind {
         "scale::",
         "secrets::",
         "sentinel",
-        "share::fleet::",
+        "share::",
         "shutdown::away::",
         "wait_queue::histories::",
         "wait_queue::keys::",
@@ -38,7 +38,7 @@ pub(super) const REDIS: Kind = Kind {
 pub(super) const MYSQL: Kind = Kind { tests: &["mysql", "postgres::columns::"], left_out: &[] };
 
 pub(super) const POSTGRES: Kind = Kind {
-    tests: &["examples::", "postgres", "share::fleet::"],
+    tests: &["examples::", "postgres", "share::"],
     // They have the same ending as `examples::`.
     left_out: &["counterexamples::"],
 };

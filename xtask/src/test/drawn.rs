@@ -3,10 +3,11 @@
 use std::hash::{BuildHasher, RandomState};
 
 /// Their names, or parts of them. `long.rs` lists others.
-pub(super) const TESTS: [&str; 5] = [
+pub(super) const TESTS: [&str; 6] = [
     "a_counter_of_three_processes_loses_nothing_while_their_networks_fail",
     "alike::",
     "key::",
+    "mutated::",
     "terms_never_interleave_while_processes_and_networks_fail_at_random",
     "wait_queue::histories::",
 ];

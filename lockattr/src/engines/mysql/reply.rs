@@ -1,4 +1,4 @@
-//! Reads the rows of a reply. A column of another type than expected is an error that says so: the
+//! Reads the rows of a reply. A column of another type than expected is an error that names both: the
 //! client's own getters panic, which a server can cause.
 
 use std::any::type_name;

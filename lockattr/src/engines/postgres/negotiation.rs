@@ -32,7 +32,7 @@ pub(super) struct How {
 
 #[derive(Clone, Copy, PartialEq)]
 enum Begin {
-    /// In plaintext: the URL or the program says so.
+    /// In plaintext: as the URL or the program asks.
     Plain,
     /// TLS if the server has it.
     Prefer,

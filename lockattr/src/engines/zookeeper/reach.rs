@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use crate::engines::dial::{dial, reachable};
 use crate::store::StoreError;
 
-/// How many servers the client is told of, each of them several times. After each round through all of them it
+/// How many servers the client gets, each of them several times. After each round through all of them it
 /// pauses for twice as long as before, which takes as long as the outage; inside a round it pauses for up to a
 /// second. So a round must last.
 const PER_ROUND: usize = 20;
