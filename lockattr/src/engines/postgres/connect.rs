@@ -15,7 +15,7 @@ use tokio_postgres::{AsyncMessage, Client, Connection, Error, NoTls, Socket};
 use super::config::Config;
 use super::failure::failure_of;
 use super::hosts::{self, OneHost};
-use super::negotiation::{Negotiated, negotiation};
+use super::negotiation::{Negotiated, negotiation, reaches_a_network};
 use crate::engines::dial::{handshake_limit, no_answer, reachable};
 use crate::store::StoreError;
 
@@ -24,11 +24,13 @@ pub(super) trait Connect: Send + Sync {
     /// Whether it can encrypt.
     fn has_tls(&self) -> bool;
 
-    /// Connects to the server of the store with this `address`, by the `sslmode` in `server`.
+    /// Connects to the server of the store with this `address`, by the `sslmode` in `server`. With
+    /// `elsewhere`, that is another machine.
     fn connect<'a>(
         &'a self,
         server: &'a tokio_postgres::Config,
         address: &'a str,
+        elsewhere: bool,
     ) -> BoxFuture<'a, Result<Connected, Error>>;
 }
 
@@ -68,10 +70,11 @@ where
         &'a self,
         server: &'a tokio_postgres::Config,
         address: &'a str,
+        elsewhere: bool,
     ) -> BoxFuture<'a, Result<Connected, Error>> {
         let tls = self.0.clone();
         async move {
-            let connected: Connected = match negotiation(server, self.has_tls(), address) {
+            let connected: Connected = match negotiation(server, self.has_tls(), elsewhere.then_some(address)) {
                 Some((server, how)) => boxed(server.connect(Negotiated { tls, how }).await?),
                 None => boxed(server.connect(tls).await?),
             };
@@ -127,6 +130,8 @@ impl Config {
     async fn connect_to(&self, host: OneHost) -> Result<Connected, StoreError> {
         let OneHost { mut config, name } = host;
         let (limit, mut at) = (self.timing.connect_timeout, self.address.clone());
+        // By the name, before it is looked up: what a name server says proves nothing.
+        let elsewhere = reaches_a_network(&config);
         if let Some((name, port)) = name {
             let found = reachable(&name, port, limit).await.map_err(|error| {
                 StoreError::new(format!("{}: {error}", self.address)).with_source(error)
@@ -138,7 +143,7 @@ impl Config {
         }
         // The client's own limit covers only the attempt.
         let limit = limit.saturating_add(handshake_limit(limit));
-        match timeout(limit, self.connector.connect(&config, &self.address)).await {
+        match timeout(limit, self.connector.connect(&config, &self.address, elsewhere)).await {
             Ok(Err(error)) if error.as_db_error().is_some() => {
                 Err(failure_of(&self.address, error).error)
             }

@@ -41,9 +41,14 @@ enum Begin {
     Direct,
 }
 
-/// How to connect to `server`, and the settings that leave this to [`Negotiated`]. `None` if that is
-/// not needed: nothing leaves this machine through a Unix socket.
-pub(super) fn negotiation(server: &Config, has_tls: bool, address: &str) -> Option<(Config, How)> {
+/// How to connect to `server`, and the settings that leave this to [`Negotiated`]. `elsewhere` is the
+/// store's address, if the server is another machine. `None` if that is not needed: nothing leaves this
+/// machine through a Unix socket.
+pub(super) fn negotiation(
+    server: &Config,
+    has_tls: bool,
+    elsewhere: Option<&str>,
+) -> Option<(Config, How)> {
     let mode = server.get_ssl_mode();
     if has_sockets(server) && mode != SslMode::Require {
         return None;
@@ -55,11 +60,11 @@ pub(super) fn negotiation(server: &Config, has_tls: bool, address: &str) -> Opti
         (_, SslNegotiation::Direct) => Begin::Direct,
         (_, _) => Begin::Require,
     };
-    let is_guarded = mode == SslMode::Prefer && reaches_a_network(server);
+    let guarded = elsewhere.filter(|_| mode == SslMode::Prefer).map(str::to_owned);
     let mut server = server.clone();
     // The client then begins with the "TLS" of `Negotiated`, and asks the server for nothing.
     server.ssl_mode(SslMode::Require).ssl_negotiation(SslNegotiation::Direct);
-    Some((server, How { begin, guarded: is_guarded.then(|| address.to_owned()) }))
+    Some((server, How { begin, guarded }))
 }
 
 /// Refuses a URL with a socket and another machine, where the mode leaves open whether a password may
@@ -81,7 +86,7 @@ fn has_sockets(server: &Config) -> bool {
 }
 
 /// Whether one of the hosts is another machine.
-fn reaches_a_network(server: &Config) -> bool {
+pub(super) fn reaches_a_network(server: &Config) -> bool {
     let addresses = server.get_hostaddrs();
     if !addresses.is_empty() {
         return addresses.iter().any(|ip| !ip.is_loopback());
