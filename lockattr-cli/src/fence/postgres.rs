@@ -175,7 +175,7 @@ fn allowed(column: &str) -> String {
     IF TG_OP = 'INSERT' OR NEW.{column} >= OLD.{column} THEN
       RETURN NEW;
     END IF;
-    token := NEW.{column};
+    token := coalesce(NEW.{column}, 0);
   END IF;
 "
     )

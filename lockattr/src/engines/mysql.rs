@@ -143,9 +143,10 @@ const LONGEST_NAME: usize = 8192;
 /// MariaDB's `ed25519` and `parsec` are supported too; `mysql_clear_password` and `dialog` are not.
 ///
 /// A task relays each encrypted connection inside the process, so that the store neither uses nor
-/// installs a cryptography provider for the process, each connection to a server that denied TLS to
-/// `preferred`, and those by `ed25519` or `parsec`. It needs Linux, Android or macOS. Other connections in plaintext are not relayed;
-/// each begins with a login for a trial, so that nothing a server asks can block the process. A store
+/// installs a cryptography provider for the process, each connection in plaintext to another machine, so
+/// that nothing a server asks there can block the process, and those by `ed25519` or `parsec`. It needs
+/// Linux, Android or macOS. Other connections to this machine are not relayed; each begins with a login
+/// for a trial. A store
 /// [from `Opts`](Self::from_opts) has the TLS of these `Opts` instead, and without TLS there they count
 /// as `disabled`.
 ///

@@ -228,6 +228,7 @@ impl PendingAcquire<'_> {
         by: GrantedBy,
     ) -> LockGuard {
         let (options, core) = (self.options, &self.shared.core);
+        self.shared.refusals.forget(&self.claim);
         let lease = GrantedLease {
             claim: self.claim.clone(),
             fencing,

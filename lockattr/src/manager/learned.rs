@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::time::Instant;
 
@@ -15,7 +16,11 @@ const REMEMBERED: usize = 1024;
 
 /// The last refusal of each lock, of the newest so many locks.
 #[derive(Default)]
-pub(super) struct Refusals(Mutex<Generations>);
+pub(super) struct Refusals {
+    generations: Mutex<Generations>,
+    /// Whether there was any, so that a lock which is free costs no search.
+    any: AtomicBool,
+}
 
 #[derive(Default)]
 struct Generations {
@@ -31,17 +36,27 @@ impl Refusals {
     /// The store has refused this claim, because of this holder.
     pub(super) fn learned(&self, claim: &Claim, holder: Option<Box<Holder>>) {
         let refused = (of(claim), (Instant::now(), holder));
-        let mut generations = self.0.lock();
+        let mut generations = self.generations.lock();
+        self.any.store(true, Ordering::Relaxed);
         if generations.newer.len() >= REMEMBERED {
             generations.older = std::mem::take(&mut generations.newer);
         }
         generations.newer.insert(refused.0, refused.1);
     }
 
+    /// This claim has the lock, so what was learned before is over.
+    pub(super) fn forget(&self, claim: &Claim) {
+        if self.any.load(Ordering::Relaxed) {
+            let (granted, mut generations) = (of(claim), self.generations.lock());
+            generations.newer.remove(&granted);
+            generations.older.remove(&granted);
+        }
+    }
+
     /// Whether a claim of this process was refused the same locks at `since` or later, and because of
     /// which holder.
     pub(super) fn since(&self, claim: &Claim, since: Instant) -> Option<Option<Box<Holder>>> {
-        let (refused, generations) = (of(claim), self.0.lock());
+        let (refused, generations) = (of(claim), self.generations.lock());
         let both = [&generations.newer, &generations.older];
         let (at, holder) = both.into_iter().find_map(|known| known.get(&refused))?;
         (*at >= since).then(|| holder.clone())
@@ -67,7 +82,7 @@ mod tests {
         Claim::of(&Subscriber::new(|_| {}), first, keys, sharing, "")
     }
 
-    /// Red without: the mode in `of`, or the comparison with `since`.
+    /// Red without: the mode in `of`, the comparison with `since`, or `forget`.
     #[tokio::test(start_paused = true)]
     async fn a_refusal_says_nothing_about_other_keys_other_modes_or_later_times() {
         let (refusals, asked) = (Refusals::default(), Instant::now());
@@ -83,6 +98,8 @@ mod tests {
         }
         advance(Duration::from_millis(1)).await;
         assert!(!is_known(&["a", "b"], Sharing::Shared, Instant::now()));
+        refusals.forget(&claim(&["b", "a"], Sharing::Shared));
+        assert!(!is_known(&["a", "b"], Sharing::Shared, asked), "this process has had it since");
     }
 
     /// Red without: `older`, or its replacement.

@@ -127,7 +127,7 @@ impl LockManager {
         let (began, waited) = (Instant::now(), Arc::new(AtomicBool::new(false)));
         let options = ResolvedOptions { waited: Some(waited.clone()), ..options };
         let start = self.start(&options, key).await?;
-        let of = of.named(options.function);
+        let of = of.named::<T>(options.function);
         let flight = Flight { manager: self.clone(), key: self.key(key)?, options, of };
         if waited.load(std::sync::atomic::Ordering::Acquire)
             && let Some(value) = flight.result_since(began).await
@@ -207,6 +207,11 @@ impl Flight {
         let asked = Instant::now();
         let read = self.manager.shared.core.store().holder(&note);
         let (result, age) = timeout(RESPONSE_TIME, read).await.ok()?.ok()??.result()?;
+        if result.value.len() > MAX_SIZE {
+            // No process of ours has written it.
+            self.count("unreadable");
+            return None;
+        }
         // The note was left before this request was answered, and the store counts in milliseconds by a clock
         // of its own.
         let age = age + age / 100 + Duration::from_millis(2);

@@ -19,6 +19,8 @@ pub(super) struct Departure {
 /// The bits below are eight years of microseconds.
 const COUNT: u32 = 48;
 const MICROS: u64 = (1 << COUNT) - 1;
+/// The largest count.
+const MOST: u64 = u64::MAX >> COUNT;
 
 impl Default for Departure {
     fn default() -> Self {
@@ -54,7 +56,9 @@ impl Claim {
         // The lease counts from the first request that the store may have executed.
         departure.change(|state| match state >> COUNT {
             0 => (1 << COUNT) | now,
-            _ => state.saturating_add(1 << COUNT),
+            // A server that lets a claim ask again without end must not change when it left.
+            MOST.. => state,
+            _ => state + (1 << COUNT),
         });
     }
 

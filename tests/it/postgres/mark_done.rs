@@ -42,7 +42,7 @@ async fn a_database_of_a_version_without_marks_gets_the_function_and_keeps_its_l
     let database = Database::new().await;
     let before = database.manager("").await;
     let guard = before.acquire("held", lockattr::LockOptions::new()).await.unwrap();
-    database.run("drop function lockattr_mark_done_3").await;
+    database.run("drop function lockattr_mark_done_3, lockattr_sweep_3").await;
 
     let process = database.process();
     let claim = process.holder_of("nightly").await;

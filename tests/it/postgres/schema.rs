@@ -261,6 +261,7 @@ fn names_that_no_schema_of_ours_can_have_are_refused() {
         ("schema=", "`schema` is empty"),
         (&*format!("schema={longer}"), "64 bytes"),
         ("schema=a%00b", "zero byte"),
+        ("schema=a%5C'b", "a backslash"),
         ("schema=pg_temp", "PostgreSQL's own"),
         ("schema=information_schema", "PostgreSQL's own"),
         ("schema=a&lock=session", "`lock=session`"),

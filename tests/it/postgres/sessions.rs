@@ -163,7 +163,9 @@ async fn dropped_tables_are_created_again() {
     let manager = database.manager("").await;
     acquire(&manager, "a").await.release().await.unwrap();
     database.run("drop table lockattr_locks, lockattr_holders, lockattr_queue cascade").await;
-    database.run("drop sequence lockattr_counter; drop function lockattr_mark_done_3").await;
+    database
+        .run("drop sequence lockattr_counter; drop function lockattr_mark_done_3, lockattr_sweep_3")
+        .await;
     let works = async || manager.try_acquire("a", LockOptions::new()).await.is_ok();
     eventually("it works again", works).await;
     database.has_nothing_left().await;

@@ -35,10 +35,11 @@ pub(super) const REDIS: Kind = Kind {
     left_out: &["leader_faults::cluster", "leader_faults::redlock", "leader_faults::sentinel"],
 };
 
-pub(super) const MYSQL: Kind = Kind { tests: &["mysql", "postgres::columns::"], left_out: &[] };
+pub(super) const MYSQL: Kind =
+    Kind { tests: &["mutated::", "mysql", "postgres::columns::"], left_out: &[] };
 
 pub(super) const POSTGRES: Kind = Kind {
-    tests: &["examples::", "postgres", "share::"],
+    tests: &["examples::", "mutated::", "postgres", "share::"],
     // They have the same ending as `examples::`.
     left_out: &["counterexamples::"],
 };

@@ -128,12 +128,16 @@ impl Login {
                 }
             }
             warn(is_remote, address);
-            let server = match is_guarded {
-                true => server,
-                false if in_time(limit, server.try_login(opts, address)).await? => return Ok(None),
-                false => greeted().await?,
-            };
-            let opening = server.open(opts.clone(), address, Passwords::Never, None);
+            if is_remote {
+                let passwords = if is_guarded { Passwords::Never } else { Passwords::ByKey };
+                let opening = server.open(opts.clone(), address, passwords, None);
+                return in_time(limit, opening).await.map(Some);
+            }
+            // A server on this machine is worth a login more: its connections need no relay then.
+            if in_time(limit, server.try_login(opts, address)).await? {
+                return Ok(None);
+            }
+            let opening = greeted().await?.open(opts.clone(), address, Passwords::Never, None);
             return in_time(limit, opening).await.map(Some);
         }
         warn(is_remote, address);

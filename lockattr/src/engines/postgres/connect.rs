@@ -74,10 +74,11 @@ where
     ) -> BoxFuture<'a, Result<Connected, Error>> {
         let tls = self.0.clone();
         async move {
-            let connected: Connected = match negotiation(server, self.has_tls(), elsewhere.then_some(address)) {
-                Some((server, how)) => boxed(server.connect(Negotiated { tls, how }).await?),
-                None => boxed(server.connect(tls).await?),
-            };
+            let connected: Connected =
+                match negotiation(server, self.has_tls(), elsewhere.then_some(address)) {
+                    Some((server, how)) => boxed(server.connect(Negotiated { tls, how }).await?),
+                    None => boxed(server.connect(tls).await?),
+                };
             Ok(connected)
         }
         .boxed()

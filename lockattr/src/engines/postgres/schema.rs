@@ -48,6 +48,10 @@ impl Schema {
                 invalid(&format!("has {} bytes: PostgreSQL's names have {LONGEST}", name.len()))
             }
             name if name.contains('\0') => invalid("has a zero byte: PostgreSQL's names have none"),
+            // With `standard_conforming_strings = off` it would escape a quote.
+            name if name.contains('\\') => {
+                invalid("has a backslash, which some databases read as an escape: name another one")
+            }
             // Among them `pg_temp`, where each session would have tables of its own.
             name if name.starts_with("pg_") || name == "information_schema" => {
                 invalid("is one of PostgreSQL's own schemas: name another one")
@@ -108,7 +112,7 @@ end {delimiter};\n\n{objects}"
         format!(
             "select exists (
                 select from pg_proc join pg_namespace on pg_namespace.oid = pronamespace
-                where proname = 'lockattr_mark_done_3' and nspname = {})",
+                where proname = 'lockattr_sweep_3' and nspname = {})",
             self.literal()
         )
     }

@@ -21,7 +21,9 @@ begin
   if not exists (select from public.lockattr_sweep) then
     insert into public.lockattr_sweep values (0, '-infinity', '') on conflict do nothing;
   end if;
-  select next into after from public.lockattr_sweep where due <= moment for update skip locked;
+  select next into after from public.lockattr_sweep where due <= moment
+    -- The server's clock may have gone back.
+    or due > moment + interval '2 minutes' for update skip locked;
   if not found then
     return false;
   end if;

@@ -27,12 +27,16 @@ pub(in crate::engines) fn client_config(
         builder.with_safe_default_protocol_versions().map_err(|error| unusable(&error))?;
     let verifier = verifier(files, verification, &provider)?;
     let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
-    let Some(identity) = Identity::of(files, &provider)? else {
-        return Ok(builder.with_no_client_auth());
+    let identity = Identity::of(files, &provider)?;
+    let has_files = files.ca.is_some() || identity.is_some();
+    let mut config = match identity {
+        Some(identity) => builder.with_client_cert_resolver(Arc::new(identity)),
+        None => builder.with_no_client_auth(),
     };
-    let mut config = builder.with_client_cert_resolver(Arc::new(identity));
-    // A resumed session would be that of the certificate of before.
-    config.resumption = Resumption::disabled();
+    if has_files {
+        // A resumed session would be that of the certificates of before.
+        config.resumption = Resumption::disabled();
+    }
     Ok(config)
 }
 

@@ -23,10 +23,12 @@ pub(crate) fn of<F>(_closure: &F) -> Function {
 }
 
 impl Function {
-    /// The same in each process of a build, and short: names of types can be very long.
-    pub(super) fn named(self, function: Option<&'static str>) -> String {
+    /// The same in each process of a build, and short: names of types can be very long. `T` is what the function
+    /// returns, so that a build in which that is another type takes no result of this one.
+    pub(super) fn named<T>(self, function: Option<&'static str>) -> String {
         let mut name = DefaultHasher::new();
         self.type_name.hash(&mut name);
+        type_name::<T>().hash(&mut name);
         format!("{} {:?} {:x}", function.unwrap_or_default(), self.id, name.finish())
     }
 }
