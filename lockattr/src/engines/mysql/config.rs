@@ -11,6 +11,7 @@ use super::login::Login;
 use super::sessions::MAX_SESSIONS;
 use super::tls::{self, Tls};
 use crate::Error;
+use crate::engines::sql::sweep::SweepWarning;
 use crate::engines::sql::{check_max_sessions, read_max_sessions};
 use crate::lock::server_options::ServerOptions;
 use crate::store::url::{shown, unknown_setting};
@@ -39,6 +40,7 @@ pub(super) struct Config {
     pub(super) sessions: bool,
     /// The most connections for locks that belong to connections.
     pub(super) max_sessions: usize,
+    pub(super) sweep_warning: SweepWarning,
 }
 
 impl Config {
@@ -81,7 +83,8 @@ impl Config {
         let host = url.host_str().unwrap_or_default();
         let (credentials, tls) = (timing.credentials.clone(), Tls::read(host, mode, &timing.tls)?);
         let login = Login { opts: opts.into(), credentials, tls };
-        Ok(Self { login, address, timing, sessions, max_sessions })
+        let sweep_warning = SweepWarning::default();
+        Ok(Self { login, address, timing, sessions, max_sessions, sweep_warning })
     }
 
     /// Takes the program's own configuration of the client, and sets in it what the store relies on.
@@ -107,7 +110,9 @@ impl Config {
         let opts = with_settings(builder, &timing).into();
         let (credentials, tls) = (timing.credentials.clone(), Tls::default());
         let login = Login { opts, credentials, tls };
-        Ok(Self { login, address, timing, sessions: false, max_sessions: MAX_SESSIONS })
+        let (sessions, max_sessions, sweep_warning) =
+            (false, MAX_SESSIONS, SweepWarning::default());
+        Ok(Self { login, address, timing, sessions, max_sessions, sweep_warning })
     }
 
     /// The same, with locks that belong to connections.

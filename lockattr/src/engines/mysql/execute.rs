@@ -9,7 +9,6 @@ use super::connection::Client;
 use super::failure::Failure;
 use super::requests::{DatabaseReply, DatabaseRequest};
 use super::{free, reply, request};
-use crate::engines::sql::sweep;
 use crate::store::{AcquireRequest, OwnerToken, ReleaseRequest};
 
 /// How often a statement is run at most, if it is the victim of deadlocks.
@@ -132,7 +131,7 @@ impl Client<'_> {
                 let config = &self.connection.slot.config;
                 let error = failure.error(config);
                 if !is_conflict {
-                    sweep::warn_once(&config.address, &error);
+                    config.sweep_warning.warn_once(&config.address, &error);
                 }
                 false
             }

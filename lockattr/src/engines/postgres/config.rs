@@ -11,6 +11,7 @@ use super::pooler::PoolerCheck;
 use super::schema::Schema;
 use super::tls;
 use crate::Error;
+use crate::engines::sql::sweep::SweepWarning;
 use crate::lock::server_options::ServerOptions;
 use crate::store::url::{shown, unknown_setting};
 
@@ -24,6 +25,7 @@ pub(super) struct Config {
     pub(super) schema: Schema,
     /// The result of the check for a pooler.
     pub(super) pooler_check: PoolerCheck,
+    pub(super) sweep_warning: SweepWarning,
 }
 
 const OWN: &[&str] = &[
@@ -102,8 +104,8 @@ impl Config {
         let connector = tls::connector(&mut server, sslmode, &timing.tls)?;
         negotiation::check(&server)?;
         let schema = Schema::new(timing.schema.as_deref())?;
-        let pooler_check = PoolerCheck::default();
-        Ok(Self { server, connector, address, timing, schema, pooler_check })
+        let (pooler_check, sweep_warning) = Default::default();
+        Ok(Self { server, connector, address, timing, schema, pooler_check, sweep_warning })
     }
 
     /// The settings and the TLS of the program's own client.
@@ -122,8 +124,8 @@ impl Config {
         negotiation::check(&server)?;
         let address = client_settings::shown(&server);
         let schema = Schema::new(timing.schema.as_deref())?;
-        let pooler_check = PoolerCheck::default();
-        Ok(Self { server, connector, address, timing, schema, pooler_check })
+        let (pooler_check, sweep_warning) = Default::default();
+        Ok(Self { server, connector, address, timing, schema, pooler_check, sweep_warning })
     }
 }
 

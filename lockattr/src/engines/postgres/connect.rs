@@ -2,6 +2,7 @@
 
 use std::any::TypeId;
 use std::borrow::Cow;
+use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -16,7 +17,7 @@ use super::config::Config;
 use super::failure::failure_of;
 use super::hosts::{self, OneHost};
 use super::negotiation::{Negotiated, negotiation, reaches_a_network};
-use crate::engines::dial::{handshake_limit, no_answer, reachable};
+use crate::engines::dial::{handshake_limit, lookup, no_answer, reachable_of};
 use crate::store::StoreError;
 
 /// Opens connections. Hides the type of the TLS, which the program may choose.
@@ -113,43 +114,76 @@ impl Config {
 
     /// Connects to the first host that lets the store in.
     pub(super) async fn connect(&self, login: &Login<'_>) -> Result<Connected, StoreError> {
-        let mut failures: Vec<StoreError> = Vec::new();
+        let mut failures = Vec::new();
         for host in hosts::of(&login.0) {
             match self.connect_to(host).await {
                 Ok(connected) => return Ok(connected),
                 Err(failure) => failures.push(failure),
             }
         }
-        let sentences: Vec<_> = failures.iter().map(ToString::to_string).collect();
-        Err(match failures.pop() {
-            Some(only) if failures.is_empty() => only,
-            Some(last) => StoreError::new(sentences.join("; ")).with_source(last),
-            None => StoreError::new(format!("{}: no host", self.address)),
-        })
+        Err(self.all(failures))
     }
 
+    /// Connects to the first address of a host that lets the store in: one may be a standby, or starting.
     async fn connect_to(&self, host: OneHost) -> Result<Connected, StoreError> {
-        let OneHost { mut config, name } = host;
-        let (limit, mut at) = (self.timing.connect_timeout, self.address.clone());
+        let OneHost { config, name } = host;
         // By the name, before it is looked up: what a name server says proves nothing.
         let elsewhere = reaches_a_network(&config);
-        if let Some((name, port)) = name {
-            let found = reachable(&name, port, limit).await.map_err(|error| {
-                StoreError::new(format!("{}: {error}", self.address)).with_source(error)
-            })?;
+        let Some((name, port)) = name else {
+            return self.connect_at(&config, &self.address, elsewhere).await;
+        };
+        let failed = |error: io::Error| {
+            StoreError::new(format!("{}: {error}", self.address)).with_source(error)
+        };
+        let (mut left, mut failures) = (lookup(&name, port).await.map_err(failed)?, Vec::new());
+        while !left.is_empty() {
+            let found = match reachable_of(left.clone(), self.timing.connect_timeout).await {
+                Ok(found) => found,
+                Err(error) => {
+                    failures.push(failed(error));
+                    break;
+                }
+            };
+            left.retain(|address| *address != found);
+            let (mut config, mut at) = (config.clone(), self.address.clone());
             config.hostaddr(found.ip());
             if name != found.ip().to_string() {
                 at = format!("{at} at {found}");
             }
+            match self.connect_at(&config, &at, elsewhere).await {
+                Ok(connected) => return Ok(connected),
+                Err(failure) => failures.push(failure),
+            }
         }
+        Err(self.all(failures))
+    }
+
+    /// `at` is the address in the error of a server that did not answer.
+    async fn connect_at(
+        &self,
+        server: &tokio_postgres::Config,
+        at: &str,
+        elsewhere: bool,
+    ) -> Result<Connected, StoreError> {
+        let limit = self.timing.connect_timeout;
         // The client's own limit covers only the attempt.
         let limit = limit.saturating_add(handshake_limit(limit));
-        match timeout(limit, self.connector.connect(&config, &self.address, elsewhere)).await {
+        match timeout(limit, self.connector.connect(server, &self.address, elsewhere)).await {
             Ok(Err(error)) if error.as_db_error().is_some() => {
                 Err(failure_of(&self.address, error).error)
             }
-            Ok(connected) => connected.map_err(|error| failure_of(&at, error).error),
+            Ok(connected) => connected.map_err(|error| failure_of(at, error).error),
             Err(_) => Err(StoreError::new(format!("{at}: {}", no_answer(limit)))),
+        }
+    }
+
+    /// One error for all that were tried.
+    fn all(&self, mut failures: Vec<StoreError>) -> StoreError {
+        let sentences: Vec<_> = failures.iter().map(ToString::to_string).collect();
+        match failures.pop() {
+            Some(only) if failures.is_empty() => only,
+            Some(last) => StoreError::new(sentences.join("; ")).with_source(last),
+            None => StoreError::new(format!("{}: no host", self.address)),
         }
     }
 }

@@ -64,7 +64,7 @@ impl<R: Role> HeartbeatTask<R> {
             Ok(Err(error)) => {
                 let failure = failure_of(address, error);
                 if !failure.ends_connection && !failure.is_conflict {
-                    sweep::warn_once(address, &failure.error);
+                    slot.config.sweep_warning.warn_once(address, &failure.error);
                 }
                 false
             }

@@ -5,12 +5,12 @@
 //! knows whether there are more. So no call of a lock deletes for others, and a process that is only
 //! connected cleans up behind those that have ended.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::platform::sync::Mutex;
 use crate::store::StoreError;
 
 /// Each connection asks this often at least, so that what has ended is deleted within two minutes.
@@ -25,16 +25,20 @@ pub(in crate::engines) fn pause_after(more: bool, asked: Instant, heartbeat: Dur
     if more { asked.elapsed().max(MIN_PAUSE) } else { heartbeat.min(MAX_PAUSE) }
 }
 
-/// Warns that the server refuses to sweep: once in a process for each `address`, which has no
-/// password in it.
-pub(in crate::engines) fn warn_once(address: &str, error: &StoreError) {
-    static WARNED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    if WARNED.lock().insert(address.to_owned()) {
-        tracing::warn!(
-            server.address = address,
-            error.message = %error,
-            "this process cannot delete the rows of locks that have ended, so that another one has \
-             to: grant its user the rights that the docs of the store name"
-        );
+/// Whether a store has warned that the server refuses to sweep.
+#[derive(Clone, Default)]
+pub(in crate::engines) struct SweepWarning(Arc<AtomicBool>);
+
+impl SweepWarning {
+    /// Warns, once for each store.
+    pub(in crate::engines) fn warn_once(&self, address: &str, error: &StoreError) {
+        if !self.0.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                server.address = address,
+                error.message = %error,
+                "this process cannot delete the rows of locks that have ended, so that another one \
+                 has to: grant its user the rights that the docs of the store name"
+            );
+        }
     }
 }
