@@ -110,7 +110,7 @@ async fn a_password_goes_to_this_machine_and_where_the_url_says_so() {
         let mut server = Server::sends(wrong).await;
         let url = server.url(host, settings).replace("=30s", "=1s");
         let refused = refusal(&url).await;
-        assert!(refused.contains("within 1s"), "{refused}");
+        assert!(refused.contains("no answer within"), "{refused}");
         assert!(server.hears().await.contains("s3cret"), "{host} {settings}");
         assert_eq!(events.count(WARNING), 0, "{:?}", events.all());
     }

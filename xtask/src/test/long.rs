@@ -2,16 +2,18 @@
 //! Tests beside them cover the same code in a shorter time.
 
 /// The names of these tests.
-pub(super) const TESTS: [&str; 29] = [
+pub(super) const TESTS: [&str; 31] = [
     "etcd::left::more_locks_than_a_page_has_are_listed",
     "etcd::members::killing_the_leader_loses_no_lock_and_no_place_in_the_queue",
     "etcd::storm::thousands_of_tasks_lose_no_lease_and_fail_no_release",
     "key::no_two_value_lists_render_the_same_key",
     "mysql::overload::a_long_queue_of_requests_loses_no_lease_and_fails_no_release",
     "mysql::rights::a_process_that_cannot_be_woken_polls_in_time",
+    "mysql::swept::what_has_ended_is_deleted_whatever_calls_a_process_makes",
     "postgres::sessions::a_lock_outlives_a_crash_of_the_server",
     "postgres::slow_commits::a_caller_that_gives_up_in_the_crowd_learns_of_no_holder",
     "postgres::slow_commits::a_thousand_tasks_lose_no_lease_and_no_release",
+    "postgres::swept::what_has_ended_is_deleted_whatever_calls_a_process_makes",
     "postgres_session::storms::a_caller_that_gives_up_in_the_crowd_learns_of_no_holder",
     "redis::cluster::load::no_process_writes_with_a_smaller_token_while_masters_fail_under_load",
     "redis::cluster::many::a_thousand_leases_over_all_nodes_are_renewed",
@@ -37,7 +39,13 @@ pub(super) const TESTS: [&str; 29] = [
 /// Parts of the names of tests that repeat on every store, or for a user with few rights, what `test` runs on two
 /// stores, or for a user with all. There, the suites of every store prove what the tests rest on: `store_contract`,
 /// `queue_promises` and `engine_faults`; and `redis::rights` and `redis::cluster::rights`, which commands the rights allow.
-pub(super) const REPEATED: [&str; 2] = ["::long::", "store_contract::redis_with_least_rights::"];
+/// And those that keep both cores busy on every engine: changed replies, and jobs by the hundred over a slow link.
+pub(super) const REPEATED: [&str; 4] = [
+    "::jobs_with_keys_of_their_own_are_never_contended",
+    "::long::",
+    "mutated::",
+    "store_contract::redis_with_least_rights::",
+];
 
 #[cfg(test)]
 mod tests {
