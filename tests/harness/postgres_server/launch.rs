@@ -29,7 +29,7 @@ fsync = off
 full_page_writes = off
 max_wal_size = 1GB
 shared_buffers = 32MB
-max_connections = 800
+max_connections = 300
 logging_collector = off
 dynamic_shared_memory_type = mmap
 ";

@@ -157,6 +157,35 @@ async fn the_server_cancels_a_statement_that_the_client_stopped_waiting_for() {
     database.has_nothing_left().await;
 }
 
+/// Whether the server has loaded its compiler for the process of this session.
+fn compiles(session: i32) -> bool {
+    let maps = std::fs::read_to_string(format!("/proc/{session}/maps"));
+    maps.expect("the memory of the server's processes can be read").contains("llvmjit")
+}
+
+/// Red without: `jit` in `session.rs`. Some plans cannot avoid what we forbid, and count as so costly that the
+/// server would compile them, in a tenth of a second of its processor for each connection.
+#[tokio::test]
+async fn no_session_compiles_its_statements() {
+    let database = Database::new().await;
+    let manager = database.manager("connections=1").await;
+    acquire(&manager, "a").await.release().await.unwrap();
+    let swept = "select count(*) from lockattr_sweep where due > now()";
+    eventually("it has asked for a sweep", async || database.number(swept).await == 1).await;
+    let sessions = database.server.client_of(&database.name).await;
+    let ours = "select pid from pg_stat_activity
+        where datname = current_database() and application_name not in ('', 'psql')";
+    let ours: Vec<i32> =
+        sessions.query(ours, &[]).await.unwrap().iter().map(|row| row.get(0)).collect();
+    assert_eq!(ours.len(), 1);
+    assert!(!compiles(ours[0]));
+    // Where the server has a compiler, this is how it shows.
+    let costly = "set jit = on; set jit_above_cost = 0; select sum(n) from generate_series(1, 9) as n";
+    sessions.batch_execute(costly).await.unwrap();
+    let this = sessions.query_one("select pg_backend_pid(), pg_jit_available()", &[]).await.unwrap();
+    assert_eq!(compiles(this.get(0)), this.get::<_, bool>(1));
+}
+
 #[tokio::test]
 async fn dropped_tables_are_created_again() {
     let database = Database::new().await;

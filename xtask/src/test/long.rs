@@ -2,7 +2,7 @@
 //! Tests beside them cover the same code in a shorter time.
 
 /// The names of these tests.
-pub(super) const TESTS: [&str; 35] = [
+pub(super) const TESTS: [&str; 31] = [
     "etcd::left::more_locks_than_a_page_has_are_listed",
     "etcd::members::killing_the_leader_loses_no_lock_and_no_place_in_the_queue",
     "etcd::storm::thousands_of_tasks_lose_no_lease_and_fail_no_release",
@@ -10,13 +10,9 @@ pub(super) const TESTS: [&str; 35] = [
     "mysql::overload::a_long_queue_of_requests_loses_no_lease_and_fails_no_release",
     "mysql::rights::a_process_that_cannot_be_woken_polls_in_time",
     "mysql::swept::what_has_ended_is_deleted_whatever_calls_a_process_makes",
-    "postgres::runtimes::a_request_is_not_executed_after_the_release_that_undoes_it_on_another_runtime",
     "postgres::sessions::a_lock_outlives_a_crash_of_the_server",
-    "postgres::sessions::a_request_to_a_stopped_session_is_not_executed_after_its_release",
-    "postgres::sessions::requests_to_a_frozen_server_are_undone_when_it_resumes",
     "postgres::slow_commits::a_caller_that_gives_up_in_the_crowd_learns_of_no_holder",
     "postgres::slow_commits::a_thousand_tasks_lose_no_lease_and_no_release",
-    "postgres::slow_commits::stopped_sessions_do_not_stop_other_processes",
     "postgres::swept::what_has_ended_is_deleted_whatever_calls_a_process_makes",
     "postgres_session::storms::a_caller_that_gives_up_in_the_crowd_learns_of_no_holder",
     "redis::cluster::load::no_process_writes_with_a_smaller_token_while_masters_fail_under_load",

@@ -83,6 +83,9 @@ fn settings(config: &Config) -> String {
             -- A plan that was made while the tables were empty must also suit full tables.
             ('enable_seqscan', 'off'), ('enable_bitmapscan', 'off'),
             ('plan_cache_mode', 'force_generic_plan'),
+            -- A plan that avoids what is off above, and cannot, counts as so costly that the server
+            -- would compile it: for longer than a connection needs for all else.
+            ('jit', 'off'),
             ('client_min_messages', 'error')
         ) as ours (name, value) join pg_settings using (name)"
     )
