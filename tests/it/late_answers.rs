@@ -84,17 +84,21 @@ fn over(store: &Arc<Batching>) -> LockManager {
     LockManager::builder().store(store.clone()).build().unwrap()
 }
 
-/// 250 ms after the wait, the call ends as `Store`. Its request never leaves after that.
+/// 250 ms after the wait, the call ends as `Store`; without a wait, when its request could have been sent and answered.
+/// The request never leaves after that.
 ///
-/// Red without: `departed_at` in `no_response`, or the end of the wait in `response_deadline`.
+/// Red without: `departed_at` in `no_response`, or either end in `response_deadline`.
 #[tokio::test(start_paused = true)]
 async fn a_request_that_did_not_leave_before_its_call_ended_is_neither_sent_nor_undone() {
     let store = Arc::new(Batching::default());
-    let (manager, began) = (over(&store), Instant::now());
-    let refused = manager.acquire("a", LockOptions::new().wait(SECOND)).await.map(drop);
-    let Err(error @ Error::Store { .. }) = refused else { panic!("{refused:?}") };
-    assert!(format!("{error:?}").contains("was not sent before `wait` ended"), "{error:?}");
-    assert_eq!(began.elapsed().as_millis(), 1250);
+    let manager = over(&store);
+    for (wait, ends) in [(SECOND, 1250), (Duration::ZERO, 10_000)] {
+        let began = Instant::now();
+        let refused = manager.acquire("a", LockOptions::new().wait(wait)).await.map(drop);
+        let Err(error @ Error::Store { .. }) = refused else { panic!("{refused:?}") };
+        assert!(format!("{error:?}").contains("was not sent before `wait` ended"), "{error:?}");
+        assert_eq!(began.elapsed().as_millis(), ends);
+    }
     store.open();
     manager.shutdown().await;
     assert_eq!(store.sent(), [0, 0]);
@@ -134,7 +138,7 @@ async fn the_time_to_answer_and_the_lease_begin_when_the_request_leaves() {
         assert!(guard.remaining() > 9 * SECOND, "{:?}", guard.remaining());
         guard.release().await.unwrap();
     };
-    opens_after(60 * SECOND, LockOptions::new().wait(Duration::ZERO)).await;
+    opens_after(4 * SECOND, LockOptions::new().wait(Duration::ZERO)).await;
     opens_after(60 * SECOND, LockOptions::new().retry(0)).await;
     // Its answer comes after the wait, within 250 ms.
     opens_after(SECOND * 95 / 100, LockOptions::new().wait(SECOND)).await;

@@ -129,9 +129,11 @@ async fn new_client_acquires_all<T: Topology>(engine: &T) -> Vec<String> {
     hung
 }
 
-/// What the store still has when all leases are over, and which of that is removed by the queue's
-/// own expiry.
+/// What the store still has when all leases are over and a process is connected, and which of that is
+/// removed by the queue's own expiry.
 async fn left<T: Topology>(engine: &T) -> (Vec<String>, Vec<String>) {
+    engine.sweep_is_due().await;
+    let _connected = LockManager::connect(engine.url()).await.expect("the servers are well");
     let left = left_after(engine, T::GIVES_UP_WITHIN + SLACK).await;
     let queues_only = left.iter().all(|line| line.starts_with("lockattr:line"));
     if left.is_empty() || !queues_only || T::QUEUE_LASTS.is_zero() {

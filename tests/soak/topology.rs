@@ -43,6 +43,9 @@ pub(crate) trait Topology: Engine {
 
     /// Does it, and returns when all is well again.
     async fn suffer(&self, attack: Attack<Harm>);
+
+    /// As if the time since the last sweep had passed, where the clients sweep.
+    async fn sweep_is_due(&self) {}
 }
 
 /// All faults of a process and its network.

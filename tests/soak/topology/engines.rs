@@ -49,6 +49,10 @@ impl Topology for PostgresServer {
             _ => suffer(self, attack).await,
         }
     }
+
+    async fn sweep_is_due(&self) {
+        self.run("update lockattr_sweep set due = '-infinity'").await;
+    }
 }
 
 impl Topology for MariaDb {
@@ -69,6 +73,10 @@ impl Topology for MariaDb {
             }
             _ => suffer(self, attack).await,
         }
+    }
+
+    async fn sweep_is_due(&self) {
+        self.execute("lockattr", "UPDATE lockattr_v2_sweep SET due = 0").await;
     }
 }
 
