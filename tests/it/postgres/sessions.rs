@@ -180,9 +180,11 @@ async fn no_session_compiles_its_statements() {
     assert_eq!(ours.len(), 1);
     assert!(!compiles(ours[0]));
     // Where the server has a compiler, this is how it shows.
-    let costly = "set jit = on; set jit_above_cost = 0; select sum(n) from generate_series(1, 9) as n";
+    let costly =
+        "set jit = on; set jit_above_cost = 0; select sum(n) from generate_series(1, 9) as n";
     sessions.batch_execute(costly).await.unwrap();
-    let this = sessions.query_one("select pg_backend_pid(), pg_jit_available()", &[]).await.unwrap();
+    let this =
+        sessions.query_one("select pg_backend_pid(), pg_jit_available()", &[]).await.unwrap();
     assert_eq!(compiles(this.get(0)), this.get::<_, bool>(1));
 }
 
