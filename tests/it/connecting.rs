@@ -1,5 +1,8 @@
 //! Opening connections, on every engine: names, slow links, and what an error says.
 
+mod names;
+mod resolver;
+
 use std::net::TcpListener;
 use std::sync::mpsc;
 use std::time::Duration;

@@ -79,7 +79,8 @@ mod tests {
 
     /// Modules whose tests run on every store, each time in a module with the store's name, and the
     /// files with these names.
-    const SUITES: [(&str, &str); 4] = [
+    const SUITES: [(&str, &str); 5] = [
+        ("connecting::names::", "harness/engine.rs"),
         ("engine_faults::", "harness/engine.rs"),
         ("leader_faults::", "it/leader_faults.rs"),
         ("queue_promises::", "it/queue_promises.rs"),
