@@ -75,7 +75,7 @@ impl SlowFile {
     pub(super) async fn look_up(&self) -> pipe::Sender {
         let mut opened = None;
         eventually("a name is looked up", async || {
-            // It fails while nobody reads.
+            // It fails while no look-up reads.
             opened = pipe::OpenOptions::new().open_sender(&self.0).ok();
             opened.is_some()
         })
