@@ -7,8 +7,9 @@ use std::net::TcpListener;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use lockattr::{LockManager, LockOptions};
-use lockattr_tests::{Engine, Wires, bare, in_time};
+use futures_util::future::join_all;
+use lockattr::{Error, LockManager, LockOptions};
+use lockattr_tests::{Engine, Wires, bare, in_time, patient, with_query};
 use tokio::runtime::Builder;
 
 /// Runs every test on each engine.
@@ -81,4 +82,40 @@ async fn an_error_names_the_address_that_refused<S: Engine>(server: &S) {
     let error = error.to_string();
     assert!(error.contains(&format!("127.0.0.1:{port}")), "{error}");
     assert!(error.to_lowercase().contains("connection refused"), "{error}");
+}
+
+/// A store at this silent address, of each kind; Redlock has two more.
+fn silent_stores([silent, others @ ..]: &[String; 3]) -> Vec<String> {
+    let mut urls = vec![format!("redlock://{silent},{}?durable=true", others.join(","))];
+    let of_one = [
+        "redis://ADDR/",
+        "redis+sentinel://ADDR/master",
+        "redis+cluster://ADDR",
+        "postgres://user@ADDR/shop",
+        "postgres://user@ADDR/shop?lock=session",
+        "mysql://user@ADDR/shop",
+        "mysql://user@ADDR/shop?lock=session",
+        "zookeeper://ADDR",
+        "etcd://ADDR",
+    ];
+    urls.extend(of_one.map(|url| url.replace("ADDR", silent)));
+    urls
+}
+
+/// The servers accept every connection, and never reply.
+///
+/// Red without: the place where a claim departs, after its connection.
+#[tokio::test]
+async fn a_call_that_ends_while_its_store_connects_leaves_nothing_to_undo() {
+    let silent = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port"));
+    let addrs = silent.each_ref().map(|it| it.local_addr().expect("bound").to_string());
+    let calls = silent_stores(&addrs).into_iter().map(async |url| {
+        let url = with_query(&patient(&url), "wait=1s&shutdown_timeout=1h");
+        let manager = LockManager::builder().url(&url).build().expect("a store");
+        let refused = in_time(manager.acquire("a", LockOptions::new())).await.map(drop);
+        assert!(matches!(refused, Err(Error::Store { .. })), "{url}: {refused:?}");
+        // With something to undo, it would last an hour.
+        in_time(manager.shutdown()).await;
+    });
+    join_all(calls).await;
 }

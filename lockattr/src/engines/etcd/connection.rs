@@ -111,13 +111,21 @@ impl ConnectionSlot {
         live.watches.end();
     }
 
+    /// Returns the connection, if there is one.
+    pub(super) fn live(&self) -> Option<Connection> {
+        let (id, live) = self.connections.live(())?;
+        if live.watches.have_ended() {
+            // The connection has usually ended too; no request should have to find that out.
+            self.connections.forget(id);
+            return None;
+        }
+        Some(live)
+    }
+
     /// Returns the connection, made now if there is none.
     pub(super) async fn get(self: &Arc<Self>) -> Result<Connection, Failure> {
-        match self.connections.live(()) {
-            Some((_, live)) if !live.watches.have_ended() => return Ok(live),
-            // The connection has usually ended too; no request should have to find that out.
-            Some((ended, _)) => drop(self.connections.forget(ended)),
-            None => {}
+        if let Some(live) = self.live() {
+            return Ok(live);
         }
         let connect = |attempt| {
             tokio::spawn(connect(self.clone(), attempt));

@@ -78,6 +78,18 @@ impl LockRecipe for Etcd {
         &self.thread
     }
 
+    async fn ready(&self) -> Result<(), StoreError> {
+        if self.core.session().is_some() && self.core.connection.live().is_some() {
+            return Ok(());
+        }
+        let ready = |core: Arc<Core>| async move {
+            core.open().await?;
+            core.connection.get().await.map(drop)
+        };
+        self.run_to_end(|core| async move { ready(core).await.map_err(|failure| failure.error) })
+            .await
+    }
+
     async fn enter(
         &self,
         entry: &NewEntry<'_>,

@@ -341,6 +341,10 @@ impl Store for PostgresSessionStore {
         self.0.force_release(key).await
     }
 
+    fn notes_departures(&self) -> bool {
+        true
+    }
+
     fn needs_io(&self) -> bool {
         true
     }

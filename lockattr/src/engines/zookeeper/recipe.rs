@@ -21,6 +21,10 @@ use crate::store::{Claim, ListedName, LockKey, StoreError};
 const MAX_ATTEMPTS: usize = 10;
 
 impl LockRecipe for Zookeeper {
+    async fn ready(&self) -> Result<(), StoreError> {
+        self.sessions.get().await.map(drop)
+    }
+
     async fn enter(
         &self,
         entry: &NewEntry<'_>,

@@ -31,7 +31,12 @@ impl Inner {
             return Err(StoreError::new(why).not_sent());
         }
         let queued = *waiting != Waiting::Not;
-        match self.claims.state(claim.token()) {
+        let state = self.claims.state(claim.token());
+        if state.is_some() {
+            // It asked before, over a connection that it still has.
+            claim.departs();
+        }
+        match state {
             Some(State::Held(held)) if !held.released_at_end => {
                 let (held_still, contended) = self.check_held(claim, &held).await?;
                 if held_still {
@@ -53,9 +58,12 @@ impl Inner {
             && self.contended.contains(claim.key().name(), Instant::now())
             && let Some(place) = self.sessions.place_of_idle()
         {
+            claim.departs();
             return self.enqueue(request, Box::pin(ready(place))).await;
         }
         let session = self.shared(claim.key()).await?;
+        // From here on there is something to undo.
+        claim.departs();
         let holder = match self.claims.begin(claim, &session) {
             Ok(()) => match self.try_acquire_on(request, &session).await? {
                 Some(acquired) => return Ok(acquired),

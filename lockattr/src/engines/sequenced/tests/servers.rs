@@ -226,6 +226,10 @@ impl State {
 }
 
 impl LockRecipe for FakeRecipe {
+    async fn ready(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     async fn enter(
         &self,
         entry: &NewEntry<'_>,
