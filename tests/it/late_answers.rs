@@ -96,7 +96,8 @@ async fn a_request_that_did_not_leave_before_its_call_ended_is_neither_sent_nor_
         let began = Instant::now();
         let refused = manager.acquire("a", LockOptions::new().wait(wait)).await.map(drop);
         let Err(error @ Error::Store { .. }) = refused else { panic!("{refused:?}") };
-        assert!(format!("{error:?}").contains("was not sent before `wait` ended"), "{error:?}");
+        let says = format!("{error:?}");
+        assert!(says.contains("was not sent to the store before `wait` ended"), "{says}");
         assert_eq!(began.elapsed().as_millis(), ends);
     }
     store.open();

@@ -433,6 +433,10 @@ impl Store for MysqlStore {
         !self.config.sessions
     }
 
+    fn address(&self) -> Option<String> {
+        Some(self.config.address.clone())
+    }
+
     fn notes_departures(&self) -> bool {
         true
     }

@@ -468,6 +468,10 @@ impl Store for PostgresStore {
         true
     }
 
+    fn address(&self) -> Option<String> {
+        Some(self.address.clone())
+    }
+
     fn notes_departures(&self) -> bool {
         true
     }

@@ -425,6 +425,10 @@ impl Store for RedisStore {
         self.servers.ping().await
     }
 
+    fn address(&self) -> Option<String> {
+        Some(self.address.clone())
+    }
+
     fn notes_departures(&self) -> bool {
         true
     }

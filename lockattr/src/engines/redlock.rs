@@ -335,6 +335,11 @@ impl Store for RedlockStore {
         }
     }
 
+    fn address(&self) -> Option<String> {
+        let addresses: Vec<_> = self.nodes.iter().filter_map(|node| node.address()).collect();
+        (!addresses.is_empty()).then(|| addresses.join(", "))
+    }
+
     /// The request has left once it has left for any node.
     fn notes_departures(&self) -> bool {
         self.nodes.iter().all(|node| node.notes_departures())

@@ -210,8 +210,8 @@ impl PendingAcquire<'_> {
         };
         match self.shared.refusals.since(&self.claim, since) {
             Some(holder) => Refusal::Held { holder, queued: None },
-            None if has_left => Refusal::Unknown(too_late()),
-            None => Refusal::Unknown(not_sent()),
+            None if has_left => Refusal::Unknown(too_late(self.shared.core.store())),
+            None => Refusal::Unknown(not_sent(self.shared.core.store())),
         }
     }
 

@@ -239,7 +239,7 @@ impl LocalQueue<'_> {
                         return Ok(AfterBudget::Probes(QueueProbe { queues, name }));
                     }
                     if std::mem::replace(&mut another_probes, true) {
-                        return Err(too_late().about(key));
+                        return Err(too_late(self.watchdog.store()).about(key));
                     }
                     // Its request gets as much time as any other.
                     grace += MIN_RESPONSE_TIME + MIN_RESPONSE_TIME / 5;

@@ -10,7 +10,7 @@ use super::local_queue::LocalQueue;
 use crate::Holder;
 use crate::hold::last_known::{Head, LastKnown};
 use crate::lock::options::ResolvedOptions;
-use crate::store::{AcquireRequest, Claim, ReleaseRequest, StoreError, Subscription};
+use crate::store::{AcquireRequest, AnyStore, Claim, ReleaseRequest, StoreError, Subscription};
 
 /// The least time for a request near the deadline; with less, no answer could arrive in time.
 pub(super) const MIN_RESPONSE_TIME: Duration = Duration::from_millis(250);
@@ -118,14 +118,21 @@ impl Drop for PendingAcquire<'_> {
     }
 }
 
-pub(super) fn too_late() -> StoreError {
-    StoreError::new("it did not answer before `wait` ended")
+pub(super) fn too_late(store: &AnyStore) -> StoreError {
+    StoreError::new(format!("{} did not answer before `wait` ended", place_of(store)))
 }
 
-pub(super) fn not_sent() -> StoreError {
-    let sentence = "the request was not sent before `wait` ended: too many others of this process \
-                    come first, or it has no connection; wait longer, or ask for fewer locks at once";
-    StoreError::new(sentence).not_sent()
+pub(super) fn not_sent(store: &AnyStore) -> StoreError {
+    let place = place_of(store);
+    StoreError::new(format!(
+        "the request was not sent to {place} before `wait` ended: too many others of this process \
+         come first, or there is no connection yet; wait longer, or ask for fewer locks at once"
+    ))
+    .not_sent()
+}
+
+fn place_of(store: &AnyStore) -> String {
+    store.address().unwrap_or_else(|| "the store".to_owned())
 }
 
 pub(super) fn lapsed(ttl: Duration) -> StoreError {

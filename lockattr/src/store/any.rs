@@ -113,6 +113,7 @@ erased! {
         keeps_long_values() -> bool;
         longest_ttl() -> Duration;
         kind() -> Cow<'static, str>;
+        address() -> Option<String>;
         refuses(key: &LockKey) -> Option<String>;
         refuses_claim(claim: &Claim) -> Option<String>;
         refuses_done() -> Option<String>;

@@ -296,6 +296,12 @@ pub trait Store: Debug + Send + Sync + 'static {
         kind_of(std::any::type_name::<Self>()).into()
     }
 
+    /// Where the store is, without a password, for the error of a call whose wait ends without an answer. A wrapper around
+    /// another store forwards the call.
+    fn address(&self) -> Option<String> {
+        None
+    }
+
     /// Whether the store notes when each request to acquire [leaves](Claim::departs) this process. The time to answer
     /// begins then, and so does the lease. If the caller gives up before, nothing is undone, because a request whose
     /// future is dropped must not be sent.

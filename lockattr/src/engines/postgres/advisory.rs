@@ -341,6 +341,10 @@ impl Store for PostgresSessionStore {
         self.0.force_release(key).await
     }
 
+    fn address(&self) -> Option<String> {
+        Some(self.0.config.address.clone())
+    }
+
     fn notes_departures(&self) -> bool {
         true
     }

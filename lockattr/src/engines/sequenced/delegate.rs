@@ -62,6 +62,10 @@ macro_rules! sequenced_store {
                 self.store.ping().await
             }
 
+            fn address(&self) -> Option<String> {
+                Some(self.config.address.clone())
+            }
+
             fn notes_departures(&self) -> bool {
                 self.store.notes_departures()
             }
