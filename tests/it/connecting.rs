@@ -114,7 +114,8 @@ async fn a_call_that_ends_while_its_store_connects_names_the_address_and_undoes_
         let manager = LockManager::builder().url(&url).build().expect("a store");
         let refused = in_time(manager.acquire("a", LockOptions::new())).await.map(drop);
         let Err(error @ Error::Store { .. }) = refused else { panic!("{url}: {refused:?}") };
-        assert!(error.to_string().contains(&addrs[0]), "{url}: {error}");
+        let said = error.to_string();
+        assert!(said.contains("was not sent to ") && said.contains(&addrs[0]), "{url}: {said}");
         // With something to undo, it would last an hour.
         in_time(manager.shutdown()).await;
     });

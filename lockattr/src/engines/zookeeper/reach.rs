@@ -143,7 +143,8 @@ mod tests {
 
     #[tokio::test]
     async fn all_look_ups_that_fail_are_named() {
-        let failing = ["a", "b"].map(|name| async move { Err::<Option<()>, _>(io::Error::other(name)) });
+        let failing =
+            ["a", "b"].map(|name| async move { Err::<Option<()>, _>(io::Error::other(name)) });
         let error = found_soon(failing.into_iter()).await.unwrap_err();
         assert!(error.is_not_sent());
         let mut said: Vec<_> = error.to_string().split("; ").map(str::to_owned).collect();
