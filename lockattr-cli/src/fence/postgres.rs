@@ -27,7 +27,8 @@ pub(super) fn up(migration: &Migration<'_>) -> String {
       USING HINT = 'Name that column with --column, or remove the trigger with --down first.';
   END IF;
   ALTER TABLE {table} ADD COLUMN IF NOT EXISTS {column} bigint NOT NULL DEFAULT 0;
-  CREATE OR REPLACE FUNCTION {function} RETURNS trigger LANGUAGE plpgsql AS {body};
+  CREATE OR REPLACE FUNCTION {function} RETURNS trigger LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS {body};
   -- Tables that inherit have triggers of their own, and partitions those of their table.
   FOR target IN {family} LOOP
 {removal}    EXECUTE format('CREATE TRIGGER {TRIGGER} BEFORE INSERT OR UPDATE OR DELETE ON %s

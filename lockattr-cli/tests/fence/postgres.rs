@@ -129,13 +129,13 @@ async fn an_error_names_the_table_and_both_tokens() {
     let refused = refused.as_db_error().expect("the server's error");
     assert_eq!(
         refused.message(),
-        "fencing token 91233 is too old: token 91234 has written this row of stock"
+        "fencing token 91233 is too old: token 91234 has written this row of public.stock"
     );
     assert_eq!((refused.schema(), refused.table()), (Some("public"), Some("stock")));
     shop.run("rollback").await;
     let refused = shop.client.batch_execute(SELL).await.unwrap_err();
     let refused = refused.as_db_error().expect("the server's error");
-    assert_eq!(refused.message(), "a write to stock has no fencing token");
+    assert_eq!(refused.message(), "a write to public.stock has no fencing token");
     assert!(refused.hint().is_some_and(|hint| hint.contains("set_config")));
 }
 

@@ -140,3 +140,18 @@ async fn a_migration_does_not_wait_long_for_a_transaction_that_has_the_table() {
     let limit = other.query_one("show lock_timeout", &[]).await.unwrap();
     assert_eq!(limit.get::<_, String>(0), "0");
 }
+
+/// Red without: `SET search_path` in the migration.
+#[tokio::test]
+async fn a_search_path_with_other_operators_lets_no_late_write_in() {
+    let shop = Shop::new().await;
+    shop.write(Some(5), SELL).await.unwrap();
+    shop.run(
+        "create schema odd;
+         create function odd.never(bigint, bigint) returns boolean language sql as 'select false';
+         create operator odd.< (leftarg = bigint, rightarg = bigint, function = odd.never);
+         set search_path = odd, pg_catalog, public",
+    )
+    .await;
+    assert_late(&shop.write(Some(4), SELL).await, "the operator is another one");
+}
