@@ -107,10 +107,11 @@ impl ZooKeeper {
         self.url_below(&self.addrs(), &self.chroot_apart())
     }
 
-    /// Returns the path of a node that no other test has.
+    /// Returns the path of a node that no other test has, nor one above it, which would belong to the
+    /// login of the test that was first. No path is the beginning of another.
     pub fn chroot_apart(&self) -> String {
         static TESTS: AtomicUsize = AtomicUsize::new(0);
-        format!("{}/{}", self.chroot, TESTS.fetch_add(1, Ordering::Relaxed))
+        format!("{}{:05}", self.chroot, TESTS.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Returns the URL of a store below the node `chroot`, at these addresses.

@@ -45,6 +45,21 @@ async fn each_session_asks_for_its_login() {
     again.release().await.unwrap();
 }
 
+/// Red without: `refusal` in `make.rs`. The error was that the node does not exist.
+#[tokio::test]
+async fn an_error_about_a_node_above_that_belongs_to_another_login_is_about_rights() {
+    let ensemble = ZooKeeper::shared().await;
+    let (addrs, chroot) = (ensemble.addrs(), ensemble.chroot_apart());
+    let owner = ensemble.url_below(&addrs, &chroot).replacen("://", "://app:s3cret@", 1);
+    let owner = LockManager::connect(owner).await.unwrap();
+    let held = owner.acquire("a", LockOptions::new()).await.unwrap();
+    let below = ensemble.url_below(&addrs, &format!("{chroot}/other"));
+    let stranger = LockManager::builder().url(&below).build().unwrap();
+    let refused = stranger.try_acquire("b", LockOptions::new()).await.unwrap_err();
+    assert!(refused.to_string().contains("rights"), "{refused}");
+    held.release().await.unwrap();
+}
+
 /// Red without: the `timeout` and the `catch_unwind` in `CredentialsProvider::current`.
 #[tokio::test]
 async fn a_provider_that_hangs_or_panics_is_named_and_asked_again() {

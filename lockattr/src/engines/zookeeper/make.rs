@@ -44,7 +44,16 @@ impl Zookeeper {
         let first = join_all(first.collect::<Vec<_>>());
         let written = self.write(client, entry, &missing, &dirs, &name);
         let written = written.map_err(|error| self.sessions.error(error))?.commit();
-        let replies = async { join(first, written).await.1 };
+        let replies = async {
+            let (first, written) = join(first, written).await;
+            match written.map_err(ZkError::from) {
+                // Why the node is missing that could not be made.
+                Err(ZkError::NoNode) => {
+                    Err(first.into_iter().find_map(refusal).unwrap_or(ZkError::NoNode))
+                }
+                written => written,
+            }
+        };
         let results = match self.sessions.send(session, replies).await? {
             Ok(results) => results,
             Err(error) => {
@@ -102,6 +111,11 @@ impl Zookeeper {
         let above = chroot.match_indices('/').skip(1).map(|(end, _)| &chroot[..end]);
         above.chain([chroot.as_str()]).collect()
     }
+}
+
+/// Why a node cannot be made, other than that it exists, or one above it does not.
+fn refusal<T>(made: Result<T, ZkError>) -> Option<ZkError> {
+    made.err().filter(|error| !matches!(error, ZkError::NodeExists | ZkError::NoNode))
 }
 
 /// What the transaction that makes a claim's entries has done.
