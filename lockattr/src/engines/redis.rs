@@ -33,6 +33,7 @@ mod sentinels;
 mod servers;
 mod several;
 mod tls;
+mod unproven;
 
 use std::fmt;
 use std::sync::Arc;
@@ -328,7 +329,7 @@ impl RedisStore {
             let routed = self.servers.invoke(route, Effect::Acquire, &script).await?;
             let RoutedReply { reply, notifications, live } = routed;
             let (outcome, clock) =
-                match request::granted(reply.value, request).ok_or_else(unexpected_reply)? {
+                match request::granted(reply.value, request).ok_or_else(|| live.distrusted())? {
                     AcquireReply::Complete(outcome, clock) => (outcome, clock),
                     // The run removed as many dead waiters as one run may.
                     AcquireReply::Unfinished => continue,
@@ -385,7 +386,10 @@ impl Store for RedisStore {
         match routed.reply.value {
             Value::Nil => Ok(None),
             Value::Int(-1) => Err(held_locks::not_a_lock(key)),
-            reply => request::held_by(reply).map(Some).ok_or_else(unexpected_reply),
+            reply => {
+                let holder = request::held_by(reply).ok_or_else(|| routed.live.distrusted());
+                holder.map(Some)
+            }
         }
     }
 
@@ -458,10 +462,6 @@ impl Store for RedisStore {
 /// Returns whether the name is one of the store's own.
 fn is_ours(name: &str) -> bool {
     [FENCE, QUEUE, QUEUE_OF, WAITER].iter().any(|ours| name.starts_with(ours))
-}
-
-fn unexpected_reply() -> StoreError {
-    StoreError::new("the server sent an unexpected reply")
 }
 
 impl fmt::Debug for RedisStore {

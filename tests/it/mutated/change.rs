@@ -8,25 +8,38 @@ use rand::seq::{IndexedRandom, IteratorRandom};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Change {
     typed: fn(&mut Vec<u8>, &mut StdRng),
+    engine: &'static str,
     /// One in so many packets is changed: in some protocols a connection has some twenty before its
     /// first lock.
     pub(super) one_in: u32,
 }
 
 impl Change {
-    pub(super) fn of(engine: &str) -> Self {
-        match engine {
-            "postgres" => Self { typed: postgres, one_in: 10 },
-            "mysql" => Self { typed: |bytes, random| mysql(bytes, random), one_in: 10 },
+    pub(super) fn of(engine: &'static str) -> Self {
+        let (typed, one_in): (fn(&mut Vec<u8>, &mut StdRng), _) = match engine {
+            "postgres" => (postgres, 10),
+            "mysql" => (|bytes, random| mysql(bytes, random), 10),
+            "redis" | "resp2" => (redis, 10),
+            "zookeeper" => (zookeeper, 10),
             // Without a type for each value.
-            _ => Self { typed: |bytes, random| any_byte(bytes, random), one_in: 4 },
+            _ => (|bytes, random| any_byte(bytes, random), 4),
+        };
+        Self { typed, engine, one_in }
+    }
+
+    /// What every reply goes through.
+    pub(super) fn translate(self, bytes: &mut Vec<u8>) {
+        // A server that cannot push messages. Only the reply to `HELLO` is a map.
+        if self.engine == "resp2" && bytes.starts_with(b"%") {
+            *bytes = b"-NOPROTO unsupported protocol version\r\n+OK\r\n+OK\r\n".to_vec();
         }
     }
 
     pub(super) fn apply(self, bytes: &mut Vec<u8>, random: &mut StdRng) {
         match random.random_range(0..8) {
             0 => bytes.truncate(random.random_range(0..bytes.len())),
-            1 | 2 => any_byte(bytes, random),
+            // The ZooKeeper client reserves memory for as many names as a reply says, and ends the process.
+            1 | 2 if self.engine != "zookeeper" => any_byte(bytes, random),
             _ => (self.typed)(bytes, random),
         }
     }
@@ -115,5 +128,37 @@ fn mysql(bytes: &mut [u8], random: &mut StdRng) {
             };
             bytes[at] = value;
         }
+    }
+}
+
+/// The sign of a reply or of a part of one, or its number.
+fn redis(bytes: &mut Vec<u8>, random: &mut StdRng) {
+    const SIGNS: &[u8] = b"+-:$*_#,%~>(=!|";
+    const NUMBERS: [&str; 9] =
+        ["-1", "0", "1", "2", "3", "40", "2147483647", "9223372036854775807", ""];
+    let begins = |at: &usize| *at == 0 || bytes[at - 1] == b'\n';
+    let parts = (0..bytes.len()).filter(begins).filter(|at| SIGNS.contains(&bytes[*at]));
+    let Some(at) = parts.choose(random) else { return any_byte(bytes, random) };
+    if random.random() {
+        bytes[at] = *SIGNS.choose(random).expect("some");
+        return;
+    }
+    let number = NUMBERS.choose(random).expect("some");
+    let digits = bytes[at + 1..].iter().take_while(|byte| **byte != b'\r').count();
+    bytes.splice(at + 1..=at + digits, number.bytes());
+}
+
+/// The length of a reply, the number of its request, or its error.
+fn zookeeper(bytes: &mut Vec<u8>, random: &mut StdRng) {
+    let length = |rest: &[u8]| {
+        let length = u32::from_be_bytes(rest.get(..4)?.try_into().ok()?);
+        Some((4, 4 + usize::try_from(length).ok()?))
+    };
+    let replies = payloads(bytes, length);
+    let Some(reply) = replies.iter().choose(random) else { return bytes.truncate(0) };
+    let at = reply.start - 4 + [0, 4, 16].choose(random).expect("some");
+    let value = [i32::MIN, -112, -110, -101, -4, -2, -1, 0, 1, i32::MAX].choose(random);
+    if let Some(field) = bytes.get_mut(at..at + 4) {
+        field.copy_from_slice(&value.expect("some").to_be_bytes());
     }
 }

@@ -2,9 +2,10 @@
 
 use lockattr::store::Notification;
 use lockattr::{Error, LostReason};
-use lockattr_tests::{HUNG, for_store, in_time, node};
+use lockattr_tests::{HUNG, Wire, Wires, for_store, in_time, node, with_query};
 
 use super::*;
+use crate::support::works;
 
 #[tokio::test]
 async fn a_session_closed_by_the_servers_is_lost_at_once_and_the_next_gets_in() {
@@ -134,4 +135,29 @@ async fn a_manager_created_in_a_forked_process_is_refused() {
         end_session_of(ensemble, &entry).await;
     }
     nothing_is_left(ensemble, &url).await;
+}
+
+/// The client takes each later reply for a part of it, and for a sign of life.
+///
+/// Red without: `note_unanswered`.
+#[tokio::test]
+async fn a_session_with_a_reply_that_never_ends_is_replaced() {
+    let ensemble = ZooKeeper::shared().await;
+    let wires = Wires::before(ensemble).await;
+    let addrs: Vec<_> = wires.each().iter().map(Wire::addr).collect();
+    let url = ensemble.url_below(&addrs, &ensemble.chroot_apart());
+    let settings = "session_timeout=4s&ttl=2s&response_timeout=400ms&wait=0s";
+    let manager = LockManager::builder().url(with_query(&url, settings)).build().unwrap();
+    in_time(async { while !works(&manager).await {} }).await;
+    for wire in wires.each() {
+        let mut is_next = true;
+        wire.mutate(move |bytes| {
+            if std::mem::take(&mut is_next) {
+                bytes[..4].copy_from_slice(&i32::MAX.to_be_bytes());
+            }
+        });
+    }
+    assert!(!works(&manager).await);
+    wires.pass().await;
+    in_time(async { while !works(&manager).await {} }).await;
 }

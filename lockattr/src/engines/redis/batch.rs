@@ -11,7 +11,7 @@ use super::call::Call;
 use super::node::Effect;
 use super::replicas::ReplicatedReply;
 use super::servers::{Route, RoutedReply};
-use super::{RedisStore, request, unexpected_reply};
+use super::{RedisStore, request};
 use crate::store::{Claim, ReleaseOutcome, ReleaseRequest, RenewOutcome, RenewRequest, StoreError};
 
 /// The most locks in one script, unless one claim has more: a longer run would block the server's
@@ -143,15 +143,13 @@ impl RedisStore {
         let script = I::script(self, items, &self.servers.fence(route));
         let mut first = None;
         loop {
-            let (value, replicated) =
+            let RoutedReply { reply: ReplicatedReply { value, replicated }, live, .. } =
                 match self.servers.invoke::<Value>(route, effect, &script).await {
-                    Ok(RoutedReply { reply: ReplicatedReply { value, replicated }, .. }) => {
-                        (value, replicated)
-                    }
+                    Ok(routed) => routed,
                     Err(error) => return vec![Err(error); items.len()],
                 };
             let Some((held, unfinished)) = request::held(&value, items.len()) else {
-                return vec![Err(unexpected_reply()); items.len()];
+                return vec![Err(live.distrusted()); items.len()];
             };
             // Runs again if there are more waiters than one run reads. The first reply says what
             // the claims held.

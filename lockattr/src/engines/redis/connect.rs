@@ -108,7 +108,8 @@ impl ConnectionSlot {
                 }
                 _ => None,
             };
-            let mut live = LiveConnection::new(connected, id, endpoint.address.clone());
+            let mut live =
+                LiveConnection::new(connected, Arc::downgrade(self), id, endpoint.address.clone());
             (live.heartbeat, live.demotion) = (heartbeat, demotion);
             (live.listener, live.grants, live.native) = (listener, grants, native);
             live.login = Login::new(credentials);

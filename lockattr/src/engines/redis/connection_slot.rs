@@ -2,8 +2,8 @@
 //! replying.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 use redis::aio::MultiplexedConnection;
 use redis::{ErrorKind, RedisError, ServerErrorKind};
@@ -44,6 +44,7 @@ pub(super) type Outcome = Result<Arc<LiveConnection>, StoreError>;
 /// A connection that is assumed to work.
 pub(super) struct LiveConnection {
     connected: Connected,
+    connection_slot: Weak<ConnectionSlot>,
     /// What it has logged in with.
     pub(super) login: Login,
     pub(super) heartbeat: Arc<Heartbeat>,
@@ -139,6 +140,9 @@ impl ConnectionSlot {
             }
             Err(error) => error,
         };
+        if error.kind() == ErrorKind::UnexpectedReturnType {
+            return Err(live.distrusted().with_source(error));
+        }
         if error.is_timeout() {
             live.heartbeat.suspect();
             let limit = self.config.timing.response_timeout;
@@ -198,9 +202,15 @@ pub(super) fn error_from(address: &str, error: RedisError) -> StoreError {
 
 impl LiveConnection {
     /// Creates a connection with empty state.
-    pub(super) fn new(connected: Connected, id: u64, address: Arc<str>) -> Self {
+    pub(super) fn new(
+        connected: Connected,
+        connection_slot: Weak<ConnectionSlot>,
+        id: u64,
+        address: Arc<str>,
+    ) -> Self {
         Self {
             connected,
+            connection_slot,
             login: Login::default(),
             heartbeat: Arc::default(),
             demotion: Arc::default(),
@@ -218,6 +228,16 @@ impl LiveConnection {
     /// Returns a handle that sends over this connection.
     pub(super) fn connection(&self) -> MultiplexedConnection {
         self.connected.connection.clone()
+    }
+
+    /// Ends the connection, and returns the error about a reply that is none to its request: what comes
+    /// next may be the reply to another one, and look like a grant.
+    pub(super) fn distrusted(&self) -> StoreError {
+        self.connected.end();
+        if let Some(connection_slot) = self.connection_slot.upgrade() {
+            connection_slot.forget(self.id);
+        }
+        StoreError::new(format!("{}: the server sent an unexpected reply", self.address))
     }
 
     fn is_subscribed(&self, subscriber: u64) -> bool {

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use redis::aio::{MultiplexedConnection, PubSub};
@@ -16,6 +17,7 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use super::tls::Tls;
+use super::unproven::Unproven;
 use crate::engines::dial::{KeepAlive, dial, handshake_limit, lookup, no_answer};
 use crate::engines::plaintext;
 use crate::store::Credentials;
@@ -79,7 +81,16 @@ pub(super) async fn in_time<T>(
 pub(super) struct Connected {
     pub(super) connection: MultiplexedConnection,
     /// Its drop ends the connection's task, if that is not the client's.
-    _driver: Option<Driver>,
+    driver: Option<Driver>,
+}
+
+impl Connected {
+    /// Ends the connection. Whoever waits for a reply gets an error.
+    pub(super) fn end(&self) {
+        if let Some(Driver(task)) = &self.driver {
+            task.abort();
+        }
+    }
 }
 
 impl Endpoint {
@@ -137,11 +148,13 @@ impl Endpoint {
                 let config = config.set_dns_resolver(OwnThreads);
                 let connection =
                     client.get_multiplexed_async_connection_with_config(&config).await?;
-                return Ok(Connected { connection, _driver: None });
+                return Ok(Connected { connection, driver: None });
             };
+            let (stream, is_in) = Unproven::new(stream);
             let connecting = MultiplexedConnection::new_with_config(&login, stream, config.clone());
             let (connection, driver) = in_time(handshake_limit(limit), connecting).await?;
-            Ok(Connected { connection, _driver: Some(Driver::spawn(driver)) })
+            is_in.store(true, Ordering::Relaxed);
+            Ok(Connected { connection, driver: Some(Driver::spawn(driver)) })
         };
         connected.await.map_err(|error| refused(error, &login))
     }
@@ -155,7 +168,13 @@ impl Endpoint {
         let login = self.login(ProtocolVersion::RESP2, credentials);
         let connected = async {
             match self.dial(limit).await? {
-                Some(stream) => in_time(handshake_limit(limit), PubSub::new(&login, stream)).await,
+                Some(stream) => {
+                    let (stream, is_in) = Unproven::new(stream);
+                    let connecting = PubSub::new(&login, stream);
+                    let listens = in_time(handshake_limit(limit), connecting).await?;
+                    is_in.store(true, Ordering::Relaxed);
+                    Ok(listens)
+                }
                 None => {
                     let client = Client::open(self.info.clone().set_redis_settings(login.clone()))?;
                     in_time(handshake_limit(limit), client.get_async_pubsub()).await

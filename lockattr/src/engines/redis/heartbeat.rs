@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use redis::Value;
 use tokio::runtime;
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -115,8 +116,10 @@ impl HeartbeatTask {
         drop(connection_slot);
         let serves = match found {
             true => is_master(&mut live.connection()).await,
+            // Any other reply is that of another request.
             false => {
-                redis::cmd("PING").query_async::<()>(&mut live.connection()).await.map(|()| true)
+                let pong = redis::cmd("PING").query_async(&mut live.connection()).await;
+                pong.map(|pong: Value| pong == Value::SimpleString("PONG".into()))
             }
         };
         match serves {

@@ -9,7 +9,7 @@ use super::call::Call;
 use super::node::Effect;
 use super::request::{holder, queue_of};
 use super::servers::Route;
-use super::{RedisStore, is_ours, unexpected_reply};
+use super::{RedisStore, is_ours};
 use crate::store::{LockKey, StoreError};
 use crate::{HeldLock, HeldLocks};
 
@@ -80,7 +80,7 @@ impl RedisStore {
             script.arg(name.as_str()).arg(queue_of(name, &fence));
         }
         let routed = self.servers.invoke(route, Effect::Read, &script).await?;
-        held(&routed.reply.value, names, prefix).ok_or_else(unexpected_reply)
+        held(&routed.reply.value, names, prefix).ok_or_else(|| routed.live.distrusted())
     }
 
     /// Takes a lock from all its holders.
@@ -94,7 +94,7 @@ impl RedisStore {
             0 => Ok(false),
             1 => Ok(true),
             -1 => Err(not_a_lock(key)),
-            _ => Err(unexpected_reply()),
+            _ => Err(routed.live.distrusted()),
         }
     }
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 use redis::Value;
 
 use super::node::Effect;
-use super::{RedisStore, request, unexpected_reply};
+use super::servers::RoutedReply;
+use super::{RedisStore, request};
 use crate::store::{Claim, ReleaseOutcome, StoreError};
 
 /// The reply of one run.
@@ -28,8 +29,9 @@ impl RedisStore {
         let mut after = None;
         loop {
             let script = request::mark_done(&self.scripts, claim, lasts, after.as_deref(), &fence);
-            let reply = self.servers.invoke(route, Effect::Extend, &script).await?.reply;
-            match read(reply.value).ok_or_else(unexpected_reply)? {
+            let routed = self.servers.invoke(route, Effect::Extend, &script).await?;
+            let RoutedReply { reply, live, .. } = routed;
+            match read(reply.value).ok_or_else(|| live.distrusted())? {
                 MarkReply::Complete(ReleaseOutcome::Released) => {
                     reply.replicated?;
                     return Ok(ReleaseOutcome::Released);

@@ -73,7 +73,7 @@ impl Native {
     /// Reads the reply; `None` if a script of two calls must do it.
     pub(super) fn read(&self, deleted: RedisResult<Value>) -> RedisResult<Option<Deleted>> {
         match deleted {
-            Ok(deleted) => Ok(Some(deletion(&deleted))),
+            Ok(deleted) => deletion(&deleted).map(Some),
             Err(error) => self.outcome_of_error(error),
         }
     }
@@ -112,10 +112,11 @@ pub(super) fn is_sent_on(error: &RedisError) -> bool {
 }
 
 /// Reads the reply to a deletion.
-pub(super) fn deletion(deleted: &Value) -> Deleted {
+pub(super) fn deletion(deleted: &Value) -> RedisResult<Deleted> {
     match deleted {
-        Value::Int(1) => Deleted::Done,
-        _ => Deleted::NeedsScript,
+        Value::Int(1) => Ok(Deleted::Done),
+        Value::Int(_) => Ok(Deleted::NeedsScript),
+        _ => Err((ErrorKind::UnexpectedReturnType, "no reply to a deletion").into()),
     }
 }
 
@@ -145,9 +146,12 @@ mod tests {
     /// Red without: the 1 in `deletion`.
     #[test]
     fn only_a_one_says_that_it_was_ours() {
-        assert_eq!(deletion(&Value::Int(1)), Deleted::Done);
-        for odd in [Value::Int(0), Value::Int(2), Value::Nil, Value::Okay] {
-            assert_eq!(deletion(&odd), Deleted::NeedsScript, "{odd:?}");
+        assert_eq!(deletion(&Value::Int(1)).unwrap(), Deleted::Done);
+        for other in [Value::Int(0), Value::Int(2)] {
+            assert_eq!(deletion(&other).unwrap(), Deleted::NeedsScript, "{other:?}");
+        }
+        for odd in [Value::Nil, Value::Okay] {
+            deletion(&odd).unwrap_err();
         }
     }
 }

@@ -1,12 +1,14 @@
 //! The session of a store: made when first needed, and again when it is over.
 
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use futures_util::future::join_all;
 use rand::seq::SliceRandom;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_client::{
     Client, Connector, Error as ZkError, SessionInfo, SessionState, StateWatcher,
@@ -19,6 +21,7 @@ use crate::Error;
 use crate::engines::dial::LONGEST;
 use crate::engines::sequenced::{StoreThread, ThreadGuard};
 use crate::platform::process::Process;
+use crate::platform::sync::Mutex;
 use crate::store::StoreError;
 use crate::store::last_reply::LastReply;
 use crate::store::silence::unless_silent;
@@ -49,6 +52,9 @@ pub(super) struct Session {
     pub(super) client: Client,
     pub(super) id: u64,
     last_reply: LastReply,
+    /// When the first of the requests was sent that failed by silence, if no reply came since.
+    unanswered_since: Mutex<Option<Instant>>,
+    unanswered: Arc<Notify>,
     over: watch::Receiver<bool>,
 }
 
@@ -126,8 +132,20 @@ impl Sessions {
         session: &Session,
         request: impl Future<Output = T>,
     ) -> Result<T, StoreError> {
+        let sent_at = Instant::now();
         let reply = unless_silent(&session.last_reply, self.config.response_timeout, request);
-        reply.await.ok_or_else(|| self.no_reply())
+        match AssertUnwindSafe(reply).catch_unwind().await {
+            Ok(Some(reply)) => Ok(reply),
+            Ok(None) => {
+                session.note_unanswered(sent_at, self.config.max_ttl());
+                Err(self.no_reply())
+            }
+            // The client panics on an empty path.
+            Err(_) => {
+                let sentence = format!("{} sent an unexpected reply", self.config.address);
+                Err(StoreError::new(sentence))
+            }
+        }
     }
 
     /// Notes that the servers have replied, if this is a reply of theirs.
@@ -176,6 +194,17 @@ impl Session {
         self.client.state().is_terminated()
     }
 
+    /// Gives the session up once it has answered no request for `limit`: no lease lasts longer. The client keeps a connection on which
+    /// anything arrives, also a reply that never ends.
+    fn note_unanswered(&self, sent_at: Instant, limit: Duration) {
+        let mut since = self.unanswered_since.lock();
+        let first = since.filter(|first| self.last_reply.after(*first).is_none());
+        let first = *since.insert(first.unwrap_or(sent_at));
+        if first.elapsed() >= limit {
+            self.unanswered.notify_one();
+        }
+    }
+
     /// Returns once the session is over.
     pub(super) fn ended(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut over = self.over.clone();
@@ -221,11 +250,14 @@ async fn connect(
         Err(StoreError::new(sentence).not_sent())
     });
     let (is_over, over) = watch::channel(false);
+    let unanswered = Arc::<Notify>::default();
     let mut live = None;
     let outcome = made.map(|client| {
         live = Some((client.state_watcher(), client.session().clone()));
         let id = client.session_id().0.cast_unsigned();
-        Arc::new(Session { client, id, last_reply: LastReply::new(), over })
+        let (last_reply, unanswered_since) = (LastReply::new(), Mutex::default());
+        let unanswered = unanswered.clone();
+        Arc::new(Session { client, id, last_reply, unanswered_since, unanswered, over })
     });
     {
         let Some(sessions) = sessions.upgrade() else { return };
@@ -234,7 +266,10 @@ async fn connect(
     let id = attempt.id;
     attempt.finish(outcome);
     if let Some((mut state, session)) = live {
-        until_ended_or_silent(&mut state, config.session_timeout / 2).await;
+        tokio::select! {
+            () = until_ended_or_silent(&mut state, config.max_ttl()) => {}
+            () = unanswered.notified() => {}
+        }
         is_over.send_replace(true);
         if let Some(sessions) = sessions.upgrade() {
             sessions.slots.forget(id);

@@ -126,6 +126,7 @@ impl Shared {
             return any("", 1, "", &mut random);
         }
         match first.as_str() {
+            "PING" => Answer::new("+PONG\r\n"),
             "HELLO" => Answer::new("%1\r\n+proto\r\n:3\r\n"),
             "SCRIPT" => Answer::new(bulk(&self.knows(word(2)))),
             "SUBSCRIBE" => {

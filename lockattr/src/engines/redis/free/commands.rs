@@ -55,6 +55,10 @@ impl Node {
         };
         let Some(fencing) = fencing_token(&set, &incremented, seen) else {
             let may_have_set = !matches!(set, Value::Nil | Value::ServerError(_));
+            let is_no_answer = may_have_set && set != Value::Okay;
+            if is_no_answer || !is_count(&incremented) {
+                live.distrusted();
+            }
             for reply in [set, incremented] {
                 live.raised.note_error(&reply);
             }
@@ -91,6 +95,7 @@ impl Node {
         let fencing = fencing_token(&Value::Okay, &incremented, seen);
         match fencing {
             Some(fencing) => counters.record(slot, fencing.counter()),
+            None if !is_count(&incremented) => return Err(live.distrusted()),
             None => live.raised.note_error(&incremented),
         }
         Ok(fencing)
@@ -118,7 +123,7 @@ impl Node {
             let deleted = caller.delete(release.claim.clone(), slot).await?;
             // An error may be about the lock of another caller.
             if let Ok(deleted) = deleted {
-                return connection_slot.note(&live, Ok(deletion(&deleted)));
+                return connection_slot.note(&live, deletion(&deleted));
             }
         }
         let script = || request::delete(&connection_slot.scripts, &[&release.claim]);
@@ -170,10 +175,15 @@ fn pair(request: &AcquireRequest, fence: &str, replicas: Replicas) -> Pipeline {
     pair
 }
 
+/// Returns whether this can be the reply to an increment. `Nil` stands for none.
+fn is_count(incremented: &Value) -> bool {
+    matches!(incremented, Value::Int(_) | Value::Nil | Value::ServerError(_))
+}
+
 /// Reads the reply of `delete.lua`.
 fn read(deleted: RedisResult<Value>) -> RedisResult<Deleted> {
     match deleted {
         Err(error) if is_sent_on(&error) => Ok(Deleted::NeedsScript),
-        deleted => deleted.map(|deleted| deletion(&deleted)),
+        deleted => deletion(&deleted?),
     }
 }
