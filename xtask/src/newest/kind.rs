@@ -16,6 +16,7 @@ pub(super) const REDIS: Kind = Kind {
         "counterexamples::",
         "examples::",
         "harness::",
+        "mutated::",
         "plaintext::",
         "redis",
         "redlock",

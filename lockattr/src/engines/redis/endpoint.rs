@@ -85,7 +85,7 @@ pub(super) struct Connected {
 }
 
 impl Connected {
-    /// Ends the connection. Whoever waits for a reply gets an error.
+    /// Ends the connection. A caller that waits for a reply gets an error.
     pub(super) fn end(&self) {
         if let Some(Driver(task)) = &self.driver {
             task.abort();
