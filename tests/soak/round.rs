@@ -135,12 +135,12 @@ async fn left<T: Topology>(engine: &T) -> (Vec<String>, Vec<String>) {
     engine.sweep_is_due().await;
     let _connected = LockManager::connect(engine.url()).await.expect("the servers are well");
     let left = left_after(engine, T::GIVES_UP_WITHIN + SLACK).await;
-    let queues_only = left.iter().all(|line| line.starts_with("lockattr:line"));
-    if left.is_empty() || !queues_only || T::QUEUE_LASTS.is_zero() {
-        return (left, Vec::new());
-    }
-    let leaked = left_after(engine, T::QUEUE_LASTS).await;
-    (leaked, left)
+    let leaked = match left.is_empty() {
+        true => Vec::new(),
+        false => left_after(engine, T::QUEUE_LASTS).await,
+    };
+    let outlived = left.into_iter().filter(|line| !leaked.contains(line)).collect();
+    (leaked, outlived)
 }
 
 async fn left_after(engine: &impl Engine, time: Duration) -> Vec<String> {

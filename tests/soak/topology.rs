@@ -37,8 +37,8 @@ pub(crate) trait Topology: Engine {
     /// head.
     const ENTRIES_END: bool = true;
 
-    /// How long a place in the queue may outlive its claim, where the store forgets those by a time of
-    /// their own.
+    /// How long a queue, or the lock that it keeps, may outlive its claims, where the store forgets those by a
+    /// time of their own.
     const QUEUE_LASTS: Duration = Duration::ZERO;
 
     /// Does it, and returns when all is well again.
@@ -63,8 +63,9 @@ pub(crate) const NETWORK: &[Trouble] = &[
     Trouble::OneWaySilent,
 ];
 
-/// `QUEUE_LASTS` of the scripts.
-const REDIS_QUEUE_LASTS: Duration = Duration::from_secs(16);
+/// `KEPT` of the scripts. A node of a quorum that rests after a restart is asked by no later request that would remove
+/// it earlier.
+const REDIS_QUEUE_LASTS: Duration = Duration::from_secs(32);
 
 /// The faults of a process without those of its network.
 const PROCESS: &[Trouble] = &[Trouble::Killed, Trouble::Stopped, Trouble::CalendarJumped];

@@ -7,8 +7,8 @@ use tokio::time::Instant;
 /// The longest pause, whatever the options say, so that the clock cannot overflow.
 const MAX_PAUSE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// How long the only request of a call without a wait may take to leave this process, and how long its answer may
-/// take after that; most stores give up earlier.
+/// How long the answer to the only request of a call without a wait may take once that is sent, and how long a busy
+/// process may add; most stores give up earlier.
 const RESPONSE_TIME: Duration = Duration::from_secs(5);
 
 /// How long an acquisition keeps trying.
@@ -137,7 +137,7 @@ impl Attempts {
     /// How long a request that leaves this process at `left` may take: until the deadline, but at
     /// least `floor`, or a request near the deadline could not be answered. That ends the call in
     /// any case. A call with `wait` zero makes one attempt, and allows the store the time that any
-    /// answer may take, and this process as much to send it.
+    /// answer may take. It ends after twice that time in any case.
     pub(crate) fn response_deadline(&self, left: Instant, floor: Duration) -> Option<Instant> {
         self.deadline.map(|deadline| match deadline > self.started {
             true => deadline.max(left + floor).min(deadline + floor),

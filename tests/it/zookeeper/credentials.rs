@@ -45,7 +45,7 @@ async fn each_session_asks_for_its_login() {
     again.release().await.unwrap();
 }
 
-/// Red without: `refusal` in `make.rs`. The error was that the node does not exist.
+/// Red without: `why_missing` in `make.rs`. The error was that the node does not exist.
 #[tokio::test]
 async fn an_error_about_a_node_above_that_belongs_to_another_login_is_about_rights() {
     let ensemble = ZooKeeper::shared().await;

@@ -78,13 +78,13 @@ impl LockRecipe for Etcd {
         &self.thread
     }
 
-    async fn ready(&self) -> Result<(), StoreError> {
+    async fn ready(&self, permit: Permit) -> Result<Permit, StoreError> {
         if self.core.session().is_some() && self.core.connection.live().is_some() {
-            return Ok(());
+            return Ok(permit);
         }
         let ready = |core: Arc<Core>| async move {
             core.open().await?;
-            core.connection.get().await.map(drop)
+            core.connection.get().await.map(|_connection| permit)
         };
         self.run_to_end(|core| async move { ready(core).await.map_err(|failure| failure.error) })
             .await

@@ -45,6 +45,8 @@ pub(super) type Outcome = Result<Arc<LiveConnection>, StoreError>;
 pub(super) struct LiveConnection {
     connected: Connected,
     connection_slot: Weak<ConnectionSlot>,
+    /// Whether a reply was none to its request. No later one counts.
+    is_distrusted: AtomicBool,
     /// What it has logged in with.
     pub(super) login: Login,
     pub(super) heartbeat: Arc<Heartbeat>,
@@ -129,6 +131,7 @@ impl ConnectionSlot {
         outcome: Result<T, RedisError>,
     ) -> Result<T, StoreError> {
         let error = match outcome {
+            Ok(_) if live.is_distrusted.load(Ordering::Relaxed) => return Err(live.distrusted()),
             Ok(_) if live.demotion.is_known() => {
                 let sentence = format!("{} is not the master any more", live.address);
                 return Err(StoreError::new(sentence));
@@ -211,6 +214,7 @@ impl LiveConnection {
         Self {
             connected,
             connection_slot,
+            is_distrusted: AtomicBool::default(),
             login: Login::default(),
             heartbeat: Arc::default(),
             demotion: Arc::default(),
@@ -233,6 +237,7 @@ impl LiveConnection {
     /// Ends the connection, and returns the error about a reply that is none to its request: what comes
     /// next may be the reply to another one, and look like a grant.
     pub(super) fn distrusted(&self) -> StoreError {
+        self.is_distrusted.store(true, Ordering::Relaxed);
         self.connected.end();
         if let Some(connection_slot) = self.connection_slot.upgrade() {
             connection_slot.forget(self.id);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use redis::Value;
+use redis::ErrorKind;
 use tokio::runtime;
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -119,11 +119,18 @@ impl HeartbeatTask {
             // Any other reply is that of another request.
             false => {
                 let pong = redis::cmd("PING").query_async(&mut live.connection()).await;
-                pong.map(|pong: Value| pong == Value::SimpleString("PONG".into()))
+                pong.and_then(|pong: String| match &*pong {
+                    "PONG" => Ok(true),
+                    _ => Err((ErrorKind::UnexpectedReturnType, "no reply to PING").into()),
+                })
             }
         };
         match serves {
             Ok(serves) => serves,
+            Err(error) if error.kind() == ErrorKind::UnexpectedReturnType => {
+                drop(live.distrusted());
+                false
+            }
             Err(error) => !error.is_timeout() && !error.is_unrecoverable_error(),
         }
     }

@@ -28,7 +28,7 @@ impl<E: LockRecipe> SequencedStore<E> {
         let (shared, token) = (&self.shared, claim.token());
         // Until then there is nothing to undo.
         let permit = shared.admit(Purpose::Acquire, 1).await?;
-        shared.recipe.ready().await.map_err(StoreError::not_sent)?;
+        let permit = shared.recipe.ready(permit).await.map_err(StoreError::not_sent)?;
         // Before `since`, because the holder counts its lease from there.
         claim.departs();
         let since = Instant::now();

@@ -13,8 +13,9 @@ use crate::store::{Claim, LockKey, OwnerToken, Sharing, StoreError};
 /// grants. One session, kept alive by the ensemble's own client, carries all entries of a store.
 /// When the servers end it, all its entries go at once, and the locks with them.
 pub(crate) trait LockRecipe: Debug + Send + Sync + 'static {
-    /// Returns once a request can be sent: there is a session, and a connection.
-    fn ready(&self) -> impl Future<Output = Result<(), StoreError>> + Send;
+    /// Returns once a request can be sent: there is a session, and a connection. The permit bounds how many callers
+    /// that have given up still open one.
+    fn ready(&self, permit: Permit) -> impl Future<Output = Result<Permit, StoreError>> + Send;
 
     /// Makes an entry at the end of the queue of each key, all in one step or none, in the current
     /// session or a new one. Also reads those queues, as they were at that moment or later.

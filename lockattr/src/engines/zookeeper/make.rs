@@ -46,20 +46,19 @@ impl Zookeeper {
         let written = written.map_err(|error| self.sessions.error(error))?.commit();
         let replies = async {
             let (first, written) = join(first, written).await;
-            match written.map_err(ZkError::from) {
-                // Why the node is missing that could not be made.
-                Err(ZkError::NoNode) => {
-                    Err(first.into_iter().find_map(refusal).unwrap_or(ZkError::NoNode))
-                }
-                written => written,
-            }
+            written.map_err(|error| match error.into() {
+                ZkError::NoNode if attempts >= ATTEMPTS_AT_ONCE => why_missing(&first),
+                error => error,
+            })
         };
         let results = match self.sessions.send(session, replies).await? {
             Ok(results) => results,
             Err(error) => {
                 match error {
                     ZkError::NodeExists => missing.iter().for_each(|dir| parents.found(dir, now)),
-                    ZkError::NoNode => parents.are_gone(&dirs, before || !missing.is_empty()),
+                    ZkError::NoNode | ZkError::NoAuth => {
+                        parents.are_gone(&dirs, before || !missing.is_empty())
+                    }
                     _ => {}
                 }
                 return Ok(Err(error));
@@ -113,9 +112,14 @@ impl Zookeeper {
     }
 }
 
-/// Why a node cannot be made, other than that it exists, or one above it does not.
-fn refusal<T>(made: Result<T, ZkError>) -> Option<ZkError> {
-    made.err().filter(|error| !matches!(error, ZkError::NodeExists | ZkError::NoNode))
+/// Why the last of these nodes is not there: it was removed again, or one of them may not be made. A user without the
+/// right to make one is told so also if it exists.
+fn why_missing<T>(made: &[Result<T, ZkError>]) -> ZkError {
+    let may_not = |made: &Result<T, ZkError>| matches!(made, Err(ZkError::NoAuth));
+    match made.last() {
+        Some(Err(ZkError::NoNode | ZkError::NoAuth)) if made.iter().any(may_not) => ZkError::NoAuth,
+        _ => ZkError::NoNode,
+    }
 }
 
 /// What the transaction that makes a claim's entries has done.

@@ -55,8 +55,10 @@ async fn found_soon<T: Clone>(
     while let Ok(Some((nth, outcome))) = timeout_at(until, look_ups.next()).await {
         match outcome {
             Ok(address) => {
+                if address.is_some() {
+                    until = until.min(Instant::now() + GRACE);
+                }
                 found[nth] = address;
-                until = until.min(Instant::now() + GRACE);
             }
             Err(error) => refusals.push(error.to_string()),
         }

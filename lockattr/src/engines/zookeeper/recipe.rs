@@ -21,8 +21,8 @@ use crate::store::{Claim, ListedName, LockKey, StoreError};
 const MAX_ATTEMPTS: usize = 10;
 
 impl LockRecipe for Zookeeper {
-    async fn ready(&self) -> Result<(), StoreError> {
-        self.sessions.get().await.map(drop)
+    async fn ready(&self, permit: Permit) -> Result<Permit, StoreError> {
+        self.sessions.get().await.map(|_session| permit)
     }
 
     async fn enter(
@@ -278,7 +278,10 @@ impl Zookeeper {
                 let _noted = self.sessions.noted(session, Ok(replies));
                 Ok(true)
             }
-            Ok(Err(MultiWriteError::OperationFailed { source: ZkError::NoNode, .. })) => Ok(false),
+            Ok(Err(MultiWriteError::OperationFailed { source: ZkError::NoNode, .. })) => {
+                let _noted = self.sessions.noted::<()>(session, Err(ZkError::NoNode));
+                Ok(false)
+            }
             // The session is over, and all its entries with it.
             Ok(Err(error)) => match error.into() {
                 ZkError::SessionExpired => Ok(false),

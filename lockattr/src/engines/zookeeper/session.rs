@@ -194,12 +194,13 @@ impl Session {
         self.client.state().is_terminated()
     }
 
-    /// Gives the session up once it has answered no request for `limit`: no lease lasts longer. The client keeps a connection on which
-    /// anything arrives, also a reply that never ends.
+    /// Gives the session up once it has answered no request for `limit`: no lease lasts longer. The client keeps a
+    /// connection on which anything arrives, also a reply that never ends.
     fn note_unanswered(&self, sent_at: Instant, limit: Duration) {
         let mut since = self.unanswered_since.lock();
         let first = since.filter(|first| self.last_reply.after(*first).is_none());
-        let first = *since.insert(first.unwrap_or(sent_at));
+        let latest = || self.last_reply.after(sent_at).unwrap_or(sent_at);
+        let first = *since.insert(first.unwrap_or_else(latest));
         if first.elapsed() >= limit {
             self.unanswered.notify_one();
         }

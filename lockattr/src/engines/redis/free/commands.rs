@@ -55,9 +55,9 @@ impl Node {
         };
         let Some(fencing) = fencing_token(&set, &incremented, seen) else {
             let may_have_set = !matches!(set, Value::Nil | Value::ServerError(_));
-            let is_no_answer = may_have_set && set != Value::Okay;
-            if is_no_answer || !is_count(&incremented) {
-                live.distrusted();
+            // Neither is known to be the reply to its command.
+            if may_have_set && set != Value::Okay || !is_count(&incremented) {
+                return Err(live.distrusted());
             }
             for reply in [set, incremented] {
                 live.raised.note_error(&reply);

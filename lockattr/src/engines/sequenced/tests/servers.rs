@@ -226,8 +226,8 @@ impl State {
 }
 
 impl LockRecipe for FakeRecipe {
-    async fn ready(&self) -> Result<(), StoreError> {
-        Ok(())
+    async fn ready(&self, permit: Permit) -> Result<Permit, StoreError> {
+        Ok(permit)
     }
 
     async fn enter(
