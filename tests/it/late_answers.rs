@@ -67,7 +67,7 @@ impl Store for Batching {
         &self,
         releases: &[ReleaseRequest],
     ) -> Vec<Result<ReleaseOutcome, StoreError>> {
-        self.releases.fetch_add(1, Ordering::Relaxed);
+        self.releases.fetch_add(releases.len(), Ordering::Relaxed);
         self.locks.release(releases).await
     }
 
