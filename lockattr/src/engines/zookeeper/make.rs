@@ -57,7 +57,7 @@ impl Zookeeper {
                 match error {
                     ZkError::NodeExists => missing.iter().for_each(|dir| parents.found(dir, now)),
                     ZkError::NoNode | ZkError::NoAuth => {
-                        parents.are_gone(&dirs, before || !missing.is_empty())
+                        parents.are_gone(&dirs, before || !missing.is_empty());
                     }
                     _ => {}
                 }
