@@ -112,8 +112,8 @@ impl Zookeeper {
     }
 }
 
-/// Why the last of these nodes is not there: it was removed again, or one of them may not be made. A user without the
-/// right to make one is told so also if it exists.
+/// Why the last of these nodes is not there: it was removed again, or one of them may not be made. The servers refuse a
+/// user without the right to make one even if it exists.
 fn why_missing<T>(made: &[Result<T, ZkError>]) -> ZkError {
     let may_not = |made: &Result<T, ZkError>| matches!(made, Err(ZkError::NoAuth));
     match made.last() {
