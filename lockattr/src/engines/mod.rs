@@ -63,5 +63,7 @@ mod sql;
     allow(dead_code, unused_imports, reason = "each engine uses a part of it")
 )]
 mod tls;
+#[cfg(any(feature = "redis", feature = "postgres"))]
+mod unproven;
 #[cfg(feature = "zookeeper")]
 pub(crate) mod zookeeper;

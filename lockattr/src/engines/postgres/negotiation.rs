@@ -15,9 +15,10 @@ use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream}
 use tokio_postgres::{Config, Socket};
 
 use super::failure::NO_TLS;
-use super::unproven::Unproven;
+use super::unproven::LoginCheck;
 use crate::Error;
 use crate::engines::plaintext;
+use crate::engines::unproven::Unproven;
 
 /// A length of eight bytes, and the code of a request for TLS.
 const REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
@@ -112,7 +113,7 @@ where
     T::TlsConnect: Send,
     <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
 {
-    type Stream = Unproven<Stream<T::Stream>>;
+    type Stream = Unproven<Stream<T::Stream>, LoginCheck>;
     type TlsConnect = Negotiated<Option<T::TlsConnect>>;
     type Error = T::Error;
 
@@ -129,7 +130,7 @@ where
     C::Stream: Send,
     C::Future: Send,
 {
-    type Stream = Unproven<Stream<C::Stream>>;
+    type Stream = Unproven<Stream<C::Stream>, LoginCheck>;
     type Error = Box<dyn StdError + Send + Sync>;
     type Future = BoxFuture<'static, Result<Self::Stream, Self::Error>>;
 
@@ -144,7 +145,7 @@ where
             let stream = match tls {
                 Some(tls) if has_tls => {
                     let secured = tls.connect(socket).await;
-                    return Ok(Unproven::new(Stream::Tls(secured.map_err(Into::into)?), false));
+                    return Ok(Unproven::new(Stream::Tls(secured.map_err(Into::into)?), LoginCheck::new(false)));
                 }
                 _ if begin == Begin::Require => return Err(NO_TLS.into()),
                 _ => Stream::Plain(socket),
@@ -156,7 +157,7 @@ where
                      `tls`), or `sslmode=disable` if the network is your own",
                 );
             }
-            Ok(Unproven::new(stream, guarded.is_some()))
+            Ok(Unproven::new(stream, LoginCheck::new(guarded.is_some())))
         }
         .boxed()
     }

@@ -1,76 +1,23 @@
-//! A connection whose server has not proved itself: until the login has ended, each message is bounded,
-//! and a request for the password is checked before the client can answer it.
+//! What a server may send before it has proved itself: each message of a login is bounded, and a request
+//! for the password is checked before the client can answer it.
 
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
-
-use tokio::io::{self, AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::tls::{ChannelBinding, TlsStream};
+
+use crate::engines::unproven::{CheckLogin, LONGEST_LOGIN, Unproven};
 
 /// The longest message of a login, as in libpq.
 const LONGEST_MESSAGE: u32 = 30_000;
 
-/// All messages of a login: a server reports some dozens of settings.
-const LONGEST_LOGIN: usize = 1 << 20;
-
-pub(super) struct Unproven<S> {
-    stream: S,
-    /// `None` once the login has ended.
-    login: Option<LoginCheck>,
-}
-
-impl<S> Unproven<S> {
-    /// With `no_passwords`, the server may not ask for the password itself, nor for its MD5.
-    pub(super) fn new(stream: S, no_passwords: bool) -> Self {
-        Self { stream, login: Some(LoginCheck { no_passwords, ..LoginCheck::default() }) }
-    }
-}
-
-impl<S: TlsStream + Unpin> TlsStream for Unproven<S> {
+impl<S: TlsStream + Unpin> TlsStream for Unproven<S, LoginCheck> {
     fn channel_binding(&self) -> ChannelBinding {
         self.stream.channel_binding()
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Unproven<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buf.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
-        if let Some(login) = &mut self.login
-            && login.read(&buf.filled()[before..]).map_err(io::Error::other)?
-        {
-            self.login = None;
-        }
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Unproven<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }
 
 /// Reads the messages of the server beside the client: a type, a length that includes itself, and in a
 /// request for authentication its kind.
 #[derive(Default)]
-struct LoginCheck {
+pub(super) struct LoginCheck {
     no_passwords: bool,
     header: Vec<u8>,
     /// How many bytes of the message are left after its header.
@@ -84,26 +31,9 @@ impl LoginCheck {
     const CLEARTEXT: [u8; 4] = [0, 0, 0, 3];
     const MD5: [u8; 4] = [0, 0, 0, 5];
 
-    /// Whether the login ends in these bytes.
-    fn read(&mut self, mut bytes: &[u8]) -> Result<bool, &'static str> {
-        self.read += bytes.len();
-        if self.read > LONGEST_LOGIN {
-            return Err("the server sends more in its login than PostgreSQL does");
-        }
-        loop {
-            let of_message = bytes.len().min(self.left);
-            bytes = &bytes[of_message..];
-            self.left -= of_message;
-            let Some((&first, after)) = bytes.split_first() else { return Ok(false) };
-            bytes = after;
-            self.header.push(first);
-            if self.ends_header()? {
-                if self.header[0] == Self::READY_FOR_QUERY {
-                    return Ok(true);
-                }
-                self.header.clear();
-            }
-        }
+    /// With `no_passwords`, the server may not ask for the password itself, nor for its MD5.
+    pub(super) fn new(no_passwords: bool) -> Self {
+        Self { no_passwords, ..Self::default() }
     }
 
     /// Whether the header is whole, and the message may be read.
@@ -133,6 +63,29 @@ impl LoginCheck {
     }
 }
 
+impl CheckLogin for LoginCheck {
+    fn read(&mut self, mut bytes: &[u8]) -> Result<bool, &'static str> {
+        self.read += bytes.len();
+        if self.read > LONGEST_LOGIN {
+            return Err("the server sends more in its login than PostgreSQL does");
+        }
+        loop {
+            let of_message = bytes.len().min(self.left);
+            bytes = &bytes[of_message..];
+            self.left -= of_message;
+            let Some((&first, after)) = bytes.split_first() else { return Ok(false) };
+            bytes = after;
+            self.header.push(first);
+            if self.ends_header()? {
+                if self.header[0] == Self::READY_FOR_QUERY {
+                    return Ok(true);
+                }
+                self.header.clear();
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,10 +93,6 @@ mod tests {
     fn message(kind: u8, content: &[u8]) -> Vec<u8> {
         let length = u32::try_from(content.len() + 4).unwrap().to_be_bytes();
         [&[kind], &length[..], content].concat()
-    }
-
-    fn check(no_passwords: bool) -> LoginCheck {
-        LoginCheck { no_passwords, ..LoginCheck::default() }
     }
 
     #[test]
@@ -157,11 +106,11 @@ mod tests {
         ]
         .concat();
         for length in 1..bytes.len() {
-            let mut login = check(true);
+            let mut login = LoginCheck::new(true);
             let ends = bytes.chunks(length).any(|chunk| login.read(chunk).unwrap());
             assert!(ends, "{length}");
             let cut = &bytes[..bytes.len() - 6];
-            assert!(!check(true).read(cut).unwrap());
+            assert!(!LoginCheck::new(true).read(cut).unwrap());
         }
     }
 
@@ -174,7 +123,10 @@ mod tests {
                 let refused = |mut login: LoginCheck| {
                     bytes.chunks(length).any(|chunk| login.read(chunk).is_err())
                 };
-                assert!(refused(check(true)) && !refused(check(false)), "{code} by {length}");
+                assert!(
+                    refused(LoginCheck::new(true)) && !refused(LoginCheck::new(false)),
+                    "{code} by {length}"
+                );
             }
         }
     }
@@ -183,10 +135,10 @@ mod tests {
     fn lengths_are_bounded() {
         for length in [u32::MAX, 30_001] {
             let bytes = [b"S", &length.to_be_bytes()[..]].concat();
-            assert!(check(false).read(&bytes).is_err());
+            assert!(LoginCheck::new(false).read(&bytes).is_err());
         }
-        assert!(!check(false).read(&[b'R', 0, 0, 0, 0]).unwrap());
-        let (mut login, notice) = (check(false), message(b'N', &[0; 29_000]));
+        assert!(!LoginCheck::new(false).read(&[b'R', 0, 0, 0, 0]).unwrap());
+        let (mut login, notice) = (LoginCheck::new(false), message(b'N', &[0; 29_000]));
         assert!((0..40).any(|_| login.read(&notice).is_err()));
     }
 }

@@ -17,7 +17,7 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use super::tls::Tls;
-use super::unproven::Unproven;
+use super::unproven::unproven;
 use crate::engines::dial::{KeepAlive, dial, handshake_limit, lookup, no_answer};
 use crate::engines::plaintext;
 use crate::store::Credentials;
@@ -150,7 +150,7 @@ impl Endpoint {
                     client.get_multiplexed_async_connection_with_config(&config).await?;
                 return Ok(Connected { connection, driver: None });
             };
-            let (stream, is_in) = Unproven::new(stream);
+            let (stream, is_in) = unproven(stream);
             let connecting = MultiplexedConnection::new_with_config(&login, stream, config.clone());
             let (connection, driver) = in_time(handshake_limit(limit), connecting).await?;
             is_in.store(true, Ordering::Relaxed);
@@ -169,7 +169,7 @@ impl Endpoint {
         let connected = async {
             match self.dial(limit).await? {
                 Some(stream) => {
-                    let (stream, is_in) = Unproven::new(stream);
+                    let (stream, is_in) = unproven(stream);
                     let connecting = PubSub::new(&login, stream);
                     let listens = in_time(handshake_limit(limit), connecting).await?;
                     is_in.store(true, Ordering::Relaxed);
