@@ -1,6 +1,7 @@
 //! A real etcd cluster: three members that elect a leader within a second, or one.
 
 mod ctl;
+mod grpc_proxy;
 mod member;
 mod secure;
 
@@ -12,6 +13,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
+pub use self::grpc_proxy::GrpcProxy;
 use self::member::Member;
 pub use self::secure::SecureEtcd;
 use crate::eventually::{Backoff, HUNG};

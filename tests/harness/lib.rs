@@ -45,7 +45,7 @@ pub use clock::{StoppedClock, pause, skip};
 pub use cluster::{Cluster, ClusterBuilder};
 pub use connections::own_connections;
 pub use engine::{Engine, bare, for_store, patient, with_query};
-pub use etcd::{Etcd, SecureEtcd};
+pub use etcd::{Etcd, GrpcProxy, SecureEtcd};
 pub use events::{Event, Events, capture_events, capture_events_from};
 pub use eventually::{HUNG, eventually, in_time};
 pub use independents::{Independents, IndependentsBuilder};

@@ -2,6 +2,7 @@
 
 mod connections;
 mod credentials;
+mod grpc_proxy;
 mod left;
 mod members;
 mod names;

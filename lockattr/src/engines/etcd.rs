@@ -77,6 +77,12 @@ use recipe::Etcd;
 /// claims wait: each watch is a stream in it. All runtimes of the process share it. While the store
 /// looks for the leader, it has one connection to each member for a moment.
 ///
+/// # Behind a proxy
+///
+/// The URL may name etcd's own `grpc-proxy`, also one with a `--namespace`. It keeps a lease alive at its
+/// next half second, so leave `response_timeout` at 1 s or more. All processes that share locks have to use the same
+/// namespace.
+///
 /// # Compaction
 ///
 /// etcd keeps every change on its disk and in its memory until it is compacted, and does not do that

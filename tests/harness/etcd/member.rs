@@ -14,6 +14,11 @@ use crate::process::{Process, install_hint};
 /// The environment variable that names a program other than the `etcd` on the `PATH`.
 const PROGRAM: &str = "LOCKATTR_ETCD";
 
+/// Returns the path of the server program.
+pub(super) fn program() -> String {
+    std::env::var(PROGRAM).unwrap_or_else(|_| "etcd".to_owned())
+}
+
 #[derive(Debug)]
 pub(super) struct Member {
     name: String,
@@ -83,7 +88,7 @@ impl Member {
 
     /// Starts its process, with the data it had.
     pub(super) fn start(&mut self, directory: &Path) {
-        let program = std::env::var(PROGRAM).unwrap_or_else(|_| "etcd".to_owned());
+        let program = program();
         let log = fs::File::create(log_of(directory, &self.name)).expect("a log file");
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         let (client, peer) =

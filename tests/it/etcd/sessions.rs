@@ -9,13 +9,24 @@ use super::*;
 #[tokio::test]
 async fn a_session_that_is_revoked_by_hand_is_lost_at_once() {
     let etcd = Etcd::shared().await;
+    assert_lost_with_its_session(etcd, |query| etcd.url_with(query), "").await;
+}
+
+/// Revokes the session of a holder for which another store waits. What is at these URLs puts
+/// `namespace` before each key.
+pub(super) async fn assert_lost_with_its_session(
+    etcd: &Etcd,
+    url_with: impl Fn(&str) -> String,
+    namespace: &str,
+) {
     // Renewals are a third of `ttl` apart. They and the heartbeats are too late to notice it first.
-    let long = etcd.url_with("session_timeout=2h&ttl=1h&heartbeat=1h");
-    let (here, there) = (manager(&long).await, manager(&etcd.url()).await);
+    let long = url_with("session_timeout=2h&ttl=1h&heartbeat=1h&response_timeout=1h");
+    let (here, there) = (manager(&long).await, manager(&url_with("heartbeat=1h")).await);
     let held = here.acquire("revoked", LockOptions::new()).await.unwrap();
-    let session = etcd.lease_of("lock:revoked/").await;
+    let queue = format!("{namespace}lock:revoked/");
+    let session = etcd.lease_of(&queue).await;
     let waits = tokio::spawn(async move { there.acquire("revoked", LockOptions::new()).await });
-    eventually("queued", async || etcd.keys("lock:revoked/").await.len() == 2).await;
+    eventually("queued", async || etcd.keys(&queue).await.len() == 2).await;
     etcd.ctl(&["lease", "revoke", &session]).await;
     in_time(held.lost()).await;
     let lockattr::Error::Lost { reason, .. } = held.ensure_held().unwrap_err() else { panic!() };
@@ -25,7 +36,7 @@ async fn a_session_that_is_revoked_by_hand_is_lost_at_once() {
     next.release().await.unwrap();
     // A new session replaces the old one.
     here.acquire("revoked", LockOptions::new()).await.unwrap().release().await.unwrap();
-    assert_eq!(etcd.keys("lock:revoked/").await, [""; 0]);
+    assert_eq!(etcd.keys(&queue).await, [""; 0]);
 }
 
 /// An election may extend an old session beyond the time that its store expects.

@@ -1,13 +1,17 @@
 //! The connection to the servers: one at a time, replaced when it does not reply.
 
+use std::future::ready;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
+use futures_util::stream::{self, StreamExt};
 use prost::Message;
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::Channel;
 
-use super::call::{stream, unary};
+use super::call::{self, unary};
 use super::config::Config;
 use super::failure::{Failure, Kind};
 use super::login::Accepted;
@@ -158,16 +162,20 @@ impl Connection {
         unary(&self.channel, self.token.as_ref(), &self.address, path, request).await
     }
 
-    /// Returns the first reply to one request of a stream.
+    /// Returns the first reply to one request of a stream. The stream of requests ends after it: a
+    /// `grpc-proxy` ends a call with its requests, and then replies nothing.
     pub(super) async fn first_of<Q, A>(&self, path: &'static str, request: Q) -> Result<A, Failure>
     where
         Q: Message + 'static,
         A: Message + Default + 'static,
     {
-        let request = futures_util::stream::iter([request]);
+        let (until_replied, replied) = oneshot::channel::<()>();
+        let end = replied.map(|_| stream::empty()).flatten_stream();
+        let requests = stream::once(ready(request)).chain(end);
         let failure = |status| Failure::from_status(&self.address, &status);
-        let responses = stream(&self.channel, self.token.as_ref(), path, request).await;
+        let responses = call::stream(&self.channel, self.token.as_ref(), path, requests).await;
         let first = responses.map_err(failure)?.message().await.map_err(failure)?;
+        drop(until_replied);
         first.ok_or_else(|| {
             Failure::unknown(format!("{} closed the stream without a response", self.address))
         })

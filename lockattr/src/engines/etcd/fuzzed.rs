@@ -70,7 +70,10 @@ pub fn grant(keys: &[LockKey], token: OwnerToken) -> Vec<u8> {
         let id = [&names::queue_prefix(key), name.as_str()].concat();
         let kv = KeyValue { key: id.into(), create_revision: 9, ..KeyValue::default() };
         ResponseOp {
-            response: Some(OpResponse::Range(RangeResponse { kvs: vec![kv], more: false })),
+            response: Some(OpResponse::Range(RangeResponse {
+                kvs: vec![kv],
+                ..RangeResponse::default()
+            })),
         }
     };
     let put = |_| ResponseOp { response: Some(OpResponse::Put(Done {})) };

@@ -75,7 +75,7 @@ impl Core {
     }
 
     /// Ensures that the session lives until `until`: reads the session's key, then keeps the lease
-    /// alive, over the same connection. [`LeaseTiming`](super::session::LeaseTiming) has the reason.
+    /// alive, in no earlier term. [`LeaseTiming`](super::session::LeaseTiming) has the reason.
     pub(super) async fn prove(&self, session: &Session, until: Instant) -> Result<(), Failure> {
         let _one = session.proving.lock().await;
         if session.alive_until() >= until {
@@ -94,6 +94,10 @@ impl Core {
         if kept.ttl <= 0 {
             session.end();
             return Err(Failure::unknown("the store session has ended".into()));
+        }
+        if !self.lease_timing().is_renewed(&found, &kept) {
+            let address = &live.address;
+            return Err(Failure::unknown(format!("{address} did not keep the session alive")));
         }
         session.proved(since + self.lease_timing().lifetime());
         Ok(())

@@ -9,6 +9,9 @@ pub(super) struct Header {
     pub(super) member_id: u64,
     #[prost(int64, tag = "3")]
     pub(super) revision: i64,
+    /// The term of the latest change that the member has applied.
+    #[prost(uint64, tag = "4")]
+    pub(super) raft_term: u64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -43,6 +46,8 @@ pub(super) struct RangeRequest {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct RangeResponse {
+    #[prost(message, optional, tag = "1")]
+    pub(super) header: Option<Header>,
     #[prost(message, repeated, tag = "2")]
     pub(super) kvs: Vec<KeyValue>,
     /// Whether there are more than the limit.
@@ -230,6 +235,8 @@ pub(super) struct LeaseId {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct LeaseKeepAliveResponse {
+    #[prost(message, optional, tag = "1")]
+    pub(super) header: Option<Header>,
     #[prost(int64, tag = "3")]
     pub(super) ttl: i64,
 }

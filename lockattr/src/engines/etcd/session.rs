@@ -7,6 +7,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::entry_names::EntryNames;
+use super::messages::{Header, LeaseKeepAliveResponse, RangeResponse};
 use super::names;
 use crate::platform::sync::Mutex;
 
@@ -98,14 +99,16 @@ impl Session {
 
 /// How long a lease lives, and how long it is trusted.
 ///
-/// A lease is proved in two steps, one after the other and over the same connection. First the
-/// session's key is read, linearizably; then the lease is kept alive. The member that replies to
-/// the read has heard from a majority since the request was sent, and knows by then which member
-/// leads. So the keep-alive is answered by the member that led at the time of the read, or by a
-/// later leader. Each leader keeps a lease for its whole TTL from the last keep-alive there, or
-/// from when it began to lead plus an election timeout (`lessor.Promote`). If the leader was
-/// deposed between the read and its reply, its successor began to count after the read. So the
-/// lease lives for its TTL from when the request was sent, whichever member leads.
+/// A lease is proved in two steps, one after the other. First the session's key is read,
+/// linearizably; then the lease is kept alive, by a member that knows the term of that read or a
+/// later one. The member that replies to the read has heard from a majority since the request was
+/// sent, and has applied a change of the leader's term. The member that keeps the lease alive is the
+/// same one, unless a `grpc-proxy` is in between, and reports the term that it knew before. So the
+/// keep-alive is answered by the member that led at the time of the read, or by a later leader. Each
+/// leader keeps a lease for its whole TTL from the last keep-alive there, or from when it began to
+/// lead plus an election timeout (`lessor.Promote`). If the leader was deposed between the read and
+/// its reply, its successor began to count after the read. So the lease lives for its TTL from when
+/// the request was sent, whichever member leads.
 ///
 /// A keep-alive alone proves nothing: a leader that was deposed while it was paused, and does not
 /// know it, replies as if it led (etcd before 3.4.31 and 3.5.13: issue 15247).
@@ -119,6 +122,14 @@ impl LeaseTiming {
         self.0 - self.0 / 50
     }
 
+    /// Whether the reply to a keep-alive after this read proves that the lease has its whole TTL again.
+    /// A `grpc-proxy` that gets no reply from the servers replies with what is left of it.
+    pub(super) fn is_renewed(self, read: &RangeResponse, kept: &LeaseKeepAliveResponse) -> bool {
+        let term = |header: &Option<Header>| header.as_ref().map_or(0, |header| header.raft_term);
+        let is_whole = u64::try_from(kept.ttl).is_ok_and(|ttl| ttl >= self.0.as_secs());
+        is_whole && term(&kept.header) >= term(&read.header)
+    }
+
     /// How often the lease is proved.
     pub(super) fn prove_every(self) -> Duration {
         self.0 / 4
@@ -128,5 +139,23 @@ impl LeaseTiming {
     /// be one interval old, and one may fail.
     pub(super) fn max_ttl(self) -> Duration {
         self.0 * 5 / 8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Red without: either condition in `is_renewed`.
+    #[test]
+    fn a_lease_is_renewed_if_it_has_its_whole_ttl_from_a_member_that_knows_the_term() {
+        let header = |raft_term| Some(Header { raft_term, ..Header::default() });
+        let read = RangeResponse { header: header(7), ..RangeResponse::default() };
+        let kept = |ttl, term| LeaseKeepAliveResponse { header: header(term), ttl };
+        let is_renewed = |kept| LeaseTiming(Duration::from_secs(20)).is_renewed(&read, &kept);
+        assert!(is_renewed(kept(20, 7)) && is_renewed(kept(21, 8)));
+        assert!(!is_renewed(kept(19, 7)), "what is left of it");
+        assert!(!is_renewed(kept(20, 6)), "a member that does not know the leader");
+        assert!(!is_renewed(LeaseKeepAliveResponse { header: None, ttl: 20 }));
     }
 }

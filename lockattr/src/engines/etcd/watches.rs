@@ -28,7 +28,7 @@ struct State {
     /// Requests to the member; `None` while there is no stream.
     requests: Option<mpsc::UnboundedSender<WatchRequest>>,
     slots: HashMap<i64, Slot>,
-    last_id: i64,
+    next_id: i64,
     ended: bool,
 }
 
@@ -53,6 +53,14 @@ pub(super) enum WatchOutcome {
     Unknown,
 }
 
+impl State {
+    fn end(&mut self) {
+        self.ended = true;
+        self.requests = None;
+        self.slots.clear();
+    }
+}
+
 impl Watches {
     pub(super) fn new(channel: Channel, token: Option<MetadataValue<Ascii>>) -> Self {
         Self { channel, token, state: Mutex::default() }
@@ -75,8 +83,9 @@ impl Watches {
         let (created_sender, created) = oneshot::channel();
         let (event_sender, event) = oneshot::channel();
         let mut state = self.state();
-        state.last_id += 1;
-        let id = state.last_id;
+        // As a `grpc-proxy` numbers the watches of a stream, whatever a request says.
+        let id = state.next_id;
+        state.next_id += 1;
         if !state.ended {
             let slot = Slot { created: Some(created_sender), event: event_sender };
             state.slots.insert(id, slot);
@@ -105,10 +114,7 @@ impl Watches {
 
     /// Ends all watches.
     pub(super) fn end(&self) {
-        let mut state = self.state();
-        state.ended = true;
-        state.requests = None;
-        state.slots.clear();
+        self.state().end();
     }
 
     pub(super) fn have_ended(&self) -> bool {
@@ -129,8 +135,11 @@ impl Watches {
             let _no_receiver = slot.event.send(());
         }
         if response.canceled {
-            // A refused watch has no id, but then the wait for its creation times out.
             state.slots.remove(&response.watch_id);
+        }
+        // A refused watch has no id, and a `grpc-proxy` gives its id to the next one.
+        if response.created && response.canceled {
+            state.end();
         }
     }
 
@@ -187,5 +196,43 @@ impl Drop for Watch {
             // Fails only if the stream has ended, and the watch with it.
             drop(requests.send(WatchRequest { command: Some(cancel) }));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tonic::transport::Endpoint;
+
+    use super::*;
+
+    fn watches() -> Arc<Watches> {
+        let channel = Endpoint::from_static("http://127.0.0.1:1").connect_lazy();
+        Arc::new(Watches::new(channel, None))
+    }
+
+    fn created(watch_id: i64, canceled: bool) -> WatchResponse {
+        WatchResponse { watch_id, created: true, canceled, events: Vec::new() }
+    }
+
+    /// Red without: the numbers from 0 on.
+    #[tokio::test]
+    async fn watches_have_the_numbers_that_a_proxy_gives_them() {
+        let watches = watches();
+        let (mut first, mut second) = (watches.removal("a"), watches.removal("b"));
+        watches.dispatch(&created(0, false));
+        watches.dispatch(&created(1, false));
+        assert!(first.is_created().await && second.is_created().await);
+    }
+
+    /// A proxy gives the number of a refused watch to the next one.
+    ///
+    /// Red without: the end at a refusal.
+    #[tokio::test]
+    async fn a_refused_watch_ends_all_of_its_stream() {
+        let watches = watches();
+        let mut watch = watches.removal("a");
+        watches.dispatch(&created(-1, true));
+        assert!(watches.have_ended());
+        assert!(!watch.is_created().await);
     }
 }
