@@ -7,6 +7,7 @@ mod batch;
 mod call;
 mod clients;
 mod cluster;
+mod cluster_node;
 mod combiner;
 mod config;
 mod connect;

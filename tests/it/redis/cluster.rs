@@ -4,6 +4,7 @@ mod keys;
 mod load;
 mod many;
 mod masters;
+mod misplaced;
 mod replicas;
 mod rights;
 mod slots;

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use lockattr::{LockGuard, LockManager, LockOptions};
-use lockattr_tests::{Cli, Fault, Proxy, RedisServer, assert_nothing_left, eventually, in_time};
+use lockattr_tests::{
+    Cli, Fault, Proxy, RedisServer, assert_nothing_left, eventually, in_time, with_query,
+};
 use tokio::task::JoinHandle;
 
 /// So long that no caller gets in because a lease ended.
@@ -12,20 +14,25 @@ const LONG: Duration = Duration::from_secs(600);
 struct World {
     server: RedisServer,
     cli: Cli,
-    _proxy: Proxy,
+    proxy: Proxy,
     there: LockManager,
     here: LockManager,
 }
 
 /// Two managers, of which `here` takes the server for an old one.
 async fn world() -> World {
+    world_with("").await
+}
+
+async fn world_with(query: &str) -> World {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr()).await;
     let unknown = "ERR unknown command `HELLO`, with args beginning with: `3`";
     proxy.always("hello", Fault::Answer(unknown.into()));
-    let here = LockManager::connect(server.url_through(&proxy)).await.unwrap();
+    let url = with_query(&server.url_through(&proxy), query);
+    let here = LockManager::connect(url).await.unwrap();
     let there = LockManager::connect(server.url()).await.unwrap();
-    World { cli: server.cli().await, server, _proxy: proxy, there, here }
+    World { cli: server.cli().await, server, proxy, there, here }
 }
 
 impl World {
@@ -73,6 +80,22 @@ async fn a_grant_published_while_the_second_connection_was_cut_is_found() {
     let waiter = world.waits_here().await;
     // Of both managers; the waiter's connection comes back, asks again, and joins the queue again.
     world.cli.query::<u64>(&["CLIENT", "KILL", "TYPE", "PUBSUB"]).await;
+    held.release().await.unwrap();
+    granted(waiter).await.release().await.unwrap();
+    assert_nothing_left(&world.server).await;
+}
+
+/// As after a failure of the network: no end of the connection is reported, and the other one works.
+///
+/// Red without: `until_silent` in `listener.rs`. The subscription then waits for ever.
+#[tokio::test]
+async fn a_second_connection_that_fell_silent_is_replaced() {
+    let world = world_with("heartbeat=100ms&response_timeout=1s").await;
+    let held = world.held_there().await;
+    world.proxy.next("subscribe", Fault::HalfOpen);
+    let waiter = world.waits_here().await;
+    let again = async || world.proxy.answered("subscribe") == 1;
+    eventually("another connection subscribes", again).await;
     held.release().await.unwrap();
     granted(waiter).await.release().await.unwrap();
     assert_nothing_left(&world.server).await;

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use futures_util::future::try_join;
+use futures_util::future::try_join3;
 use redis::aio::SendError;
 use redis::{AsyncConnectionConfig, ErrorKind, ProtocolVersion, PushInfo, PushKind, RedisError};
 use tokio::runtime;
 use tokio::time::timeout;
 
+use super::cluster_node;
 use super::config::Server;
 use super::connection_slot::{ConnectionSlot, LiveConnection, Outcome, error_from};
 use super::endpoint::{Connected, Endpoint};
@@ -84,10 +85,17 @@ impl ConnectionSlot {
             if self.config.server.sentinels().is_some() && !is_master(&mut connection).await? {
                 return Err((ErrorKind::Client, "named as the master, but it is a replica").into());
             }
-            // Both in one round trip.
-            let mut other = connection.clone();
-            let native = Native::find(&mut other);
-            let ((), native) = try_join(self.scripts.load(&mut connection), native).await?;
+            // All in one round trip.
+            let (mut other, mut third) = (connection.clone(), connection.clone());
+            let (native, loaded) = (Native::find(&mut other), self.scripts.load(&mut connection));
+            let is_misplaced = async {
+                let is_alone = !self.scripts.for_a_cluster;
+                Ok(is_alone && cluster_node::is_one(&mut third).await?)
+            };
+            let ((), native, is_misplaced) = try_join3(loaded, native, is_misplaced).await?;
+            if is_misplaced {
+                return Ok(None);
+            }
             let (mut grants, mut run) = (None, None);
             if self.config.forgets.is_some() || self.config.member.is_some() {
                 let info = match restart::info(&mut connection).await {
@@ -101,8 +109,7 @@ impl ConnectionSlot {
             }
             let listener = match &self.notifications {
                 Some(notifications) if !pushes => {
-                    let limit = self.config.timing.connect_timeout;
-                    let login = (endpoint, credentials.as_ref(), limit);
+                    let login = (endpoint, credentials.as_ref(), &self.config.timing);
                     let (notifications, slot) = (notifications.clone(), Arc::downgrade(self));
                     Some(Listener::connect(login, notifications, slot, id).await?)
                 }
@@ -124,9 +131,14 @@ impl ConnectionSlot {
                     Err(error) => return Err(error),
                 };
             }
-            Ok((Arc::new(live), run))
+            Ok(Some((Arc::new(live), run)))
         };
-        prepared.await.map_err(|error| error_from(&endpoint.address, error).not_sent())
+        let prepared = prepared.await;
+        let prepared = prepared.map_err(|error| error_from(&endpoint.address, error).not_sent())?;
+        prepared.ok_or_else(|| {
+            let advice = cluster_node::advice(&self.config.server);
+            StoreError::new(format!("{}: {advice}", endpoint.address)).not_sent().invalid()
+        })
     }
 
     /// Connects and logs in: with what a heartbeat has verified, or else with the provider's answer.

@@ -9,6 +9,7 @@ use redis::aio::MultiplexedConnection;
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 use tokio::runtime;
 
+use super::cluster_node;
 use super::combiner::Combiner;
 use super::config::Config;
 use super::counters::Raised;
@@ -159,7 +160,15 @@ impl ConnectionSlot {
         if error.is_unrecoverable_error() || demoted || login::is_refused(&error) {
             self.forget(live.id);
         }
-        Err(error_from(&live.address, error))
+        let is_misplaced = !self.scripts.for_a_cluster && cluster_node::is_shown_by(&error);
+        let error = error_from(&live.address, error);
+        Err(match is_misplaced {
+            true => {
+                let advice = cluster_node::advice(&self.config.server);
+                StoreError::new(format!("{error}; {advice}")).with_source(error)
+            }
+            false => error,
+        })
     }
 
     /// Makes the connection with this id, and puts it to use.

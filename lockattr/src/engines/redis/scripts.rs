@@ -14,6 +14,8 @@ pub(super) struct Scripts {
     pub(super) held_locks: Script,
     pub(super) force_release: Script,
     pub(super) mark_done: Script,
+    /// Whether they are for the nodes of a cluster.
+    pub(super) for_a_cluster: bool,
 }
 
 /// Concatenates files into a script.
@@ -26,7 +28,7 @@ macro_rules! script {
 /// The scripts of a server that publishes with this file.
 #[rustfmt::skip] // one line each, because tests parse them
 macro_rules! scripts {
-    ($publish:literal) => {
+    ($publish:literal, $for_a_cluster:literal) => {
         Self {
             acquire: script!("head.lua", "enter.lua", "count.lua", $publish, "lock.lua", "acquire_one.lua", "lease.lua", "holders.lua", "queue.lua", "acquire.lua"),
             renew: script!("head.lua", "count.lua", $publish, "lock.lua", "lease.lua", "holders.lua", "queue.lua", "renew.lua"),
@@ -36,6 +38,7 @@ macro_rules! scripts {
             held_locks: script!("head.lua", "count.lua", $publish, "lock.lua", "holders.lua", "held_locks.lua"),
             force_release: script!("head.lua", "count.lua", $publish, "lock.lua", "lease.lua", "holders.lua", "queue.lua", "force_release.lua"),
             mark_done: script!("head.lua", "count.lua", $publish, "lock.lua", "holders.lua", "mark_done.lua"),
+            for_a_cluster: $for_a_cluster,
         }
     };
 }
@@ -43,12 +46,12 @@ macro_rules! scripts {
 impl Scripts {
     /// Returns the scripts for a single server.
     pub(super) fn new() -> Self {
-        scripts!("publish.lua")
+        scripts!("publish.lua", false)
     }
 
     /// Returns the scripts for the nodes of a cluster.
     pub(super) fn of_a_cluster() -> Self {
-        scripts!("spublish.lua")
+        scripts!("spublish.lua", true)
     }
 
     /// Loads the scripts that every program needs, in one round trip. If the server forgets one
