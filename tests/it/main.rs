@@ -9,6 +9,7 @@ mod counterexamples;
 mod crowd;
 mod engine_faults;
 mod etcd;
+mod every_way;
 mod examples;
 mod faults;
 mod force;

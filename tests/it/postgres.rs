@@ -12,6 +12,7 @@ mod mark_done;
 mod runtimes;
 mod schema;
 mod sessions;
+mod settings;
 mod slow_commits;
 mod standby;
 mod swept;
@@ -61,14 +62,14 @@ impl Database {
         ran.unwrap_or_else(|error| panic!("{statements}: {error:?}"));
     }
 
-    /// Waits until the queue of a lock has this many waiters.
+    /// Returns how many claims are in the store's queues.
+    async fn queued(&self) -> i64 {
+        self.number("select count(*) from lockattr_queue").await
+    }
+
+    /// Waits until so many are.
     async fn waiting(&self, count: i64) {
-        let client = self.server.client_of(&self.name).await;
-        let there = async || {
-            let row = client.query_one("select count(*) from lockattr_queue", &[]).await.unwrap();
-            row.get::<_, i64>(0) == count
-        };
-        eventually(&format!("{count} queued"), there).await;
+        eventually(&format!("{count} queued"), async || self.queued().await == count).await;
     }
 
     async fn has_nothing_left(&self) {

@@ -184,12 +184,18 @@ const LONGEST_NAME: usize = 2_000;
 /// rights, run what [`migration`](Self::migration) returns as a user who has them, and grant these:
 ///
 /// ```text
+/// grant connect on database shop to app;
 /// grant usage on schema locks to app;
 /// grant select, insert, update, delete
 ///     on locks.lockattr_locks, locks.lockattr_holders, locks.lockattr_queue, locks.lockattr_sweep to app;
 /// grant usage, select, update
 ///     on sequence locks.lockattr_counter, locks.lockattr_counter_base to app;
+/// grant execute on all routines in schema locks to app;
 /// ```
+///
+/// The first and the last are everyone's unless they were revoked from `public`. A later version of
+/// lockattr may bring functions of new names: run its migration, and grant them again. With
+/// `lock=session`, the right to connect is enough.
 ///
 /// Every table, function, sequence and channel is named with its schema, so the search path of a
 /// user, of the database or of the URL's `options` does not matter: two schemas are two sets of

@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use lockattr::{LockManager, LockOptions};
 use lockattr_tests::{MariaDb, eventually, with_query};
+use mysql_async::prelude::Queryable;
+use tokio::sync::Mutex;
 use tokio::time::sleep;
 
 use super::HOUR;
+use crate::every_way::lock_in_every_way;
 
 /// Modes that change the meaning of SQL, another time zone, the strictest isolation, and a binary
 /// log.
@@ -44,6 +47,41 @@ async fn unusual_server_settings_make_no_difference() {
         next.await.unwrap().unwrap();
     }
     eventually("nothing is left", async || server.left_in("odd").await.is_empty()).await;
+    assert_no_variable_matters(&server).await;
+}
+
+/// The server's values for sessions that do not set their own: replies that are cut or refused, no
+/// writes, and what changes the meaning of a statement.
+const BREAKING: [&str; 11] = [
+    "sql_select_limit = 1",
+    "max_join_size = 1",
+    "sql_safe_updates = 1",
+    "sql_auto_is_null = 1",
+    "sql_buffer_result = 1",
+    "max_sort_length = 64",
+    "foreign_key_checks = 0",
+    "character_set_connection = 'latin1'",
+    "character_set_results = 'latin1'",
+    "character_set_client = 'latin1'",
+    "TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ ONLY",
+];
+
+/// Sets all of them, and has each commit begin a transaction, or end the connection.
+async fn assert_no_variable_matters(server: &MariaDb) {
+    // They do not concern a connection that is open already.
+    let root = Mutex::new(server.cli("odd").await);
+    root.lock().await.query_drop("SET SESSION autocommit = 1").await.unwrap();
+    let queued = async || {
+        let count = "SELECT COUNT(*) FROM lockattr_v2_queue";
+        root.lock().await.query_first::<i64, _>(count).await.unwrap() == Some(1)
+    };
+    let url = server.url_of("odd");
+    for completion in ["completion_type = 'CHAIN'", "completion_type = 'RELEASE'"] {
+        for variable in BREAKING.iter().chain(&[completion]) {
+            root.lock().await.query_drop(format!("SET GLOBAL {variable}")).await.unwrap();
+        }
+        lock_in_every_way(&url, &url, &queued).await;
+    }
 }
 
 /// A waiter has one statement running all the time, which may exceed such a limit. With leases it

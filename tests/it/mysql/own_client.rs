@@ -73,17 +73,19 @@ async fn the_tables_are_in_the_database_that_the_program_names() {
 async fn settings_of_the_programs_connections_do_not_change_those_of_the_store() {
     let database = Database::new().await;
     let settings = vec![
-        "SET SESSION autocommit = 0",
+        "SET SESSION autocommit = 0, completion_type = 'CHAIN', sql_select_limit = 1",
+        "SET NAMES latin1",
         "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",
         "SET SESSION group_concat_max_len = 4, sql_mode = 'PIPES_AS_CONCAT'",
     ];
     let own = OptsBuilder::from_opts(opts(&database));
     for own in [own.clone().init(settings.clone()), own.setup(settings)] {
         let manager = manager(MysqlStore::from_opts(own, options()).unwrap()).await;
-        let names = ["a", "b", "c"];
+        let names = ["a", "ä💰", "c"];
         let held = manager.acquire_all(names, LockOptions::new()).await.unwrap();
         let other = database.manager("").await;
-        assert!(other.try_acquire("b", LockOptions::new()).await.unwrap().is_none());
+        assert!(other.try_acquire("ä💰", LockOptions::new()).await.unwrap().is_none());
+        assert_eq!(manager.held_locks().await.unwrap().len(), 3);
         held.release().await.unwrap();
     }
     database.holds_nothing().await;

@@ -6,13 +6,17 @@ use lockattr::store::MysqlStore;
 use lockattr::{Error, LockManager, LockOptions};
 
 use super::{Database, take_turns};
+use crate::every_way::lock_in_every_way;
 
 #[tokio::test]
 async fn a_user_without_create_rights_learns_what_to_run_and_can_lock_afterwards() {
     let database = Database::new().await;
     let name = &database.name;
-    let rights =
-        format!("GRANT SELECT, INSERT, UPDATE, DELETE, EXECUTE ON {name}.* TO least_{name}");
+    let source = include_str!("../../../lockattr/src/engines/mysql.rs");
+    let documented = source.lines().find_map(|line| line.strip_prefix("/// GRANT "));
+    let documented = documented.expect("the docs list rights");
+    let rights = documented.replace("shop", name).replace("locker", &format!("least_{name}"));
+    let rights = format!("GRANT {rights}");
     database.execute(&format!("CREATE USER least_{name} IDENTIFIED BY 'pass'")).await;
     database.execute(&rights).await;
     let url = database.url("").replace("locker:s3cret@", &format!("least_{name}:pass@"));
@@ -25,6 +29,8 @@ async fn a_user_without_create_rights_learns_what_to_run_and_can_lock_afterwards
     let connect = async || LockManager::connect(&url).await.unwrap();
     // A waiter that could not be woken would take five seconds each time.
     take_turns([connect().await, connect().await], 20).await;
+    let queued = "SELECT COUNT(*) FROM lockattr_v2_queue";
+    lock_in_every_way(&url, &url, async || database.number(queued).await == 1).await;
     database.holds_nothing().await;
 }
 

@@ -5,6 +5,7 @@ use lockattr::Error;
 use lockattr::store::PostgresStore;
 
 use super::*;
+use crate::every_way::lock_in_every_way;
 
 #[tokio::test]
 async fn many_clients_can_create_the_tables_at_once() {
@@ -28,45 +29,50 @@ async fn many_clients_can_create_the_tables_at_once() {
     }
 }
 
-/// The user has only the rights that the docs name.
+/// What a hardened database takes from everyone, also for what is created later.
+const NOTHING_IS_PUBLIC: &str = "revoke all on database {database} from public;
+    revoke all on schema public from public;
+    alter default privileges revoke execute on functions from public;
+    alter default privileges revoke usage on types from public;";
+
+/// The statements in the docs of `PostgresStore`.
+fn documented_grants() -> String {
+    let source = include_str!("../../../lockattr/src/engines/postgres.rs");
+    let docs: Vec<_> = source.lines().filter_map(|line| line.trim().strip_prefix("///")).collect();
+    let docs = docs.join("\n");
+    let (_, grants) = docs.split_once("```text\n grant").expect("the docs list grants");
+    format!("grant{}", grants.split("```").next().unwrap_or_default())
+}
+
+/// The user has only the rights that the docs name, and everyone else has none.
+///
+/// Red without: any of the grants in the docs.
 #[tokio::test]
 async fn a_user_without_create_rights_is_pointed_to_the_migration_and_needs_few_rights() {
     let database = Database::new().await;
-    let user = format!("locker_{}", database.name);
-    let url = database.url_with("").replace("lockattr@", &format!("{user}@"));
-    database
-        .run(&format!("create role {user} login; revoke create on schema public from public"))
-        .await;
+    let (name, user) = (&database.name, format!("locker_{}", database.name));
+    let as_user = database.url.replace("lockattr@", &format!("{user}@"));
+    let url = with_query(&as_user, "schema=locks");
+    let grants = documented_grants().replace("shop", name).replace("to app", &format!("to {user}"));
+    let (connect, others) = grants.split_once(';').expect("the first is the right to connect");
+    database.run(&NOTHING_IS_PUBLIC.replace("{database}", name)).await;
+    database.run(&format!("create role {user} login; {connect}")).await;
     let Err(Error::Store { source, .. }) = LockManager::connect(&url).await else {
         panic!("connected to a database without tables");
     };
     assert!(source.to_string().contains("PostgresStore::migration"), "{source}");
 
-    database.run(&PostgresStore::migration("public").unwrap()).await;
+    database.run(&PostgresStore::migration("locks").unwrap()).await;
     let Err(Error::Store { source, .. }) = LockManager::connect(&url).await else {
         panic!("connected without rights");
     };
     assert!(source.to_string().contains("grant"), "{source}");
 
-    database
-        .run(&format!(
-            "grant select, insert, update, delete
-                 on lockattr_locks, lockattr_holders, lockattr_queue, lockattr_sweep to {user};
-             grant usage, select, update on sequence lockattr_counter, lockattr_counter_base to {user};"
-        ))
-        .await;
-    let manager = LockManager::connect(&url).await.unwrap();
-    let holder = acquire(&manager, "a").await;
-    let next = LockManager::connect(&url).await.unwrap();
-    let next = tokio::spawn(async move { acquire(&next, "a").await });
-    database.waiting(1).await;
-    holder.release().await.unwrap();
-    next.await.unwrap().release().await.unwrap();
-    let both = manager.acquire_all(["a", "b"], LockOptions::new()).await.unwrap();
-    both.release().await.unwrap();
-    let shared = manager.acquire("a", LockOptions::new().mode(lockattr::Mode::Shared)).await;
-    shared.unwrap().release().await.unwrap();
-    database.has_nothing_left().await;
+    database.run(others).await;
+    // A sweep is due at the first connection.
+    database.run("update locks.lockattr_sweep set due = '-infinity'").await;
+    let queued = async || database.number("select count(*) from locks.lockattr_queue").await == 1;
+    lock_in_every_way(&url, &as_user, queued).await;
 }
 
 /// The migration is idempotent: running it again changes nothing.

@@ -192,10 +192,15 @@ fn session_settings(timing: &ServerOptions, database: &str) -> Vec<String> {
     vec![
         // An `init_connect` of the server, which only some users run, may have chosen another one.
         format!("USE `{}`", database.replace('`', "``")),
-        "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED".into(),
+        "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE".into(),
+        // What the handshake has set: keys are UTF-8.
+        "SET NAMES utf8mb4 COLLATE utf8mb4_general_ci".into(),
         format!(
-            "SET SESSION autocommit = 1, sql_mode = 'STRICT_ALL_TABLES', wait_timeout = {idle}, \
+            // First, that a commit neither begins a transaction nor ends the connection.
+            "SET SESSION completion_type = 'NO_CHAIN', autocommit = 1, \
+             sql_mode = 'STRICT_ALL_TABLES', wait_timeout = {idle}, \
              innodb_lock_wait_timeout = {limit}, lock_wait_timeout = {limit}, \
+             sql_select_limit = 18446744073709551615, sql_big_selects = 1, \
              group_concat_max_len = 1048576 /*M!, max_statement_time = 0 */ \
              /*!50708 , max_execution_time = 0 */"
         ),

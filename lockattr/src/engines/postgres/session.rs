@@ -67,16 +67,9 @@ fn settings(config: &Config) -> String {
     // The largest values that the server and its system accept.
     let limit = config.timing.response_timeout.as_millis().clamp(1, 2_000_000_000);
     let beat = config.timing.heartbeat.as_secs().clamp(1, 32_767);
-    format!(
-        // The join skips settings that this server does not know.
-        "{SEARCH_PATH}; select set_config(name, value, false) from (values
-            -- The server stops a statement when its client stops waiting for it.
-            ('statement_timeout', '{limit}'), ('lock_timeout', '0'),
-            ('transaction_timeout', '0'),
-            -- The functions must see what other transactions have just committed.
-            ('default_transaction_isolation', 'read committed'),
-            -- A connection may be idle for as long as a lock is held.
-            ('idle_session_timeout', '0'),
+    replaced(&format!(
+        "-- The server stops a statement when its client stops waiting for it.
+            ('statement_timeout', '{limit}'),
             -- The server must not take a client that vanished for one that listens.
             ('tcp_keepalives_idle', '{beat}'), ('tcp_keepalives_interval', '{beat}'),
             ('tcp_keepalives_count', '3'),
@@ -85,8 +78,24 @@ fn settings(config: &Config) -> String {
             ('plan_cache_mode', 'force_generic_plan'),
             -- A plan that avoids what is off above, and cannot, counts as so costly that the server
             -- would compile it: for longer than a connection needs for all else.
-            ('jit', 'off'),
-            ('client_min_messages', 'error')
+            ('jit', 'off')"
+    ))
+}
+
+/// Replaces the settings of a session that all of ours depend on, and these.
+pub(super) fn replaced(more: &str) -> String {
+    format!(
+        // The join skips settings that this server does not know.
+        "{SEARCH_PATH}; select set_config(name, value, false) from (values
+            -- The functions must see what other transactions have just committed.
+            ('default_transaction_isolation', 'read committed'),
+            ('default_transaction_read_only', 'off'),
+            -- A session may be idle, or wait, for as long as a lock is held.
+            ('lock_timeout', '0'), ('transaction_timeout', '0'), ('idle_session_timeout', '0'),
+            -- What a literal means, also within the functions.
+            ('standard_conforming_strings', 'on'), ('DateStyle', 'ISO'),
+            ('client_min_messages', 'error'),
+            {more}
         ) as ours (name, value) join pg_settings using (name)"
     )
 }

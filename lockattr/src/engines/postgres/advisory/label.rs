@@ -16,8 +16,7 @@ pub(super) fn name_session(claim: &Claim) -> String {
         .split(' ')
         .filter(|word| ["service=", "host=", "pid="].iter().any(|name| word.starts_with(name)));
     let mut name = OURS.trim_end().to_owned();
-    // With `standard_conforming_strings` off, a backslash would escape the next quote.
-    for word in words.filter(|word| word.is_ascii() && !word.contains('\\')) {
+    for word in words.filter(|word| word.is_ascii()) {
         if name.len() + 1 + word.len() <= LONGEST {
             name.push(' ');
             name.push_str(word);

@@ -15,7 +15,7 @@ use super::super::connect::{Connected, Messages};
 use super::super::driver::{self, Driver};
 use super::super::failure::{connected, failure_of};
 use super::super::pooler;
-use super::super::schema::SEARCH_PATH;
+use super::super::session::replaced;
 use super::keeper::keep;
 use super::requests::SessionRequests;
 use super::sessions::Place;
@@ -194,15 +194,14 @@ impl Session {
 fn settings(config: &Config, left: &[(i32, String)]) -> String {
     let beat = config.timing.heartbeat.as_millis().max(1);
     let left: String = left.iter().map(|(pid, began)| end_of(*pid, began)).collect();
-    format!(
-        "{SEARCH_PATH}; select set_config(name, value, false) from (values
-            -- A claim waits in the queue without a limit.
-            ('statement_timeout', '0'), ('lock_timeout', '0'), ('transaction_timeout', '0'),
-            ('default_transaction_isolation', 'read committed'),
-            ('idle_session_timeout', '0'), ('client_min_messages', 'error'),
+    let ours = replaced(&format!(
+        "-- A claim waits in the queue without a limit.
+            ('statement_timeout', '0'),
             -- The server must also notice when the client of a waiting claim is gone.
-            ('client_connection_check_interval', '{beat}')
-        ) as ours (name, value) join pg_settings using (name);
+            ('client_connection_check_interval', '{beat}')"
+    ));
+    format!(
+        "{ours};
         -- A fencing token is on disk before the client gets it.
         select set_config('synchronous_commit', 'on', false)
         where current_setting('synchronous_commit') = 'off';
