@@ -3,6 +3,7 @@
 use futures_util::future::join_all;
 use lockattr::Error;
 use lockattr::store::PostgresStore;
+use tokio_postgres::NoTls;
 
 use super::*;
 use crate::every_way::lock_in_every_way;
@@ -73,6 +74,14 @@ async fn a_user_without_create_rights_is_pointed_to_the_migration_and_needs_few_
     database.run("update locks.lockattr_sweep set due = '-infinity'").await;
     let queued = async || database.number("select count(*) from locks.lockattr_queue").await == 1;
     lock_in_every_way(&url, &as_user, queued).await;
+    // In a transaction, the function runs with the rights of the program's own client.
+    let address = database.server.addr().replace(':', " port=");
+    let words = format!("host={address} user={user} dbname={name}");
+    let (mut client, connection) = tokio_postgres::connect(&words, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let mut transaction = client.transaction().await.unwrap();
+    manager(&url).await.acquire_in(&mut transaction, "a").await.unwrap();
+    transaction.commit().await.unwrap();
 }
 
 /// The migration is idempotent: running it again changes nothing.
