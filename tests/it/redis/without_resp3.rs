@@ -87,7 +87,7 @@ async fn a_grant_published_while_the_second_connection_was_cut_is_found() {
 
 /// As after a failure of the network: no end of the connection is reported, and the other one works.
 ///
-/// Red without: `until_silent` in `listener.rs`. The subscription then waits for ever.
+/// Red without: `until_silent` in `listener.rs`. The subscription then waits without end.
 #[tokio::test]
 async fn a_second_connection_that_fell_silent_is_replaced() {
     let world = world_with("heartbeat=100ms&response_timeout=1s").await;
