@@ -112,7 +112,9 @@ async fn main() -> Result<(), Anything> {
 
     let former = manager.acquire("document:plan", LockOptions::new()).await?;
     // The holder stops for longer than its lease lasts; here an operator takes the lock.
-    manager.force_release("document:plan").await?;
+    if let Some(seen) = manager.holder("document:plan").await? {
+        manager.force_release("document:plan", &seen).await?;
+    }
     let holder = manager.acquire("document:plan", LockOptions::new()).await?;
     if !write(&client, &url, holder.fencing_token(), "by the holder").await? {
         return Err("the service refused the holder".into());
@@ -176,7 +178,8 @@ mod tests {
         let (manager, client) = (LockManager::connect("memory://").await.unwrap(), Client::new());
         let former = manager.acquire("plan", LockOptions::new()).await.unwrap();
         assert!(write(&client, &url, former.fencing_token(), "first").await.unwrap());
-        manager.force_release("plan").await.unwrap();
+        let seen = manager.holder("plan").await.unwrap().expect("it is held");
+        assert!(manager.force_release("plan", &seen).await.unwrap());
         let holder = manager.acquire("plan", LockOptions::new()).await.unwrap();
         assert!(write(&client, &url, holder.fencing_token(), "next").await.unwrap());
         assert!(!write(&client, &url, former.fencing_token(), "late").await.unwrap());

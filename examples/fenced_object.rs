@@ -120,7 +120,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let former = manager.acquire("leader", LockOptions::new()).await?;
     write(&store, &path, former.fencing_token(), "Monday, by the first leader").await?;
     // The leader stops for longer than its lease lasts; here an operator takes the lock.
-    manager.force_release("leader").await?;
+    if let Some(seen) = manager.holder("leader").await? {
+        manager.force_release("leader", &seen).await?;
+    }
     let leader = manager.acquire("leader", LockOptions::new()).await?;
     write(&store, &path, leader.fencing_token(), "Tuesday, by the second leader").await?;
 

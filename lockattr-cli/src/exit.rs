@@ -1,11 +1,13 @@
 //! The exit codes, each once.
 
-/// Done; for `who`, held; for `release`, the lock was held.
+/// Done; for `who`, held; for `release`, the lock was taken.
 pub(crate) const OK: u8 = 0;
-/// For `who`, free; for `release`, the lock was not held.
+/// Free.
 pub(crate) const FREE: u8 = 1;
 /// The arguments are invalid, or the store did not answer.
 pub(crate) const ERROR: u8 = 2;
+/// `release`: another holder has the lock by now, and keeps it.
+pub(crate) const OTHER: u8 = 3;
 /// `run`: the store could not be reached, so the command did not run, or its key may not be done
 /// (`EX_UNAVAILABLE`).
 pub(crate) const UNAVAILABLE: u8 = 69;

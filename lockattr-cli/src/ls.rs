@@ -20,7 +20,7 @@ or `done until` a time in UTC if the key is done: then it is held so that no oth
 work; WAITING, the number of processes in the lock's queue; FENCE, the fencing token, if the store keeps it \
 with the lock.
 
-With --json each line is an object: key, holder {service, host, process, function}, holders, shared, \
+With --json each line is an object: key, holder {id, service, host, process, function}, holders, shared, \
 done, since (RFC 3339), remaining_ms (null: the lease never ends), waiting, fencing_token (as text: it has \
 more than 53 bits). Unknown values are null.
 

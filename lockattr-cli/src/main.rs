@@ -33,7 +33,7 @@ Examples:
   lockattr ls                                           list the held locks and their holders
   lockattr who product:42                               show one lock
   lockattr watch 'order:*'                              a live view
-  lockattr release --force product:42                   take a lock from its holder
+  lockattr release product:42                           how to take a lock from its holder
   lockattr run nightly -- ./report.sh                   run a command on one machine only
   lockattr bench --seconds 5                            measure this store from here
   lockattr fence sql --engine postgres --table stock    let a table refuse late writes

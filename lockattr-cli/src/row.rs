@@ -29,6 +29,8 @@ pub(crate) struct Row {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Who {
+    /// What `release --force --holder` takes.
+    pub(crate) id: String,
     pub(crate) service: Option<String>,
     pub(crate) host: Option<String>,
     pub(crate) process: Option<u32>,
@@ -58,8 +60,8 @@ impl Who {
 
 impl From<Holder> for Who {
     fn from(holder: Holder) -> Self {
-        let Holder { service, host, process, function, .. } = holder;
-        Self { service, host, process, function }
+        let Holder { id, service, host, process, function, .. } = holder;
+        Self { id: id.to_string(), service, host, process, function }
     }
 }
 

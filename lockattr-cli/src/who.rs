@@ -17,10 +17,10 @@ Exit codes: 0 held or done; 1 free; 2 the store did not answer, or has something
 name.
 
 A key that is done is held so that no other process repeats the work, until the time that is printed. \
-`lockattr release --force` reopens it.
+`lockattr release nightly` prints what reopens it.
 
-With --json, one object: key, held, done (then held is true too), holder {service, host, process, \
-function}, since (RFC 3339), remaining_ms (null if held: the lease never ends).
+With --json, one object: key, held, done (then held is true too), holder {id, service, host, \
+process, function}, since (RFC 3339), remaining_ms (null if held: the lease never ends).
 
 Examples:
   lockattr who product:42

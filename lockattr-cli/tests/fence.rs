@@ -10,7 +10,7 @@ mod postgres_transactions;
 use std::process::{Command, Stdio};
 
 use lockattr::{FencingToken, LockManager, LockOptions};
-use lockattr_tests::Node;
+use lockattr_tests::{Node, force_release};
 
 use crate::support::{lockattr, said};
 
@@ -55,7 +55,7 @@ impl Overtaken {
         late.stop_signal();
         let manager = LockManager::connect(store).await.unwrap();
         // As the end of its lease, which it does not renew.
-        assert!(manager.force_release("product:42").await.unwrap());
+        assert!(force_release(&manager, "product:42").await.unwrap());
         let guard = manager.acquire("product:42", LockOptions::new()).await.unwrap();
         let next = guard.fencing_token();
         assert!(next.get() > first);

@@ -77,7 +77,18 @@ async fn a_lock_is_taken_by_force_and_not_without() {
     assert_eq!((refused.code, refused.out.as_str()), (Some(2), ""));
     let lines: Vec<_> = refused.err.lines().collect();
     assert!(lines[0].starts_with("lockattr: `product:42` is held by orders on "), "{refused:?}");
-    assert!(lines[1].ends_with("repeat the command with `--force`"), "{refused:?}");
+    let id = orders.holder("product:42").await.unwrap().expect("it is held").id.to_string();
+    let write = format!("`lockattr release --force --holder {id} product:42`");
+    assert!(lines[1].ends_with(&write), "{refused:?}");
+    let who = objects(&said(&url, &["who", "--json", "product:42"]).await.out);
+    assert_eq!(who[0]["holder"]["id"], *id);
+
+    // That holder has left, and another one came.
+    guard.release().await.unwrap();
+    let guard = orders.acquire("product:42", at_once()).await.unwrap();
+    let late = said(&url, &["release", "--force", "--holder", &id, "product:42"]).await;
+    assert_eq!(late.code, Some(3), "{late:?}");
+    assert!(late.out.starts_with("not taken: `product:42` is held by orders on "), "{late:?}");
     guard.ensure_held().unwrap();
     assert!(orders.holder("product:42").await.unwrap().is_some());
 
@@ -86,8 +97,10 @@ async fn a_lock_is_taken_by_force_and_not_without() {
     assert!(forced.out.starts_with("taken: `product:42` was held by orders on "), "{forced:?}");
     assert!(matches!(guard.release().await, Err(Error::Lost { .. })));
 
-    let again = said(&url, &["release", "--force", "product:42"]).await;
-    assert_eq!((again.code, again.out.as_str()), (Some(1), "`product:42` is free\n"));
+    for words in [&["--force"][..], &["--force", "--holder", &id]] {
+        let again = said(&url, &[&["release", "product:42"], words].concat()).await;
+        assert_eq!((again.code, again.out.as_str()), (Some(1), "`product:42` is free\n"));
+    }
     assert_nothing_left(&server).await;
 }
 
@@ -122,7 +135,10 @@ async fn a_done_key_is_shown_with_its_end_and_reopened_by_force() {
     let refused = said(&url, &["release", "nightly"]).await;
     assert_eq!((refused.code, refused.out.as_str()), (Some(2), ""));
     assert!(refused.err.starts_with("lockattr: `nightly` is done until "), "{refused:?}");
-    assert!(refused.err.contains("to reopen it, repeat the command with `--force`"), "{refused:?}");
+    assert!(
+        refused.err.contains("to reopen it by force: `lockattr release --force --holder "),
+        "{refused:?}"
+    );
     assert!(orders.try_acquire("nightly", at_once()).await.unwrap().is_none(), "still done");
 
     let forced = said(&url, &["release", "--force", "nightly"]).await;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use futures_util::future::try_join_all;
 use lockattr::{LockGuard, LockManager, LockOptions};
-use lockattr_tests::{RedisServer, eventually};
+use lockattr_tests::{RedisServer, eventually, force_release};
 
 use crate::support::{Two, service};
 use crate::svg;
@@ -105,7 +105,7 @@ async fn ten_thousand_locks_are_watched_in_a_terminal() {
     record(&terminal, "watch.svg", "lockattr watch, with 10,000 locks held");
 
     // The view shows what is held now, and not what was held at the beginning.
-    fleet.managers[4].force_release("report:40007").await.unwrap();
+    assert!(force_release(&fleet.managers[4], "report:40007").await.unwrap());
     terminal.shows("9,999 held · ").await;
     terminal.types("/report:4000?").await;
     terminal.shows("9 with report:4000?").await;
@@ -130,7 +130,7 @@ async fn a_run_that_loses_its_lease_kills_its_command_group_and_all() {
     assert!(two.are_there());
 
     let other = service(&server, "operators").await;
-    assert!(other.force_release("nightly").await.unwrap());
+    assert!(force_release(&other, "nightly").await.unwrap());
     terminal.shows("the lease on `nightly` was lost").await;
     terminal.prompts().await;
     two.end().await;

@@ -162,10 +162,10 @@ macro_rules! __group {
                 "After a forced release the next claim gets a greater fencing token, and nothing that the former holder does takes the lock from it.";
             a_force_released_lock_goes_to_the_next_in_the_queue [force_release wait_queue]
                 "A forced release hands the lock to the next waiter at once, under a greater fencing token.";
-            force_release_of_a_free_lock_does_nothing [force_release]
-                "A forced release tells whether the lock was held, and leaves a free lock usable.";
-            force_release_of_a_shared_lock_ends_all_sharers [force_release shared wait_queue]
-                "A forced release takes a lock from all of its holders.";
+            a_lock_is_taken_only_from_the_holder_that_was_seen [force_release]
+                "A forced release changes nothing if the lock is free, or if another claim than the one that was seen holds it by now, and reports that.";
+            of_several_holders_only_the_one_that_was_seen_loses_the_lock [force_release shared wait_queue]
+                "A forced release takes a shared lock from one holder, and leaves it to the others.";
             a_claim_for_several_keys_loses_all_with_one [force_release several_keys wait_queue]
                 "A claim for several keys that loses one of them by force loses all.";
         }
@@ -207,7 +207,7 @@ macro_rules! __group {
             a_done_key_is_listed_as_done [done listing]
                 "A done key is listed among the held locks, as done.";
             a_forced_release_reopens_a_done_key [done force_release]
-                "A forced release reopens a done key, and the next claim gets a greater fencing token.";
+                "A forced release by the id of the mark reopens a done key, by that of the claim it does not, and the next claim gets a greater fencing token.";
             a_reopened_key_goes_to_the_next_in_the_queue [done force_release wait_queue]
                 "A forced release hands a done key to the next waiter.";
         }

@@ -5,11 +5,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockattr::FencingToken;
 use lockattr::store::{
     AcquireOutcome, AcquireRequest, AnyStore, Claim, LockKey, ReleaseOutcome, ReleaseRequest,
     RenewOutcome, RenewRequest,
 };
+use lockattr::{FencingToken, HolderId};
 
 use tokio::time::sleep;
 
@@ -88,6 +88,17 @@ pub(crate) async fn acquired_briefly(store: &AnyStore, claim: &Arc<Claim>) -> Fe
 pub(crate) async fn is_acquired(store: &AnyStore, claim: &Arc<Claim>, ttl: Duration) -> bool {
     let answer = store.acquire(&AcquireRequest::new(claim.clone(), ttl)).await;
     matches!(answer.expect("an answer"), AcquireOutcome::Acquired { .. })
+}
+
+/// The id of the holder, as an operator sees it.
+pub(crate) async fn seen(store: &AnyStore, key: &LockKey) -> HolderId {
+    store.holder(key).await.expect("an answer").expect("it is not held").id
+}
+
+/// Takes the lock from its holder, as an operator does. Returns whether that had it.
+pub(crate) async fn force_release(store: &AnyStore, key: &LockKey) -> bool {
+    let holder = seen(store, key).await;
+    store.force_release(key, &holder).await.expect("an answer")
 }
 
 pub(crate) async fn renew(store: &AnyStore, claim: &Arc<Claim>, ttl: Duration) -> RenewOutcome {

@@ -38,6 +38,7 @@ pub use lock::error::{Error, LostReason};
 pub use lock::fencing::FencingToken;
 pub use lock::held_lock::{HeldLock, HeldLocks};
 pub use lock::holder::Holder;
+pub use lock::holder_id::HolderId;
 pub use lock::options::{LockOptions, Mode, OnLost, Release};
 pub use lock::printable::printable;
 /// # Example

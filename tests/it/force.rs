@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockattr::store::MemoryStore;
-use lockattr::{Error, LockManager, LockOptions, LostReason, Mode};
+use lockattr::{Error, HolderId, LockManager, LockOptions, LostReason, Mode};
 use tokio::time::{Instant, sleep};
 
 use crate::support::Unqueued;
+use lockattr_tests::force_release;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -76,7 +77,7 @@ async fn a_waiter_acquires_it_at_once_and_the_holder_learns_at_its_next_renewal(
     assert_eq!((held[0].waiting, held[0].fencing_token), (1, Some(hangs.fencing_token())));
 
     let forced = Instant::now();
-    assert!(operator.force_release("nightly").await.unwrap());
+    assert!(force_release(&operator, "nightly").await.unwrap());
     let next = waits.await.unwrap().unwrap();
     assert_eq!(forced.elapsed(), Duration::ZERO, "no caller waits for a lease to end");
     assert!(next.fencing_token() > hangs.fencing_token());
@@ -91,7 +92,52 @@ async fn a_waiter_acquires_it_at_once_and_the_holder_learns_at_its_next_renewal(
     sleep(10 * SECOND).await;
     next.ensure_held().unwrap();
     next.release().await.unwrap();
-    assert!(!operator.force_release("nightly").await.unwrap(), "the lock is free");
+    assert!(!force_release(&operator, "nightly").await.unwrap(), "the lock is free");
+}
+
+/// Red without: the comparison of the ids in `Locks::force_release`.
+#[tokio::test(start_paused = true)]
+async fn a_lock_is_taken_from_the_holder_that_was_seen_and_not_from_the_next_one() {
+    let [here, there, operator] = managers(["", "", ""]);
+    let first = here.acquire("nightly", lease()).await.unwrap();
+    let seen = operator.holder("nightly").await.unwrap().unwrap();
+    let next = tokio::spawn(async move { there.acquire("nightly", lease()).await });
+    sleep(SECOND / 2).await;
+    first.release().await.unwrap();
+    let second = next.await.unwrap().unwrap();
+    assert!(!operator.force_release("nightly", &seen).await.unwrap());
+    sleep(10 * SECOND).await;
+    second.ensure_held().unwrap();
+    let by_now = operator.holder("nightly").await.unwrap().unwrap();
+    assert_ne!(by_now.id, seen.id);
+    // The id alone will do, also as an operator has typed it.
+    let typed: HolderId = by_now.id.to_string().parse().unwrap();
+    assert!(operator.force_release("nightly", typed).await.unwrap());
+    assert!(matches!(second.release().await, Err(Error::Lost { .. })));
+    // So will the holder that a refused call names.
+    let third = here.acquire("nightly", lease()).await.unwrap();
+    let refused = operator.acquire("nightly", LockOptions::new().retry(0)).await.unwrap_err();
+    let Error::Contended { holder: Some(holder), .. } = refused else { panic!("{refused:?}") };
+    assert!(operator.force_release("nightly", &*holder).await.unwrap());
+    assert!(third.release().await.is_err());
+}
+
+/// Red without: the comparison of the ids, or `extract_if` in `Locks::force_release`.
+#[tokio::test(start_paused = true)]
+async fn of_the_holders_of_permits_the_one_that_was_seen_loses_its_permit() {
+    let [one, two, operator] = managers(["", "", ""]);
+    let guards = [
+        one.acquire("pool", lease().permits(2)).await.unwrap(),
+        two.acquire("pool", lease().permits(2)).await.unwrap(),
+    ];
+    for left in [1, 0] {
+        let seen = operator.holder("pool").await.unwrap().unwrap();
+        assert!(operator.force_release("pool", &seen).await.unwrap());
+        assert!(!operator.force_release("pool", &seen).await.unwrap(), "once");
+        sleep(2 * SECOND).await;
+        let hold = guards.iter().filter(|guard| guard.ensure_held().is_ok()).count();
+        assert_eq!(hold, left);
+    }
 }
 
 /// The body under the evicted lock is stopped, and the call returns the reason.
@@ -101,7 +147,7 @@ async fn a_body_that_runs_under_it_is_stopped() {
     let body = here.with_lock("nightly", lease(), async |_lease| sleep(60 * SECOND).await);
     let force = async {
         sleep(SECOND / 2).await;
-        operator.force_release("nightly").await
+        force_release(&operator, "nightly").await
     };
     let (ended, forced) = tokio::join!(body, force);
     assert!(forced.unwrap());
@@ -113,7 +159,7 @@ async fn a_body_that_runs_under_it_is_stopped() {
 async fn a_process_that_holds_several_loses_all_with_one() {
     let [here, operator] = managers(["", ""]);
     let both = here.acquire_all(["a", "b"], lease()).await.unwrap();
-    assert!(operator.force_release("b").await.unwrap());
+    assert!(force_release(&operator, "b").await.unwrap());
     both.lost().await;
     let lost = both.ensure_held();
     assert!(matches!(lost, Err(Error::Lost { reason: LostReason::Taken, .. })), "{lost:?}");
@@ -132,7 +178,7 @@ async fn a_task_of_the_holders_own_process_gets_it_then() {
         async move { here.acquire("nightly", lease()).await }
     });
     sleep(SECOND / 2).await;
-    assert!(operator.force_release("nightly").await.unwrap());
+    assert!(force_release(&operator, "nightly").await.unwrap());
     hangs.lost().await;
     assert!(hangs.release().await.is_err());
     let next = waits.await.unwrap().unwrap();
@@ -153,7 +199,7 @@ async fn a_store_that_can_do_neither_says_so() {
     let (key, sentence) = said(&manager.held_locks().await.unwrap_err());
     assert_eq!(key, "lock:*");
     assert!(sentence.contains("cannot list"), "{sentence}");
-    let (key, sentence) = said(&manager.force_release("a").await.unwrap_err());
+    let (key, sentence) = said(&force_release(&manager, "a").await.unwrap_err());
     assert_eq!(key, "a");
     assert!(sentence.contains("end the holder's process"), "{sentence}");
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use lockattr::testing::TestLocks;
 use lockattr::{Error, FencingToken, LockManager, LockOptions, LostReason, Mode, OnLost, Term};
-use lockattr_tests::{capture_events, in_time};
+use lockattr_tests::{capture_events, force_release, in_time};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
@@ -142,7 +142,7 @@ async fn a_leader_whose_lock_is_taken_is_dropped_and_campaigns_again() {
     let mut fleet = Fleet::start(term()).await;
     let first = fleet.term().await;
     fleet.next().await;
-    assert!(fleet.locks.another_process().force_release("scheduler").await.unwrap());
+    assert!(force_release(&fleet.locks.another_process(), "scheduler").await.unwrap());
     // Two may believe that they lead until the next renewal: the numbers tell them apart.
     let second = fleet.term().await;
     let mut next = vec![fleet.next().await, fleet.next().await];

@@ -74,6 +74,12 @@ impl Process {
         self.store.release(&[ReleaseRequest::new(claim.clone())]).await.remove(0).unwrap()
     }
 
+    /// Takes the key from its holder.
+    pub(crate) async fn force_release(&self, key: &str) -> bool {
+        let id = self.holder(key).await.expect("it is held").id;
+        self.store.force_release(&LockKey::new("lock:", key).unwrap(), &id).await.unwrap()
+    }
+
     /// Returns the holder of the key.
     pub(crate) async fn holder(&self, key: &str) -> Option<Holder> {
         self.store.holder(&LockKey::new("lock:", key).unwrap()).await.unwrap()

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use lockattr::testing::TestLocks;
 use lockattr::{Error, LockManager, LockOptions, LostReason, Mode, OnLost, Release};
-use lockattr_tests::capture_events;
+use lockattr_tests::{capture_events, force_release};
 use tokio::time::{Instant, sleep, timeout};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -130,7 +130,7 @@ async fn callers_that_wait_learn_that_the_key_is_done_when_it_is() {
     }
     assert!(done.elapsed() < SECOND, "{:?}", done.elapsed());
     // No caller stays in the queue.
-    assert!(locks.another_process().force_release("invoices").await.unwrap());
+    assert!(force_release(&locks.another_process(), "invoices").await.unwrap());
     locks.assert_free("invoices");
 }
 

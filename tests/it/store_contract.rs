@@ -123,7 +123,7 @@ mod sessions {
             a_store_that_cannot_list_says_so,
             a_store_that_keeps_no_key_done_says_so,
             a_force_released_lock_goes_to_the_next_in_the_queue,
-            force_release_of_a_free_lock_does_nothing,
+            a_lock_is_taken_only_from_the_holder_that_was_seen,
         ]
     );
 }
@@ -160,7 +160,7 @@ mod shared_sessions {
             the_same_keys_in_another_order_take_turns,
             several_keys_are_shared,
             batches_with_several_keys_answer_one_by_one,
-            force_release_of_a_shared_lock_ends_all_sharers,
+            of_several_holders_only_the_one_that_was_seen_loses_the_lock,
             a_claim_for_several_keys_loses_all_with_one,
         ]
     );

@@ -29,7 +29,7 @@ use lockattr::store::{
     AcquireOutcome, AcquireRequest, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
     RenewRequest, Store, StoreError,
 };
-use lockattr::{FencingToken, HeldLock, Holder};
+use lockattr::{FencingToken, HeldLock, Holder, HolderId};
 use rusqlite::{
     Connection, ErrorCode, OptionalExtension, Transaction, TransactionBehavior, params,
 };
@@ -235,11 +235,13 @@ impl Store for SqliteStore {
         self.run(list).await
     }
 
-    async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
-        let name = key.name().to_owned();
+    async fn force_release(&self, key: &LockKey, holder: &HolderId) -> Result<bool, StoreError> {
+        let (name, seen) = (key.name().to_owned(), *holder);
         let take = move |db: &Transaction<'_>, now: i64| {
-            let sql = "DELETE FROM locks WHERE name = ?1 AND ends > ?2";
-            Ok(db.execute(sql, params![name, now])? > 0)
+            let held = find(db, &name, now)?.filter(|(value, _)| HolderId::of(value) == seen);
+            let Some((value, _)) = held else { return Ok(false) };
+            let sql = "DELETE FROM locks WHERE name = ?1 AND value = ?2";
+            Ok(db.execute(sql, params![name, value])? > 0)
         };
         self.run(take).await
     }

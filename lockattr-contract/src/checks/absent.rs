@@ -4,7 +4,7 @@ use lockattr::store::Sharing::{Exclusive, Permits, Shared};
 use lockattr::store::{AcquireOutcome, AcquireRequest, Claim, ReleaseOutcome, Waiting};
 
 use super::TTL;
-use crate::subject::{Subject, acquired, release};
+use crate::subject::{Subject, acquired, release, seen};
 use crate::waiter::{Manager, Waiter};
 
 /// A store that is asked for what it does not have must not lock something else.
@@ -54,7 +54,9 @@ pub(crate) async fn a_store_that_cannot_list_says_so(store: Subject) {
 pub(crate) async fn a_store_that_cannot_take_locks_says_so(store: Subject) {
     let held = store.claim("kept");
     acquired(&store, &held, TTL).await;
-    let refused = store.force_release(held.key()).await.expect_err("an error: it was not taken");
+    let id = seen(&store, held.key()).await;
+    let refused =
+        store.force_release(held.key(), &id).await.expect_err("an error: it was not taken");
     assert!(!refused.to_string().is_empty());
     let holder = store.holder(held.key()).await.expect("an answer");
     assert!(holder.is_some(), "the lock was taken all the same");

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::{LONGER, TTL};
 use crate::eventually::eventually;
-use crate::subject::{Subject, acquired, is_acquired, release, renew};
+use crate::subject::{Subject, acquired, force_release, is_acquired, release, renew, seen};
 use crate::waiter::Manager;
 
 /// A period that ends while the check runs.
@@ -159,8 +159,12 @@ pub(crate) async fn a_done_key_is_listed_as_done(store: Subject) {
 pub(crate) async fn a_forced_release_reopens_a_done_key(store: Subject) {
     let (first, second) = (store.claim("reopened"), store.claim("reopened"));
     let fencing = acquired(&store, &first, TTL).await;
+    let at_work = seen(&store, first.key()).await;
     assert_eq!(mark(&store, &first, LONGER).await, ReleaseOutcome::Released);
-    assert!(store.force_release(first.key()).await.expect("an answer"), "it was held");
+    let reopened = store.force_release(first.key(), &at_work).await.expect("an answer");
+    assert!(!reopened, "the holder that was seen has done its work by now");
+    done(&store, &first).await;
+    assert!(force_release(&store, first.key()).await, "it was done");
     let next = acquired(&store, &second, TTL).await;
     assert!(next > fencing, "{next:?} after {fencing:?}");
     assert_eq!(mark(&store, &first, LONGER).await, ReleaseOutcome::NotHeld, "its mark is gone");
@@ -174,7 +178,7 @@ pub(crate) async fn a_reopened_key_goes_to_the_next_in_the_queue(store: Subject)
     let (fencing, _) = first.acquire().await;
     assert_eq!(mark(&store, &first.claim, LONGER).await, ReleaseOutcome::Released);
     second.enqueue().await;
-    assert!(store.force_release(&store.key("next")).await.expect("an answer"));
+    assert!(force_release(&store, &store.key("next")).await);
     let grant = second.wait_for_grant().await;
     assert!(grant.fencing > fencing, "{:?} after {fencing:?}", grant.fencing);
     let holder = store.holder(second.claim.key()).await.unwrap().expect("held");

@@ -1,18 +1,18 @@
 //! Releasing a lock by force, as an operator does.
 
-use lockattr::store::ReleaseOutcome::NotHeld;
+use lockattr::store::ReleaseOutcome::{NotHeld, Released};
 use lockattr::store::RenewOutcome;
 use lockattr::store::Sharing::{Exclusive, Shared};
 
 use super::TTL;
 use crate::eventually::eventually;
-use crate::subject::{Subject, acquired, is_acquired, release, renew};
+use crate::subject::{Subject, acquired, force_release, is_acquired, release, renew, seen};
 use crate::waiter::Manager;
 
 pub(crate) async fn a_force_released_lock_is_lost_to_its_holder(store: Subject) {
     let (first, second) = (store.claim("by force"), store.claim("by force"));
     let fencing = acquired(&store, &first, TTL).await;
-    assert!(store.force_release(first.key()).await.expect("an answer"), "it was held");
+    assert!(force_release(&store, first.key()).await, "it was held");
     let next = acquired(&store, &second, TTL).await;
     assert!(next > fencing, "{next:?} after {fencing:?}");
     let renewed = renew(&store, &first, TTL).await;
@@ -29,7 +29,7 @@ pub(crate) async fn a_force_released_lock_goes_to_the_next_in_the_queue(store: S
     let (fencing, _) = holder.acquire().await;
     first.enqueue().await;
     second.enqueue().await;
-    assert!(store.force_release(&store.key("evicted")).await.unwrap());
+    assert!(force_release(&store, &store.key("evicted")).await);
     let grant = first.wait_for_grant().await;
     assert!(grant.fencing > fencing, "the next holder has a greater token");
     assert!(!holder.is_holder().await, "it is notified");
@@ -41,28 +41,42 @@ pub(crate) async fn a_force_released_lock_goes_to_the_next_in_the_queue(store: S
     assert_eq!(store.holder(&store.key("evicted")).await.unwrap(), None);
 }
 
-pub(crate) async fn force_release_of_a_free_lock_does_nothing(store: Subject) {
-    assert!(!store.force_release(&store.key("free")).await.unwrap());
-    let first = store.claim("free");
-    acquired(&store, &first, TTL).await;
-    assert!(store.force_release(first.key()).await.unwrap());
+pub(crate) async fn a_lock_is_taken_only_from_the_holder_that_was_seen(store: Subject) {
+    let [first, second, third] = [(); 3].map(|()| store.claim("seen"));
+    let taken_from =
+        async |holder| store.force_release(first.key(), &holder).await.expect("an answer");
+    // Where a lock belongs to a connection, the id is that of the connection.
+    let there = store.another_node();
+    acquired(&there, &first, TTL).await;
+    let before = seen(&store, first.key()).await;
+    assert_eq!(release(&there, &first).await, Released);
+    assert!(!taken_from(before).await, "the lock is free");
+    acquired(&store, &second, TTL).await;
+    assert!(!taken_from(before).await, "another claim has it by now");
+    let renewed = renew(&store, &second, TTL).await;
+    assert_eq!(renewed, RenewOutcome::Renewed, "it was taken from the next holder");
+    let holder = seen(&store, first.key()).await;
+    assert_ne!(holder, before, "two claims have one id");
+    assert!(taken_from(holder).await, "it was held");
     let is_free = async || store.holder(first.key()).await.unwrap().is_none();
     eventually("it is free", is_free).await;
-    assert!(!store.force_release(first.key()).await.unwrap(), "once");
-    release(&store, &first).await;
-    let next = store.claim("free");
-    acquired(&store, &next, TTL).await;
-    release(&store, &next).await;
+    assert!(!taken_from(holder).await, "once");
+    assert_eq!(release(&store, &second).await, NotHeld);
+    acquired(&store, &third, TTL).await;
+    release(&store, &third).await;
 }
 
-pub(crate) async fn force_release_of_a_shared_lock_ends_all_sharers(store: Subject) {
+pub(crate) async fn of_several_holders_only_the_one_that_was_seen_loses_the_lock(store: Subject) {
     let manager = Manager::on(&store);
     let [one, two] = ["all"; 2].map(|key| manager.claim_shared(&[key], Shared));
     let alone = manager.claim_for("all");
     let (fencing, _) = one.acquire().await;
     two.acquire().await;
     alone.enqueue().await;
-    assert!(store.force_release(&store.key("all")).await.unwrap());
+    assert!(force_release(&store, &store.key("all")).await);
+    let holds = [one.is_holder().await, two.is_holder().await];
+    assert_ne!(holds[0], holds[1], "one of them loses it");
+    assert!(force_release(&store, &store.key("all")).await, "the other one has it");
     assert!(alone.wait_for_grant().await.fencing > fencing);
     assert!(!one.is_holder().await && !two.is_holder().await);
     assert!(!one.release().await && !two.release().await);
@@ -76,7 +90,7 @@ pub(crate) async fn a_claim_for_several_keys_loses_all_with_one(store: Subject) 
     let (x, y) = (manager.claim_for("x"), manager.claim_for("y"));
     both.acquire().await;
     x.enqueue().await;
-    assert!(store.force_release(&store.key("x")).await.unwrap());
+    assert!(force_release(&store, &store.key("x")).await);
     x.wait_for_grant().await;
     assert!(!both.is_holder().await, "it is notified");
     both.release().await;

@@ -12,7 +12,7 @@ use crate::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, Notification, OwnerToken, ReleaseOutcome,
     ReleaseRequest, RenewOutcome, RenewRequest, Store, StoreError, Subscriber, Subscribers,
 };
-use crate::{FencingToken, HeldLock, Holder};
+use crate::{FencingToken, HeldLock, Holder, HolderId};
 use locks::Locks;
 
 /// Locks in the memory of this process, on tokio's clock, so that a paused clock drives them.
@@ -138,8 +138,8 @@ impl Store for MemoryStore {
         Ok(self.with(|locks, notifier| locks.held_locks(prefix, notifier.now)))
     }
 
-    async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
-        Ok(self.with(|locks, notifier| locks.force_release(key, notifier)))
+    async fn force_release(&self, key: &LockKey, holder: &HolderId) -> Result<bool, StoreError> {
+        Ok(self.with(|locks, notifier| locks.force_release(key, *holder, notifier)))
     }
 
     async fn mark_done(

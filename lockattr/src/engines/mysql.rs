@@ -50,7 +50,7 @@ use crate::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
     RenewRequest, Sharing, Store, StoreError, Subscriber,
 };
-use crate::{Error, HeldLock, HeldLocks, Holder};
+use crate::{Error, HeldLock, HeldLocks, Holder, HolderId};
 use config::Config;
 pub use fenced::{FencedTransaction, MysqlTransaction};
 use leases::Leases;
@@ -407,10 +407,10 @@ impl Store for MysqlStore {
         }
     }
 
-    async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
+    async fn force_release(&self, key: &LockKey, holder: &HolderId) -> Result<bool, StoreError> {
         match &self.locks {
-            Locks::Leases(leases) => leases.force_release(key).await,
-            Locks::Sessions(sessions) => sessions.force_release(key).await,
+            Locks::Leases(leases) => leases.force_release(key, *holder).await,
+            Locks::Sessions(sessions) => sessions.force_release(key, *holder).await,
         }
     }
 

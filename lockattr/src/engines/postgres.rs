@@ -57,12 +57,12 @@ use crate::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
     RenewRequest, Sharing, Store, StoreError, Subscriber,
 };
-use crate::{Error, HeldLock, HeldLocks, Holder};
+use crate::{Error, HeldLock, HeldLocks, Holder, HolderId};
 pub use advisory::PostgresSessionStore;
 use config::Config;
 use connect::By;
 use connection_slot::ConnectionSlot;
-use held_locks::{ForceRelease, HeldLocksQuery, force_released};
+use held_locks::{ForceRelease, HeldLocksQuery};
 use listener::Listener;
 use lock_kind::LockKind;
 pub(crate) use lock_kind::open;
@@ -452,9 +452,8 @@ impl Store for PostgresStore {
         self.slots[0].query(&HeldLocksQuery(prefix)).await
     }
 
-    async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
-        let outcome = self.slot(key).query(&ForceRelease(key.name())).await?;
-        force_released(outcome).ok_or_else(unexpected_reply)?
+    async fn force_release(&self, key: &LockKey, holder: &HolderId) -> Result<bool, StoreError> {
+        self.slot(key).query(&ForceRelease(key.name(), *holder)).await?
     }
 
     async fn mark_done(

@@ -51,7 +51,7 @@ use crate::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
     RenewRequest, Store, StoreError, Subscriber, Waiting,
 };
-use crate::{Error, FencingToken, HeldLock, HeldLocks, Holder};
+use crate::{Error, FencingToken, HeldLock, HeldLocks, Holder, HolderId};
 use call::Call;
 use cluster::Cluster;
 use config::Config;
@@ -406,8 +406,8 @@ impl Store for RedisStore {
         self.servers.next_token(self.servers.route(key)).await
     }
 
-    async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
-        self.force_release_all(key).await
+    async fn force_release(&self, key: &LockKey, holder: &HolderId) -> Result<bool, StoreError> {
+        self.force_release_of(key, *holder).await
     }
 
     async fn mark_done(

@@ -27,7 +27,7 @@ use crate::store::{
     AcquireOutcome, AcquireRequest, AnyStore, Claim, LockKey, ReleaseOutcome, ReleaseRequest,
     RenewOutcome, RenewRequest, Store, StoreError, Subscriber,
 };
-use crate::{Error, HeldLock, HeldLocks, Holder};
+use crate::{Error, HeldLock, HeldLocks, Holder, HolderId};
 #[cfg(feature = "redis")]
 pub use clients::RedlockOptions;
 use held_locks::HeldLockLists;
@@ -274,8 +274,8 @@ impl Store for RedlockStore {
     }
 
     /// Releases the lock on a majority of the nodes, so that its holder no longer has one.
-    async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
-        let mut round = Round::new(self.nodes.iter().map(|node| node.force_release(key)));
+    async fn force_release(&self, key: &LockKey, holder: &HolderId) -> Result<bool, StoreError> {
+        let mut round = Round::new(self.nodes.iter().map(|node| node.force_release(key, holder)));
         let (majority, mut had, mut had_not) = (self.quorum.majority(), 0, 0);
         let mut failed = StoreError::new("fewer than a majority of the servers replied");
         while let Some((_, reply)) = round.next().await {

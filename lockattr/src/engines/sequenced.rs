@@ -34,7 +34,7 @@ use crate::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
     RenewRequest, Store, StoreError, Subscriber,
 };
-use crate::{HeldLock, HeldLocks, Holder};
+use crate::{HeldLock, HeldLocks, Holder, HolderId};
 pub(crate) use delegate::sequenced_store;
 pub(crate) use gate::Permit;
 pub(crate) use recipe::{
@@ -98,8 +98,8 @@ impl<E: LockRecipe> Store for SequencedStore<E> {
         self.shared.held_locks(prefix).await
     }
 
-    async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
-        self.shared.force_release(key).await
+    async fn force_release(&self, key: &LockKey, holder: &HolderId) -> Result<bool, StoreError> {
+        self.shared.force_release(key, *holder).await
     }
 
     async fn ping(&self) -> Result<(), StoreError> {

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
 use crate::lock::digits::decimal;
+use crate::lock::holder_id::HolderId;
 use crate::lock::printable::printable;
 #[cfg(feature = "share")]
 use crate::lock::result_word::ResultWord;
@@ -18,8 +19,8 @@ const RESERVED: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b'=');
 
 /// The holder of a lock, since when it holds it, and for how much longer.
 ///
-/// All fields are what the holder wrote about itself. For a lock that another program took, only
-/// `remaining` is known.
+/// All fields but [`id`](field@Self::id) are what the holder wrote about itself. For a lock that another program took,
+/// only `id` and `remaining` are known.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -37,12 +38,15 @@ const RESERVED: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b'=');
 /// # }
 /// ```
 ///
-/// With the feature `serde`, `since` and `remaining` have serde's own forms for `SystemTime` and
+/// With the feature `serde`, `id` is text, and `since` and `remaining` have serde's own forms for `SystemTime` and
 /// `Duration`. A field that is `None` is left out, and so is `done` if it is `false`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
 #[non_exhaustive]
 pub struct Holder {
+    /// What names this holder, and no later one, for [`force_release`](crate::LockManager::force_release). With session
+    /// locks in PostgreSQL and MySQL (`lock=session`) it names the session instead.
+    pub id: HolderId,
     /// The service's name, as set on its manager; the program's name by default.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub service: Option<String>,
@@ -65,7 +69,7 @@ pub struct Holder {
     pub remaining: Option<Duration>,
     /// Whether the holder has done its work, and the key stays *done* for the
     /// [`remaining`](field@Self::remaining) time: the lock is held so that no other process repeats
-    /// the work. See [`Store::mark_done`](crate::store::Store::mark_done).
+    /// the work. See [`Store::mark_done`](crate::store::Store::mark_done). Then the `id` is that of the mark.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
     pub done: bool,
     /// What it waits for, if this was read from a deadlock-detection note.
@@ -110,7 +114,7 @@ impl Holder {
     /// Parses the label in a lock's value, and skips unknown words. What cannot be
     /// [printed](crate::printable) is replaced.
     pub fn from_value(value: &str, remaining: Option<Duration>) -> Self {
-        let mut holder = Self { remaining, ..Self::default() };
+        let mut holder = Self { id: HolderId::of(value), remaining, ..Self::default() };
         for word in value.split(' ') {
             let Some((name, value)) = word.split_once('=') else {
                 continue;
@@ -141,6 +145,13 @@ impl Holder {
         holder
     }
 
+    /// The same for the bytes of another program, which may be no text.
+    #[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
+    pub(crate) fn from_bytes(value: &[u8], remaining: Option<Duration>) -> Self {
+        let holder = Self::from_value(&String::from_utf8_lossy(value), remaining);
+        Self { id: HolderId::of(value), ..holder }
+    }
+
     /// Since when it has the lock, in milliseconds as in its label; zero if the label has no time.
     pub(crate) fn since_millis(&self) -> u64 {
         let since = self.since.and_then(|since| since.duration_since(SystemTime::UNIX_EPOCH).ok());
@@ -155,13 +166,19 @@ impl Holder {
 
     /// The same holder as if its key were not done, for a quorum that does not agree on that.
     pub(crate) fn not_done(self) -> Self {
-        Self { done: false, ..self }
+        Self { id: self.id.not_done(), done: false, ..self }
     }
 
     /// Whether two stores name the same holder. The remaining lease time may differ from store to
     /// store.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Self { remaining: None, ..self.clone() } == Self { remaining: None, ..other.clone() }
+    }
+}
+
+impl AsRef<HolderId> for Holder {
+    fn as_ref(&self) -> &HolderId {
+        &self.id
     }
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod error;
 pub(crate) mod fencing;
 pub(crate) mod held_lock;
 pub(crate) mod holder;
+pub(crate) mod holder_id;
 pub(crate) mod key;
 pub(crate) mod key_template;
 pub(crate) mod options;

@@ -277,10 +277,10 @@ impl<'a> TermNote<'a> {
                 }
                 // That of the last leader, whose process was killed or hangs. The holder of the lock may
                 // remove it.
-                Ok(AcquireOutcome::Held { .. }) => {
-                    core.store().force_release(claim.key()).await.ok();
+                Ok(AcquireOutcome::Held { holder: Some(last), .. }) => {
+                    core.store().force_release(claim.key(), &last.id).await.ok();
                 }
-                Err(_) => {}
+                Ok(_) | Err(_) => {}
             }
             sleep(ttl / 20).await;
         }

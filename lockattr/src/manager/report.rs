@@ -2,7 +2,7 @@
 
 use super::LockManager;
 use super::notes::is_note;
-use crate::{Error, HeldLock, HeldLocks, Holder, LockInversion};
+use crate::{Error, HeldLock, HeldLocks, Holder, HolderId, LockInversion};
 
 impl LockManager {
     /// The current holder of the lock: a report, out of date as soon as it is made.
@@ -102,14 +102,23 @@ impl LockManager {
         Ok(held)
     }
 
-    /// Takes the lock from its holder without its consent, and hands it to the next waiter; `true`
-    /// if the lock was held.
+    /// Takes the lock from `holder` without its consent, and hands it to the next waiter. `false` if the
+    /// lock is free, or if another holder has it by now: then nothing changes, and
+    /// [`holder`](Self::holder) tells which.
+    ///
+    /// `holder` is the [`Holder`] that the operator has seen, or its [id](field@Holder::id).
     ///
     /// For operators, if a holder hangs. The holder's body **keeps running** until its next renewal
     /// returns [`Lost`](Error::Lost), after a third of the TTL at most, or for as long as its
     /// process is stopped. Until then two bodies run, and only a resource that checks [fencing
-    /// tokens](crate::FencingToken) refuses the first. A shared lock is taken from all its holders;
-    /// a holder of several keys loses all of them with the first.
+    /// tokens](crate::FencingToken) refuses the first. Of several holders of a shared lock or of
+    /// permits, the others keep theirs: ask for the next [`holder`](Self::holder), and repeat the call.
+    /// A holder of several keys loses all of them with the first. A key that is done is reopened.
+    ///
+    /// What is compared is the claim in the store. Callers of one process that hand a lock off among
+    /// themselves hold it by one claim, and a program that writes the same value each time
+    /// has the same id each time. With session locks in PostgreSQL and MySQL (`lock=session`), it is the
+    /// server's session: the call ends it if it still holds the lock.
     ///
     /// # Errors
     ///
@@ -128,7 +137,9 @@ impl LockManager {
     ///
     /// let manager = LockManager::connect("memory://").await?;
     /// let hangs = manager.acquire("nightly", LockOptions::new()).await?;
-    /// assert!(manager.force_release("nightly").await?);
+    /// let seen = manager.holder("nightly").await?.expect("it is held");
+    /// // … the operator finds that it hangs …
+    /// assert!(manager.force_release("nightly", &seen).await?);
     /// assert!(manager.holder("nightly").await?.is_none());
     ///
     /// // The holder learns of it, at the latest when it releases the lock.
@@ -136,10 +147,14 @@ impl LockManager {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn force_release(&self, key: impl AsRef<str>) -> Result<bool, Error> {
+    pub async fn force_release(
+        &self,
+        key: impl AsRef<str>,
+        holder: impl AsRef<HolderId>,
+    ) -> Result<bool, Error> {
         let key = self.key(key.as_ref())?;
         self.shared.core.watchdog.check_here()?;
-        let evicted = self.shared.core.store().force_release(&key).await;
+        let evicted = self.shared.core.store().force_release(&key, holder.as_ref()).await;
         evicted.map_err(|error| error.about(key.as_str()))
     }
 

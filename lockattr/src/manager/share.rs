@@ -278,8 +278,8 @@ impl Note<'_> {
             match store.acquire(&request).await.ok()? {
                 AcquireOutcome::Acquired { .. } => return Some(()),
                 // Only the holder of the lock leaves notes: this is the last one.
-                AcquireOutcome::Held { .. } => {
-                    store.force_release(self.claim.key()).await.ok()?;
+                AcquireOutcome::Held { holder, .. } => {
+                    store.force_release(self.claim.key(), &holder?.id).await.ok()?;
                 }
             }
         }

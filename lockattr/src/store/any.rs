@@ -14,7 +14,7 @@ use super::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
     RenewRequest, Store, StoreError, Subscriber,
 };
-use crate::{FencingToken, HeldLock, HeldLocks, Holder};
+use crate::{FencingToken, HeldLock, HeldLocks, Holder, HolderId};
 
 /// A store of any kind, behind one pointer. It is cheap to clone, and all clones are the same store.
 ///
@@ -96,7 +96,7 @@ erased! {
         holder(key: &'a LockKey) -> Result<Option<Holder>, StoreError>;
         held_locks(prefix: &'a str) -> Result<Vec<HeldLock>, StoreError>;
         list_held_locks(prefix: &'a str) -> Result<HeldLocks, StoreError>;
-        force_release(key: &'a LockKey) -> Result<bool, StoreError>;
+        force_release(key: &'a LockKey, holder: &'a HolderId) -> Result<bool, StoreError>;
         next_token(key: &'a LockKey) -> Result<Option<FencingToken>, StoreError>;
         mark_done(claim: &'a Claim, lasts: Duration) -> Result<ReleaseOutcome, StoreError>;
         ping() -> Result<(), StoreError>;

@@ -53,7 +53,7 @@ impl<'a> HeldLockRows<'a> {
 /// The holder that wrote this value, and whose lease has `left` microseconds left, if that is
 /// known.
 pub(crate) fn holder_of(value: &[u8], left: Option<i64>) -> Holder {
-    Holder::from_value(&String::from_utf8_lossy(value), left.map(from_micros))
+    Holder::from_bytes(value, left.map(from_micros))
 }
 
 /// Converts a server's microseconds; a negative number means that no time is left.

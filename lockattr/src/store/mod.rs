@@ -13,7 +13,7 @@ pub use crate::lock::key::LockKey;
 pub use crate::lock::server_options::ServerOptions;
 pub use crate::lock::sharing::Sharing;
 pub use crate::lock::token::OwnerToken;
-use crate::{FencingToken, HeldLock, HeldLocks, Holder};
+use crate::{FencingToken, HeldLock, HeldLocks, Holder, HolderId};
 
 // The public names of the engines, which lie above this room.
 #[cfg(feature = "etcd")]
@@ -143,8 +143,8 @@ pub use request::{AcquireRequest, ReleaseRequest, RenewRequest, Waiting};
 /// * **A loss that the store learns of** is reported to the claim's [subscriber](Subscriber::lost).
 /// * **Only held locks are listed**: no queues, no counters, no lease that has ended, and nothing under other names than those asked
 ///   for.
-/// * **A forced release hands the lock to the next waiter at once**, under a greater fencing token. Nothing that the former holder
-///   does later takes it from that waiter.
+/// * **A forced release takes a lock only from the holder that was seen**, and hands it to the next waiter at once, under a greater
+///   fencing token. Nothing that the former holder does later takes it from that waiter.
 /// * **A done key stays held** until its period is over. No renewal, release or acquire of the claim that marked it changes
 ///   that; only a forced release does.
 /// * **Batches answer one by one**, in the order asked. One bad key never stops the others.
@@ -229,7 +229,9 @@ pub trait Store: Debug + Send + Sync + 'static {
         async { Ok(self.held_locks(prefix).await?.into()) }
     }
 
-    /// Takes a lock from all of its holders, and hands it to the next waiter. Returns whether it was held.
+    /// Takes a lock from the holder that has this [id](field@Holder::id), and hands it to the next waiter. Returns whether
+    /// that holder had it. If the lock is free, or another claim holds it, nothing changes: the store compares and takes in
+    /// one atomic step. Of several holders, the others keep it.
     ///
     /// The holder is not asked. It learns of the loss with its next renewal ([`NotHeld`](RenewOutcome::NotHeld)), or
     /// earlier. A claim for several keys loses all of them.
@@ -241,6 +243,7 @@ pub trait Store: Debug + Send + Sync + 'static {
     fn force_release(
         &self,
         _key: &LockKey,
+        _holder: &HolderId,
     ) -> impl Future<Output = Result<bool, StoreError>> + Send {
         let sentence = "this store cannot force the release of a lock: end the holder's process";
         std::future::ready(Err(StoreError::new(sentence).not_sent()))
@@ -260,7 +263,7 @@ pub trait Store: Debug + Send + Sync + 'static {
     ///   token and value no longer match, so versions of this crate that know no marks leave the lock alone.
     /// * Each claim in the lock's queue is notified to [ask again](Notification::AskAgain) at once. It learns that the key is
     ///   done, and leaves. Its place is kept until then.
-    /// * A [forced release](Self::force_release) reopens the key. Fencing tokens go on growing.
+    /// * A [forced release](Self::force_release) by the id of the mark reopens the key; by that of the claim it does not. Fencing tokens go on growing.
     ///
     /// A manager asks only a store whose [`refuses_done`](Self::refuses_done) is `None`, and for no longer than its
     /// [`longest_ttl`](Self::longest_ttl).

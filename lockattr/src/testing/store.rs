@@ -12,7 +12,7 @@ use crate::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, MemoryStore, OwnerToken, ReleaseOutcome,
     ReleaseRequest, RenewOutcome, RenewRequest, Store, StoreError, Subscriber,
 };
-use crate::{FencingToken, HeldLock, Holder};
+use crate::{FencingToken, HeldLock, Holder, HolderId};
 
 /// The locks, and the network in front of them.
 #[derive(Debug, Default)]
@@ -129,8 +129,8 @@ impl Store for ScriptedStore {
         self.network.send(request).await??
     }
 
-    async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
-        let request = || self.run(|locks| locks.force_release(key).now_or_never());
+    async fn force_release(&self, key: &LockKey, holder: &HolderId) -> Result<bool, StoreError> {
+        let request = || self.run(|locks| locks.force_release(key, holder).now_or_never());
         self.network.send(request).await??
     }
 

@@ -3,6 +3,7 @@
 use lockattr::LeaderWatch;
 
 use super::*;
+use lockattr_tests::force_release;
 
 /// A process that leads, and one that follows and watches it.
 struct BesideACampaign {
@@ -67,7 +68,7 @@ async fn the_note_of_a_dead_leader_is_not_the_term_of_the_next() {
     sleep(SECOND).await;
     // As if its process had ended: it renews nothing more, and releases nothing.
     let taken = fleet.locks.another_process();
-    assert!(taken.force_release("scheduler").await.unwrap());
+    assert!(force_release(&taken, "scheduler").await.unwrap());
     let second = fleet.term().await;
     let leader = taken.leader("scheduler").await.unwrap().unwrap();
     assert_ne!(leader.term, Some(first.number()));
@@ -95,7 +96,7 @@ async fn the_note_of_a_dead_leader_is_not_the_term_of_a_holder_of_the_same_proce
         std::hint::spin_loop();
     }
     let taken = locks.another_process();
-    assert!(taken.force_release("scheduler").await.unwrap());
+    assert!(force_release(&taken, "scheduler").await.unwrap());
     let held = taken.acquire("scheduler", term()).await.unwrap();
     let seen = taken.leader("scheduler").await.unwrap().unwrap();
     assert_eq!(seen.term, None, "it is that of {}", first.number());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lockattr::{Error, LockManager, LockOptions, LostReason, Mode};
-use lockattr_tests::{eventually, in_time, node};
+use lockattr_tests::{eventually, force_release, in_time, node};
 
 use super::Database;
 use crate::support::is_renewed;
@@ -164,10 +164,10 @@ async fn a_process_that_may_not_end_a_connection_learns_what_to_do() {
     let login = format!("operator_{name}:pass@");
     let url = database.url("lock=session").replace("locker:s3cret@", &login);
     let operator = LockManager::connect(&url).await.unwrap();
-    let refused = operator.force_release("a").await.unwrap_err().to_string();
+    let refused = force_release(&operator, "a").await.unwrap_err().to_string();
     assert!(refused.contains("with `KILL ") && !refused.contains("pass"), "{refused}");
     guard.ensure_held().unwrap();
-    assert!(here.force_release("a").await.unwrap(), "its own user may");
+    assert!(force_release(&here, "a").await.unwrap(), "its own user may");
     in_time(guard.lost()).await;
 }
 

@@ -2,7 +2,7 @@
 
 use lockattr::store::{PostgresSessionStore, PostgresStore, ServerOptions};
 use lockattr::{Error, Mode};
-use lockattr_tests::{PgBouncer, in_time};
+use lockattr_tests::{PgBouncer, force_release, in_time};
 use tokio_postgres::{Client, NoTls};
 
 use super::*;
@@ -240,7 +240,7 @@ async fn a_schema_may_have_any_name_that_postgresql_allows() {
         let shared = locks.acquire("x", LockOptions::new().mode(Mode::Shared)).await.unwrap();
         assert_eq!(locks.held_locks().await.unwrap().len(), 1, "{name}");
         assert!(locks.holder("x").await.unwrap().is_some());
-        assert!(locks.force_release("x").await.unwrap());
+        assert!(force_release(&locks, "x").await.unwrap());
         drop(shared);
         let mut client = database.server.client_of(&database.name).await;
         let mut transaction = client.transaction().await.unwrap();

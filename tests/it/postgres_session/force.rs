@@ -3,22 +3,22 @@
 use lockattr::{Error, LockOptions};
 
 use super::{Database, acquire, manager};
-use lockattr_tests::{in_time, with_query};
+use lockattr_tests::{force_release, in_time, with_query};
 
-/// Red without: `Session::end`, or `HOLDERS`.
+/// Red without: `Session::end`, or the advisory `HOLDERS`.
 #[tokio::test]
 async fn force_ends_the_session_that_has_the_lock() {
     let database = Database::new().await;
     let (one, two) = (database.sessions("").await, database.sessions("").await);
     let operator = database.sessions("").await;
-    assert!(!operator.force_release("a").await.unwrap(), "the lock is free");
+    assert!(!force_release(&operator, "a").await.unwrap(), "the lock is free");
     let guard = acquire(&one, "a").await;
     let waiter = tokio::spawn({
         let two = two.clone();
         async move { acquire(&two, "a").await }
     });
     database.waiting(1).await;
-    assert!(operator.force_release("a").await.unwrap());
+    assert!(force_release(&operator, "a").await.unwrap());
     let next = in_time(waiter).await.unwrap();
     assert!(next.fencing_token() > guard.fencing_token());
     in_time(guard.lost()).await;
@@ -36,7 +36,7 @@ async fn force_release_of_an_own_lock_leaves_the_session_alone() {
     let database = Database::new().await;
     let here = database.sessions("connections=1").await;
     let (guard, other) = (acquire(&here, "a").await, acquire(&here, "b").await);
-    assert!(here.force_release("a").await.unwrap());
+    assert!(force_release(&here, "a").await.unwrap());
     in_time(guard.lost()).await;
     other.ensure_held().unwrap();
     assert!(guard.release().await.is_err());
@@ -54,7 +54,7 @@ async fn a_user_who_may_not_terminate_a_session_learns_which_role_may() {
     database.server.run(&format!("create role operator_{name} login")).await;
     let url = database.url.replace("lockattr@", &format!("operator_{name}@"));
     let operator = manager(&with_query(&url, "lock=session")).await;
-    let refused = operator.force_release("a").await.unwrap_err();
+    let refused = force_release(&operator, "a").await.unwrap_err();
     assert!(matches!(&refused, Error::Store { key, .. } if key == "a"));
     let refused = refused.to_string();
     assert!(refused.contains("select pg_terminate_backend("), "{refused}");
@@ -63,7 +63,7 @@ async fn a_user_who_may_not_terminate_a_session_learns_which_role_may() {
     database.nobody_locks().await;
 }
 
-/// Red without: the check for transactions in `force_release.sql`.
+/// Red without: the transactions in `HOLDERS`.
 #[tokio::test]
 async fn force_release_leaves_the_lock_of_a_transaction_alone() {
     let database = Database::new().await;
@@ -71,11 +71,11 @@ async fn force_release_leaves_the_lock_of_a_transaction_alone() {
     let mut client = database.client().await;
     let mut transaction = client.transaction().await.unwrap();
     here.acquire_in(&mut transaction, "a").await.unwrap();
-    let refused = here.force_release("a").await.unwrap_err().to_string();
+    let refused = force_release(&here, "a").await.unwrap_err().to_string();
     assert!(refused.contains("a transaction holds the lock"), "{refused}");
     let taken = here.try_acquire("a", LockOptions::new()).await.unwrap();
     assert!(taken.is_none(), "the transaction still holds it");
     transaction.commit().await.unwrap();
-    assert!(!here.force_release("a").await.unwrap());
+    assert!(!force_release(&here, "a").await.unwrap());
     acquire(&here, "a").await.release().await.unwrap();
 }

@@ -15,13 +15,21 @@ pub(super) async fn a_waiter_acquires_a_deleted_lock_within_its_retry_delay<T: T
     is_the_waiters(case, async |held, _| engine.steal(key, held).await).await;
 }
 
-/// The same with `force_release`.
+/// The same with `force_release`. An operator has seen another holder first, which is gone by then.
+///
+/// Red without: the comparison of the ids in the store.
 pub(super) async fn a_waiter_acquires_a_force_released_lock_within_its_retry_delay<T: Topology>(
     case: Case<'_, T>,
 ) {
-    let key = case.key;
+    let (key, earlier) = (case.key, case.manager().await);
+    let guard = earlier.acquire(key, LockOptions::new()).await.unwrap();
+    let seen = earlier.holder(key).await.unwrap().expect("it is held");
+    guard.release().await.unwrap();
     is_the_waiters(case, async |_, operator| {
-        assert!(operator.force_release(key).await.unwrap(), "it was not held");
+        assert!(!operator.force_release(key, &seen).await.unwrap(), "it has left");
+        let holder = operator.holder(key).await.unwrap().expect("its lock was not taken");
+        assert_ne!(holder.id, seen.id);
+        assert!(operator.force_release(key, &holder).await.unwrap(), "it was not held");
     })
     .await;
 }

@@ -119,7 +119,13 @@ impl Topology for MariaDb {
 
     /// With SQL, as an operator would who has no program with this library.
     async fn steal(&self, key: &str, _: &[String]) {
-        let call = format!("CALL lockattr_v2_force_release('lock:{key}')");
+        let name = format!("lock:{key}");
+        let token =
+            format!("SELECT token FROM lockattr_v2_locks WHERE name = '{name}' AND token <> ''");
+        let token: Vec<String> = self.query("lockattr", &token).await;
+        let (length, zero) = (name.len(), 0);
+        let item = format!("0001{length:08}{name}{}{zero:020}", token[0]);
+        let call = format!("CALL lockattr_v2_release_each('{item}')");
         let held: Vec<String> = self.query("lockattr", &call).await;
         assert_eq!(held, ["1"], "it was not held");
     }

@@ -166,7 +166,7 @@ async fn commands_of_a_process_that_knows_no_marks_leave_a_done_key_alone() {
     let deleted: i64 = cli.query(&["EVAL", delete, "1", "lock:nightly", claim.value()]).await;
     assert_eq!(deleted, 0);
     assert!(process.holder("nightly").await.unwrap().done);
-    assert!(process.store.force_release(claim.key()).await.unwrap());
+    assert!(process.force_release("nightly").await);
     let is_free = async || process.holder("nightly").await.is_none();
     eventually("it is free", is_free).await;
     assert_nothing_left(&server).await;

@@ -1,7 +1,7 @@
 //! A reply that cannot be one to its request: the connection that carried it is given up, because its next
 //! replies may be those of other requests.
 
-use lockattr::{LockManager, LockOptions};
+use lockattr::{HolderId, LockManager, LockOptions};
 use lockattr_tests::{Cli, RedisServer, Wires, in_time};
 
 async fn connection(cli: &Cli) -> String {
@@ -37,7 +37,9 @@ async fn a_connection_with_a_reply_that_is_no_answer_is_not_used_again() {
         match request {
             "a release" => drop(in_time(held.expect("held").release()).await),
             "a query" => drop(in_time(manager.holder("a")).await.unwrap_err()),
-            "a script" => drop(in_time(manager.force_release("a")).await.unwrap_err()),
+            "a script" => {
+                drop(in_time(manager.force_release("a", HolderId::default())).await.unwrap_err())
+            }
             _ => drop(in_time(lock()).await),
         }
         wires.pass().await;

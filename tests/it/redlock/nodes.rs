@@ -5,7 +5,7 @@ use std::time::Duration;
 use lockattr::{Error, LockManager, LockOptions, LostReason};
 use lockattr_tests::{
     Fault, Independents, RedisServer, StoppedClock, assert_nobody_listens, assert_nothing_left,
-    eventually, in_time, node, patient, with_query,
+    eventually, force_release, in_time, node, patient, with_query,
 };
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, sleep};
@@ -389,7 +389,7 @@ async fn an_operator_needs_a_majority_and_no_more() {
         held[0].waiting == 1
     })
     .await;
-    assert!(here.force_release("a").await.unwrap());
+    assert!(force_release(&here, "a").await.unwrap());
     let next = in_time(waiting).await.unwrap().unwrap();
     assert!(next.fencing_token() > guard.fencing_token());
     let lost = guard.release().await;
@@ -398,7 +398,7 @@ async fn an_operator_needs_a_majority_and_no_more() {
     next.release().await.unwrap();
 
     servers.kill(4);
-    for refused in [here.held_locks().await.map(drop), here.force_release("a").await.map(drop)] {
+    for refused in [here.held_locks().await.map(drop), force_release(&here, "a").await.map(drop)] {
         assert!(matches!(refused, Err(Error::Store { .. })), "{refused:?}");
     }
 }

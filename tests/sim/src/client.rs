@@ -8,7 +8,7 @@ use lockattr::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
     RenewRequest, Store, StoreError, Subscriber, Waiting,
 };
-use lockattr::{FencingToken, Holder};
+use lockattr::{FencingToken, Holder, HolderId};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
@@ -151,8 +151,8 @@ impl Store for WireStore {
         }
     }
 
-    async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
-        match self.call(Request::ForceRelease(key.clone())).await? {
+    async fn force_release(&self, key: &LockKey, holder: &HolderId) -> Result<bool, StoreError> {
+        match self.call(Request::ForceRelease(key.clone(), *holder)).await? {
             Reply::ForceReleased(released) => Ok(released),
             other => panic!("{other:?} is no reply to a forced release"),
         }

@@ -9,7 +9,7 @@ use lockattr::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, MemoryStore, ReleaseOutcome, ReleaseRequest,
     RenewOutcome, RenewRequest, Sharing, Store, StoreError, Subscriber,
 };
-use lockattr::{FencingToken, Holder};
+use lockattr::{FencingToken, Holder, HolderId};
 use tokio::time::Instant;
 
 use crate::machine::{date, micros_ahead};
@@ -97,7 +97,9 @@ impl WrongStore {
         let now = micros_ahead();
         let before = self.memory().ahead.insert(key.name().to_owned(), now).unwrap_or(now);
         if i128::from(now - before) > LONGEST_TTL.as_micros().cast_signed() {
-            drop(self.inner.force_release(key).await);
+            while let Ok(Some(holder)) = self.inner.holder(key).await {
+                drop(self.inner.force_release(key, &holder.id).await);
+            }
         }
     }
 
@@ -210,8 +212,8 @@ impl Store for WrongStore {
         self.inner.holder(key).await
     }
 
-    async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
-        self.inner.force_release(key).await
+    async fn force_release(&self, key: &LockKey, holder: &HolderId) -> Result<bool, StoreError> {
+        self.inner.force_release(key, holder).await
     }
 
     async fn ping(&self) -> Result<(), StoreError> {

@@ -10,7 +10,7 @@ use lockattr::store::{
     AcquireOutcome, AcquireRequest, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
     RenewRequest,
 };
-use lockattr::{FencingToken, Holder};
+use lockattr::{FencingToken, Holder, HolderId};
 
 /// One message.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub(crate) enum Request {
     /// `Store::holder`.
     Holder(LockKey),
     /// `Store::force_release`.
-    ForceRelease(LockKey),
+    ForceRelease(LockKey, HolderId),
     /// `Store::next_token`.
     NextToken(LockKey),
     /// Whether the server is there.

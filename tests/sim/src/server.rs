@@ -196,8 +196,9 @@ impl Server {
                 Reply::Release(replies.into_iter().map(|one| one.expect("as above")).collect())
             }
             Request::Holder(key) => Reply::Holder(self.store.holder(&key).await.expect("as above")),
-            Request::ForceRelease(key) => {
-                Reply::ForceReleased(self.store.force_release(&key).await.expect("as above"))
+            Request::ForceRelease(key, holder) => {
+                let released = self.store.force_release(&key, &holder).await;
+                Reply::ForceReleased(released.expect("as above"))
             }
             Request::NextToken(key) => {
                 Reply::NextToken(self.store.next_token(&key).await.expect("as above"))

@@ -20,7 +20,7 @@ use crate::store::{
     AcquireOutcome, AcquireRequest, Claim, Grant, LockKey, MAX_RECHECK, Notification,
     ReleaseOutcome, ReleaseRequest, RenewOutcome, RenewRequest, Sharing, Waiting,
 };
-use crate::{FencingToken, HeldLock, Holder};
+use crate::{FencingToken, HeldLock, Holder, HolderId};
 
 /// How long a claim for several keys may be overtaken while another of its keys is held.
 const MAX_OVERTAKEN: Duration = Duration::from_secs(1);
@@ -212,11 +212,18 @@ impl Locks {
         self.by_name.iter().filter_map(|(name, lock)| shown(name, lock)).collect()
     }
 
-    pub(super) fn force_release(&mut self, key: &LockKey, notifier: &mut Notifier<'_>) -> bool {
+    pub(super) fn force_release(
+        &mut self,
+        key: &LockKey,
+        holder: HolderId,
+        notifier: &mut Notifier<'_>,
+    ) -> bool {
+        let now = notifier.now;
         let Some(lock) = self.by_name.get_mut(key.name()) else { return false };
-        let released = std::mem::take(&mut lock.holders);
+        let released = lock.holders.extract_if(.., |held| held.label(now).id == holder);
+        let was_held = released.fold(false, |was_held, held| was_held | (held.ends > now));
         let _served = self.serve(vec![key.clone()], None, notifier);
-        released.iter().any(|held| held.ends > notifier.now)
+        was_held
     }
 
     /// Hands the locks to the next waiters, past claims whose manager is gone. A waiter that is
@@ -506,8 +513,8 @@ impl Held {
 
     fn label(&self, now: Instant) -> Holder {
         let left = Some(self.ends.saturating_duration_since(now));
-        let mut holder = Holder::from_value(self.claim.value(), left);
-        holder.done = self.done;
-        holder
+        // As the other stores write it.
+        let done = self.done.then(|| [self.claim.value(), " done=1"].concat());
+        Holder::from_value(done.as_deref().unwrap_or(self.claim.value()), left)
     }
 }

@@ -18,7 +18,7 @@ use crate::store::{
     AcquireOutcome, AcquireRequest, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
     RenewRequest, StoreError, Subscriber, Waiting,
 };
-use crate::{HeldLocks, Holder};
+use crate::{HeldLocks, Holder, HolderId};
 
 pub(super) struct Leases {
     pub(super) slots: Box<[Arc<ConnectionSlot>]>,
@@ -126,10 +126,21 @@ impl Leases {
         held_locks::held(rows, prefix).ok_or_else(|| unexpected_reply("the query for all locks"))
     }
 
-    pub(super) async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
-        let rows = self.query(self.slot(key), held_locks::force_release(key)).await?;
-        held_locks::force_released(rows)
-            .ok_or_else(|| unexpected_reply("`CALL lockattr_v2_force_release`"))
+    pub(super) async fn force_release(
+        &self,
+        key: &LockKey,
+        holder: HolderId,
+    ) -> Result<bool, StoreError> {
+        let slot = self.slot(key);
+        let rows = self.query(slot, held_locks::holders(key)).await?;
+        let token = held_locks::token_of(rows, holder);
+        let Some(token) = token.ok_or_else(|| unexpected_reply("the query for all holders"))?
+        else {
+            return Ok(false);
+        };
+        let rows = self.query(slot, held_locks::force_release(key, &token)).await?;
+        let released = request::held(rows).and_then(|held| held.first().copied());
+        released.ok_or_else(|| unexpected_reply("`CALL lockattr_v2_release_each`"))
     }
 
     pub(super) async fn ping(&self) -> Result<(), StoreError> {

@@ -91,10 +91,14 @@ fn names(claim: &Claim) -> Vec<u8> {
 }
 
 fn add(items: &mut Vec<u8>, claim: &Claim, value: u64) {
-    let names = names(claim);
-    items.extend(format!("{:04}{:08}", claim.keys().len(), names.len()).bytes());
-    items.extend(names);
-    items.extend(format!("{}{value:020}", claim.token()).bytes());
+    let token = claim.token().to_string();
+    items.extend(item(claim.keys().len(), &names(claim), token.as_bytes(), value));
+}
+
+/// One claim, as the procedures for several claims read it.
+pub(super) fn item(keys: usize, names: &[u8], token: &[u8], value: u64) -> Vec<u8> {
+    let (head, tail) = (format!("{keys:04}{:08}", names.len()), format!("{value:020}"));
+    [head.as_bytes(), names, token, tail.as_bytes()].concat()
 }
 
 /// Reads the answer of `acquire.sql` for a claim with this TTL, and the server's clock in it.

@@ -11,7 +11,7 @@ const SEPARATOR: &str = ";;";
 const TABLES: &str = include_str!("tables.sql");
 
 /// In the order of their creation. The last one exists only if all others do.
-const PROCEDURES: [&str; 19] = [
+const PROCEDURES: [&str; 18] = [
     include_str!("count.sql"),
     include_str!("expire.sql"),
     include_str!("notify.sql"),
@@ -28,7 +28,6 @@ const PROCEDURES: [&str; 19] = [
     include_str!("sleep.sql"),
     include_str!("sweep.sql"),
     include_str!("session_numbers.sql"),
-    include_str!("force_release.sql"),
     include_str!("mark_done.sql"),
     include_str!("installed.sql"),
 ];
@@ -69,8 +68,6 @@ pub(super) const MIGRATION: &str = concat!(
     include_str!("sweep.sql"),
     ";;\n",
     include_str!("session_numbers.sql"),
-    ";;\n",
-    include_str!("force_release.sql"),
     ";;\n",
     include_str!("mark_done.sql"),
     ";;\n",

@@ -43,7 +43,7 @@ use crate::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, Notifications, ReleaseOutcome, ReleaseRequest,
     RenewOutcome, RenewRequest, Sharing, Store, StoreError, Subscriber, connection_for,
 };
-use crate::{Error, FencingToken, HeldLock, Holder};
+use crate::{Error, FencingToken, HeldLock, Holder, HolderId};
 use acquire::token_from;
 use claims::Claims;
 use events::Processes;
@@ -102,7 +102,7 @@ const NO_MESSAGE: usize = 8_000;
 /// * **A holder has no label at the server.** [`holder`](crate::LockManager::holder) returns the
 ///   label for a holder in this process, and for others the name of their connection: service,
 ///   host, process.
-/// * **[Force](crate::LockManager::force_release) ends the session** that holds the lock, and with
+/// * **[Force](crate::LockManager::force_release) ends the session** that has the holder's id, if it still holds the lock, and with
 ///   it all other locks of that session. Within this process it takes only the one lock. The user
 ///   must be the holder's, or have `pg_signal_backend`.
 ///   [`held_locks`](crate::LockManager::held_locks) is refused, because the numbers do not reveal
@@ -337,8 +337,8 @@ impl Store for PostgresSessionStore {
         Err(StoreError::new(sentence).not_sent())
     }
 
-    async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
-        self.0.force_release(key).await
+    async fn force_release(&self, key: &LockKey, holder: &HolderId) -> Result<bool, StoreError> {
+        self.0.force_release(key, *holder).await
     }
 
     fn address(&self) -> Option<String> {

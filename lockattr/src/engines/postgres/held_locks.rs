@@ -1,12 +1,12 @@
-//! For operators: lists the leases under a prefix, and takes a lock from its holder.
+//! For operators: lists the leases under a prefix, and takes a lock from a holder.
 
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error};
 
 use super::queries::Query;
 use super::statements::Statements;
-use crate::HeldLocks;
 use crate::store::{HeldLockRows, StoreError};
+use crate::{HeldLocks, HolderId};
 
 /// The leases under names that begin with $1, ordered by their end. Locks of transactions are
 /// missing: those have only a number, not a name.
@@ -21,7 +21,20 @@ const HELD_LOCKS: &str = "
     where ends > clock_timestamp() and name >= $1 and substring(name for octet_length($1)) = $1
     order by ends";
 
-const FORCE_RELEASE: &str = "select public.lockattr_force_release_3($1)";
+/// The holders of the lock $1; and, without a value, the server process whose transaction holds it until it ends.
+const HOLDERS: &str = "
+    select token, value, null::integer from public.lockattr_locks where name = $1 and token <> ''
+    union all
+    select token, value, null from public.lockattr_holders where name = $1
+    union all
+    select null, null, pid from pg_locks
+    where locktype = 'advisory' and objsubid = 1 and granted and mode = 'ExclusiveLock'
+        and classid::bigint << 32 | objid::bigint = public.lockattr_transaction_3($1)
+        and database = (select oid from pg_database where datname = current_database())";
+
+/// Releases the lock $1 in place of the holder with the token $2.
+const RELEASE: &str =
+    "call public.lockattr_release_3(array[1], array[$1], array[$2], array[0::bigint], null)";
 
 /// Lists all leases under names that begin with this.
 pub(super) struct HeldLocksQuery<'a>(pub(super) &'a str);
@@ -41,45 +54,39 @@ impl Query for HeldLocksQuery<'_> {
     }
 }
 
-/// Takes the lock of this name from its holders.
-pub(super) struct ForceRelease<'a>(pub(super) &'a str);
+/// Takes the lock of this name from the holder with this id.
+pub(super) struct ForceRelease<'a>(pub(super) &'a str, pub(super) HolderId);
 
 impl Query for ForceRelease<'_> {
-    type Output = i32;
+    /// Whether that holder had the lock; or an error, if a transaction holds it.
+    type Output = Result<bool, StoreError>;
 
-    async fn run(&self, to: &Statements, client: &Client) -> Result<i32, Error> {
+    async fn run(&self, to: &Statements, client: &Client) -> Result<Self::Output, Error> {
         let name = self.0.as_bytes();
         let params: [(&(dyn ToSql + Sync), Type); 1] = [(&name, Type::BYTEA)];
-        client.query_typed_one(&to.schema.sql(FORCE_RELEASE), &params).await?.try_get(0)
-    }
-}
-
-/// Reads the answer of `force_release.sql`.
-pub(super) fn force_released(reply: i32) -> Option<Result<bool, StoreError>> {
-    match reply {
-        0 | 1 => Some(Ok(reply == 1)),
-        process if process < 0 => {
-            let pid = process.unsigned_abs();
-            let sentence = format!(
-                "a transaction holds the lock until it ends: roll it back, or end its session with \
-                 `select pg_terminate_backend({pid})`"
-            );
-            Some(Err(StoreError::new(sentence).not_sent()))
+        let mut transaction = None;
+        for row in client.query_typed(&to.schema.sql(HOLDERS), &params).await? {
+            let (token, value): (Option<&[u8]>, Option<&[u8]>) = (row.try_get(0)?, row.try_get(1)?);
+            transaction = transaction.or(row.try_get(2)?);
+            let Some(token) = token.filter(|_| value.map(HolderId::of) == Some(self.1)) else {
+                continue;
+            };
+            let params: [(&(dyn ToSql + Sync), Type); 2] =
+                [(&name, Type::BYTEA), (&token, Type::BYTEA)];
+            let released = client.query_typed_one(&to.schema.sql(RELEASE), &params).await?;
+            return Ok(Ok(released.try_get::<_, Vec<bool>>(0)? == [true]));
         }
-        _ => None,
+        Ok(match transaction {
+            Some(process) => Err(held_by_a_transaction(process)),
+            None => Ok(false),
+        })
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Red without: any of the arms in `force_released`.
-    #[test]
-    fn a_transaction_is_named_and_nonsense_is_none() {
-        assert!(force_released(1).unwrap().unwrap() && !force_released(0).unwrap().unwrap());
-        let refused = force_released(-47).unwrap().unwrap_err().to_string();
-        assert!(refused.contains("pg_terminate_backend(47)"), "{refused}");
-        assert!(force_released(2).is_none());
-    }
+fn held_by_a_transaction(process: i32) -> StoreError {
+    let sentence = format!(
+        "a transaction holds the lock until it ends: roll it back, or end its session with \
+         `select pg_terminate_backend({process})`"
+    );
+    StoreError::new(sentence).not_sent()
 }

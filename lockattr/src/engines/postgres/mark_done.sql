@@ -1,4 +1,4 @@
--- 11: done keys.
+-- 10: done keys.
 --
 -- The token of a done lock is `done` and then that of the claim. It is longer than any claim's, so no
 -- later request of the claim matches it, whatever version of lockattr sends it.

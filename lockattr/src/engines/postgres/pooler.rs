@@ -31,11 +31,11 @@ const MAX_ROUNDS: usize = 3;
 /// Queries the server process, and when it began. No search path is set yet, so each name has its
 /// schema.
 pub(super) const SERVER_PROCESS: &str = "\
-    select pid, backend_start::pg_catalog.text \
+    select pid, pg_catalog.date_part('epoch', backend_start)::pg_catalog.text \
     from pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid())";
 
 const COMMIT: &str = "\
-    select pid, backend_start::pg_catalog.text \
+    select pid, pg_catalog.date_part('epoch', backend_start)::pg_catalog.text \
     from pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid()); commit";
 
 /// Refuses a connection through such a pooler. Checks now and then, for all connections of a store.

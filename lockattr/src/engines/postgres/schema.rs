@@ -22,7 +22,6 @@ const OBJECTS: &str = concat!(
     include_str!("release.sql"),
     include_str!("transaction.sql"),
     include_str!("renew.sql"),
-    include_str!("force_release.sql"),
     include_str!("mark_done.sql"),
     include_str!("sweep.sql"),
 );

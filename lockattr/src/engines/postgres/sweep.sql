@@ -1,4 +1,4 @@
--- 12: the sweep.
+-- 11: the sweep.
 
 -- Deletes what has ended: leases, marks of done keys, shared results, and queue entries of processes
 -- that send no more requests. If a sweep is due, reads the next 500 locks.

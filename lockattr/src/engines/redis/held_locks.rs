@@ -1,4 +1,4 @@
-//! For operators: lists the held locks under a prefix, and takes a lock from its holders.
+//! For operators: lists the held locks under a prefix, and takes a lock from a holder.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use super::request::{holder, queue_of};
 use super::servers::Route;
 use super::{RedisStore, is_ours};
 use crate::store::{LockKey, StoreError};
-use crate::{HeldLock, HeldLocks};
+use crate::{HeldLock, HeldLocks, HolderId};
 
 /// The most locks in one script: a longer run would block the server's other clients.
 const BATCH: usize = 100;
@@ -83,12 +83,16 @@ impl RedisStore {
         held(&routed.reply.value, names, prefix).ok_or_else(|| routed.live.distrusted())
     }
 
-    /// Takes a lock from all its holders.
-    pub(super) async fn force_release_all(&self, key: &LockKey) -> Result<bool, StoreError> {
+    /// Takes a lock from the holder with this id.
+    pub(super) async fn force_release_of(
+        &self,
+        key: &LockKey,
+        holder: HolderId,
+    ) -> Result<bool, StoreError> {
         let (route, name) = (self.servers.route(key), key.name());
         let fence = self.servers.fence(route);
         let mut script = Call::new(&self.scripts.force_release, 3, 3 * name.len() + 64);
-        script.arg(&*fence).arg(name).arg(queue_of(name, &fence));
+        script.arg(&*fence).arg(name).arg(queue_of(name, &fence)).arg(holder.to_string());
         let routed = self.servers.invoke::<i64>(route, Effect::Release, &script).await?;
         match routed.reply.value {
             0 => Ok(false),

@@ -225,7 +225,7 @@ pub(super) fn held_by(reply: Value) -> Option<Holder> {
 /// Reads a holder. `left` is negative for a key without end.
 pub(super) fn holder(value: &[u8], left: i64) -> Holder {
     let remaining = u64::try_from(left).ok().map(Duration::from_millis);
-    Holder::from_value(&String::from_utf8_lossy(value), remaining)
+    Holder::from_bytes(value, remaining)
 }
 
 fn add_keys(script: &mut Call<'_>, claim: &Claim, fence: &str) {

@@ -54,8 +54,9 @@ macro_rules! sequenced_store {
             async fn force_release(
                 &self,
                 key: &$crate::store::LockKey,
+                holder: &$crate::HolderId,
             ) -> Result<bool, $crate::store::StoreError> {
-                self.store.force_release(key).await
+                self.store.force_release(key, holder).await
             }
 
             async fn ping(&self) -> Result<(), $crate::store::StoreError> {

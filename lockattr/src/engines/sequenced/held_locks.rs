@@ -1,5 +1,7 @@
 //! For operators: lists the held locks under a prefix, and force-releases a lock.
 
+use std::slice;
+
 use futures_util::{StreamExt, stream};
 
 use super::gate::Purpose;
@@ -8,7 +10,7 @@ use super::recipe::{ClaimEntries, Entry, LockQueue, LockQueues, LockRecipe};
 use super::shared::Shared;
 use super::value;
 use crate::store::{LockKey, Sharing, StoreError};
-use crate::{FencingToken, HeldLock, HeldLocks};
+use crate::{FencingToken, HeldLock, HeldLocks, HolderId};
 
 /// How many locks are queried at once. More would only wait in the connection, where their response
 /// timeout already runs.
@@ -59,30 +61,27 @@ impl<E: LockRecipe> Shared<E> {
         Ok(Some(held))
     }
 
-    /// Removes the entries of all holders of this lock. Returns whether there were any.
-    pub(super) async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
+    /// Removes the entry of the holder with this id. Returns whether it was there.
+    pub(super) async fn force_release(
+        &self,
+        key: &LockKey,
+        holder: HolderId,
+    ) -> Result<bool, StoreError> {
         let queue = self.recipe.latest_queue(key).await?;
-        let mut holders = Vec::new();
         for entry in &queue[..served(&queue)] {
-            if self.holds(key, entry).await? {
-                holders.push(entry);
+            let id = match self.local_claim(entry.token) {
+                Some((holder, _)) => Some(holder.id),
+                None => self.recipe.value(key, entry).await?.map(|it| HolderId::of(it.value)),
+            };
+            if id != Some(holder) || !self.holds(key, entry).await? {
+                continue;
             }
+            let (keys, entries) = (slice::from_ref(key), slice::from_ref(entry));
+            let held = [ClaimEntries { keys, token: entry.token, session: 0, entries }];
+            let permit = self.admit(Purpose::Release, 1).await?;
+            return self.recipe.leave(&held, permit).await.pop().unwrap_or(Ok(false));
         }
-        let (keys, session) = (std::slice::from_ref(key), 0);
-        let entries = |entry| {
-            let entry: &Entry = entry;
-            ClaimEntries { keys, token: entry.token, session, entries: std::slice::from_ref(entry) }
-        };
-        let held: Vec<_> = holders.into_iter().map(entries).collect();
-        if held.is_empty() {
-            return Ok(false);
-        }
-        let mut had = false;
-        let permit = self.admit(Purpose::Release, held.len()).await?;
-        for removed in self.recipe.leave(&held, permit).await {
-            had |= removed?;
-        }
-        Ok(had)
+        Ok(false)
     }
 
     /// Whether the claim of an entry that has its turn in this queue holds all its locks.

@@ -6,11 +6,11 @@ use tokio::time::timeout;
 
 use super::Sessions;
 use super::statements::HOLDER;
-use crate::Holder;
 use crate::engines::mysql::config::Config;
 use crate::engines::mysql::connect::{Live, error_from};
 use crate::engines::mysql::reply::exec_first;
 use crate::store::{LockKey, StoreError};
+use crate::{Holder, HolderId};
 
 /// The server's error codes for a connection that is gone, and for one of another user.
 const NO_SUCH_THREAD: u16 = 1094;
@@ -22,6 +22,11 @@ pub(super) async fn end(config: &Config, id: u32) {
     let end = live.connection.query_drop(format!("KILL {id}"));
     let _in_time = timeout(config.timing.response_timeout, end).await;
     live.abandon();
+}
+
+/// The id of the connection that holds a lock: what the server knows of the holder.
+fn holder_id(connection: u64) -> HolderId {
+    HolderId::of(format!("connection {connection}"))
 }
 
 impl Sessions {
@@ -38,19 +43,24 @@ impl Sessions {
             Err(_) => Err(self.no_reply()),
         };
         live.abandon();
-        Ok(found?.flatten().map(|_| Holder::default()))
+        let holder = |id| Holder { id: holder_id(id), ..Holder::default() };
+        Ok(found?.flatten().map(holder))
     }
 
-    /// Ends the connection that holds the lock. Other locks are safe: each has its own connection.
+    /// Ends the connection that holds the lock, if it is the one with this id. Other locks are safe: each has its own
+    /// connection.
     pub(in crate::engines::mysql) async fn force_release(
         &self,
         key: &LockKey,
+        holder: HolderId,
     ) -> Result<bool, StoreError> {
         let mut live = Live::connect(&self.config).await?;
         let query = async {
             let id: Option<Option<u64>> =
                 exec_first(&mut live.connection, HOLDER, (key.name(),)).await?;
-            let Some(id) = id.flatten() else { return Ok(None) };
+            let Some(id) = id.flatten().filter(|id| holder_id(*id) == holder) else {
+                return Ok(None);
+            };
             Ok(Some((id, live.connection.query_drop(format!("KILL {id}")).await)))
         };
         let limit = self.config.timing.response_timeout;

@@ -83,7 +83,7 @@ impl Inner {
                     self.sessions.recycle(&own);
                 }
                 // Without a lease it may not get the lock.
-                ends.is_some().then(|| held_by(&other, ends))
+                ends.is_some().then(|| held_by(&other, ends, &session))
             }
         };
         if queued {

@@ -9,9 +9,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::inspect::held_by;
 use super::lock_table::LockTable;
 use super::session::Session;
 use super::waiter::Waiter;
+use crate::Holder;
 use crate::platform::sync::{Mutex, MutexGuard};
 use crate::store::{Claim, OwnerToken, StoreError};
 use entries::{Entries, Entry};
@@ -165,12 +167,12 @@ impl Claims {
         lost
     }
 
-    /// The claim here that holds this lock on the server process `pid`, and the end of its lease.
-    pub(super) fn holder(&self, name: &str, pid: i32) -> Option<(Arc<Claim>, Instant)> {
+    /// The claim here that holds this lock on the server process `pid`, and as which holder.
+    pub(super) fn holder(&self, name: &str, pid: i32) -> Option<(Arc<Claim>, Holder)> {
         let entries = self.entries();
         entries.on_sessions.users_of(name).find_map(|token| match entries.by_token.get(&token)? {
             Entry { claim, state: State::Held(held), .. } if held.on.pid == pid => {
-                Some((claim.clone(), held.ends))
+                Some((claim.clone(), held_by(claim, Some(held.ends), &held.on)))
             }
             _ => None,
         })

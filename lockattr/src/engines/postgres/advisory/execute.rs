@@ -36,6 +36,7 @@ impl Session {
                         self.read(&row, 1)?,
                         self.read(&row, 2)?,
                         self.read(&row, 3)?,
+                        self.read(&row, 4)?,
                     ))
                 });
                 Ok(vec![SessionReply::Holder(row.transpose()?)])

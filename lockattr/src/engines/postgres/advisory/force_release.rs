@@ -6,26 +6,31 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::super::failure::Failure;
+use super::inspect::holder_id;
 use super::session::Session;
 use super::{Inner, sql};
+use crate::HolderId;
 use crate::store::{Claim, LockKey, ReleaseOutcome, ReleaseRequest, StoreError};
 
 impl Inner {
-    /// Takes a lock from all its holders, and returns whether it was held.
-    pub(super) async fn force_release(self: &Arc<Self>, key: &LockKey) -> Result<bool, StoreError> {
+    /// Takes a lock from the session with this id, and returns whether it had it.
+    pub(super) async fn force_release(
+        self: &Arc<Self>,
+        key: &LockKey,
+        holder: HolderId,
+    ) -> Result<bool, StoreError> {
         let session = self.shared(key).await?;
         let holders = session.holders(key.name()).await.map_err(|failure| failure.error)?;
-        let mut had = false;
-        for pid in holders {
-            had |= match self.claims.holder(key.name(), pid) {
-                Some((claim, _)) => self.release_local(&claim).await?,
-                None => {
-                    let ended = session.end(key.name(), pid).await;
-                    ended.map_err(|failure| self.with_advice(failure, pid))?
-                }
-            };
+        let Some((pid, _)) = holders.into_iter().find(|(_, id)| *id == holder) else {
+            return Ok(false);
+        };
+        match self.claims.holder(key.name(), pid) {
+            Some((claim, _)) => self.release_local(&claim).await,
+            None => {
+                let ended = session.end(key.name(), pid).await;
+                ended.map_err(|failure| self.with_advice(failure, pid))
+            }
         }
-        Ok(had)
     }
 
     /// Releases a lock of this store. Its session stays open, because it holds other locks too.
@@ -53,11 +58,15 @@ impl Inner {
 }
 
 impl Session {
-    /// The server processes that hold the lock of this name.
-    async fn holders(&self, name: &str) -> Result<Vec<i32>, Failure> {
+    /// The server processes that hold the lock of this name, and as which holders.
+    async fn holders(&self, name: &str) -> Result<Vec<(i32, HolderId)>, Failure> {
         let params: [(&(dyn ToSql + Sync), Type); 1] = [(&name, Type::TEXT)];
         let rows = self.within_timeout(self.client.query_typed(sql::HOLDERS, &params)).await?;
-        rows.iter().map(|row| self.read(row, 1)).collect()
+        let read = |row| {
+            let (pid, began): (i32, Option<String>) = (self.read(row, 1)?, self.read(row, 2)?);
+            Ok((pid, holder_id(pid, began.as_deref())))
+        };
+        rows.iter().map(read).collect()
     }
 
     /// Ends the session of this server process, if it still holds the lock of this name.

@@ -7,8 +7,8 @@ use tokio::time::Instant;
 use super::claims::Held;
 use super::session::Session;
 use super::{Inner, label};
-use crate::Holder;
 use crate::store::{Claim, LockKey, StoreError};
+use crate::{Holder, HolderId};
 
 /// The state of a claim in the server's queue.
 pub(super) struct QueueStatus {
@@ -17,9 +17,15 @@ pub(super) struct QueueStatus {
     pub(super) holder: Option<Box<Holder>>,
 }
 
-pub(super) fn held_by(claim: &Claim, ends: Option<Instant>) -> Holder {
+/// The holder of a claim of this store. Like that of any other, its id is that of the session.
+pub(super) fn held_by(claim: &Claim, ends: Option<Instant>, on: &Session) -> Holder {
     let remaining = ends.map(|ends| ends.saturating_duration_since(Instant::now()));
-    Holder::from_value(claim.value(), remaining)
+    Holder { id: on.holder_id(), ..Holder::from_value(claim.value(), remaining) }
+}
+
+/// The id of the session of a server process. When that began is not known of sessions of other users.
+pub(super) fn holder_id(pid: i32, began: Option<&str>) -> HolderId {
+    HolderId::of(format!("session {pid} {}", began.unwrap_or_default()))
 }
 
 impl Inner {
@@ -48,8 +54,7 @@ impl Inner {
         let (clock, now, holder) = self.queue_row(&session, claim, pid).await?;
         self.notifications.saw_clock(sent_at, clock.unsigned_abs());
         let ours = holder.and_then(|pid| self.claims.holder(claim.key().name(), pid));
-        let holder = ours.map(|(other, ends)| held_by(&other, Some(ends)));
-        Ok(QueueStatus { now, holder: holder.map(Box::new) })
+        Ok(QueueStatus { now, holder: ours.map(|(_, holder)| Box::new(holder)) })
     }
 
     pub(super) async fn holder(
@@ -58,9 +63,12 @@ impl Inner {
     ) -> Result<Option<Holder>, StoreError> {
         let session = self.shared(key).await?;
         let found = self.holder_row(&session, key.name()).await?;
-        Ok(found.map(|(pid, name, address)| match self.claims.holder(key.name(), pid) {
-            Some((claim, ends)) => held_by(&claim, Some(ends)),
-            None => label::read(name.as_deref(), address),
+        Ok(found.map(|(pid, began, name, address)| match self.claims.holder(key.name(), pid) {
+            Some((_, holder)) => holder,
+            None => {
+                let id = holder_id(pid, began.as_deref());
+                Holder { id, ..label::read(name.as_deref(), address) }
+            }
         }))
     }
 

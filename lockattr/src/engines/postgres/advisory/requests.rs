@@ -52,8 +52,8 @@ pub(super) enum Tried {
 /// The server's clock, whether the session waits, and a process that holds one of the locks.
 pub(super) type QueueRow = (i64, bool, Option<i32>);
 
-/// The server process of a holder, and the name and address of its client.
-pub(super) type HolderRow = (i32, Option<String>, Option<String>);
+/// The server process of a holder, when it began, and the name and address of its client.
+pub(super) type HolderRow = (i32, Option<String>, Option<String>, Option<String>);
 
 impl Request for SessionRequest {
     type Reply = SessionReply;

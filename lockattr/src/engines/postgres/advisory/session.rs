@@ -16,11 +16,13 @@ use super::super::driver::{self, Driver};
 use super::super::failure::{connected, failure_of};
 use super::super::pooler;
 use super::super::session::replaced;
+use super::inspect::holder_id;
 use super::keeper::keep;
 use super::requests::SessionRequests;
 use super::sessions::Place;
 use super::statements::Statements;
 use super::{Inner, lock_table, sql};
+use crate::HolderId;
 use crate::platform::sync::Mutex;
 use crate::store::last_reply::LastReply;
 use crate::store::slots::is_current;
@@ -122,6 +124,11 @@ impl Session {
         Ok(session)
     }
 
+    /// The id of the holder whose locks it has.
+    pub(super) fn holder_id(&self) -> HolderId {
+        holder_id(self.pid, Some(&self.began))
+    }
+
     pub(super) fn is_over(&self) -> bool {
         self.is_closed() || self.client.is_closed() || self.driver.is_finished()
     }
@@ -213,7 +220,7 @@ fn settings(config: &Config, left: &[(i32, String)]) -> String {
 fn end_of(pid: i32, began: &str) -> String {
     format!(
         "select pg_terminate_backend(pid) from pg_stat_activity
-         where pid = {pid} and backend_start = '{began}';"
+         where pid = {pid} and date_part('epoch', backend_start)::text = '{began}';"
     )
 }
 

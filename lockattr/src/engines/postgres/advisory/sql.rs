@@ -130,18 +130,20 @@ pub(super) const QUEUE_STATUS: &str = "
         (select pid from locks join requested using (number) where granted and pid <> $2 limit 1)
     from queue_status, notified";
 
-/// The holder of a lock: its process, and the name and address of its client.
+/// The holder of a lock: its process, when that began, and the name and address of its client.
 pub(super) const HOLDER: &str = "
-    select pg_backend_pid(), pid, application_name, host(client_addr)
+    select pg_backend_pid(), pid, date_part('epoch', backend_start)::text, application_name,
+        host(client_addr)
     from pg_locks join pg_stat_activity using (pid)
     where locktype = 'advisory' and objsubid = 1 and granted
         and classid::bigint << 32 | objid::bigint = hashtextextended($1, 0)
         and database = (select oid from pg_database where datname = current_database())
     limit 1";
 
-/// All holders of a lock.
+/// All holders of a lock: their processes, and when they began.
 pub(super) const HOLDERS: &str = "
-    select pg_backend_pid(), pid from pg_locks
+    select pg_backend_pid(), pid, date_part('epoch', backend_start)::text
+    from pg_locks join pg_stat_activity using (pid)
     where locktype = 'advisory' and objsubid = 1 and granted
         and classid::bigint << 32 | objid::bigint = hashtextextended($1, 0)
         and database = (select oid from pg_database where datname = current_database())";
