@@ -121,7 +121,7 @@ mod tests {
     fn a_row_is_one_object_in_json() {
         let mut row = sample("product:42", "since=0 service=orders host=web-3 pid=17 function=f");
         (row.waiting, row.fencing_token) = (3, Some(u64::MAX >> 1));
-        expect![[r#"{"key":"product:42","holder":{"service":"orders","host":"web-3","process":17,"function":"f"},"holders":1,"shared":false,"done":false,"since":"1970-01-01T00:00:00.000Z","remaining_ms":8250,"waiting":3,"fencing_token":"9223372036854775807"}"#]]
+        expect![[r#"{"key":"product:42","holder":{"id":"5a0a70181794f0a4","service":"orders","host":"web-3","process":17,"function":"f"},"holders":1,"shared":false,"done":false,"since":"1970-01-01T00:00:00.000Z","remaining_ms":8250,"waiting":3,"fencing_token":"9223372036854775807"}"#]]
             .assert_eq(&serde_json::to_string(&row).unwrap());
     }
 
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn a_holder_that_says_nonsense_of_itself_is_shown_all_the_same() {
         let row = sample("k", &format!("since={}", u64::MAX));
-        expect![[r#"{"key":"k","holder":{"service":null,"host":null,"process":null,"function":null},"holders":1,"shared":false,"done":false,"since":null,"remaining_ms":8250,"waiting":0,"fencing_token":null}"#]]
+        expect![[r#"{"key":"k","holder":{"id":"e4192d9e84fb9748","service":null,"host":null,"process":null,"function":null},"holders":1,"shared":false,"done":false,"since":null,"remaining_ms":8250,"waiting":0,"fencing_token":null}"#]]
             .assert_eq(&serde_json::to_string(&row).unwrap());
         assert_eq!(row.holder.brief(), "-");
     }

@@ -120,10 +120,10 @@ mod tests {
         expect!["done, by orders on web-3"].assert_eq(&state(&done, now));
 
         let json = |holder| serde_json::to_string(&Answer::new("product:42", holder)).unwrap();
-        expect![[r#"{"key":"product:42","held":true,"done":false,"holder":{"service":"orders","host":"web-3","process":17,"function":"f"},"since":null,"remaining_ms":7000}"#]]
+        expect![[r#"{"key":"product:42","held":true,"done":false,"holder":{"id":"4f74122033ba52e0","service":"orders","host":"web-3","process":17,"function":"f"},"since":null,"remaining_ms":7000}"#]]
             .assert_eq(&json(Some(holder)));
         expect![[r#"{"key":"product:42","held":false,"done":false,"holder":null,"since":null,"remaining_ms":null}"#]]
         .assert_eq(&json(None));
-        expect![[r#"{"key":"product:42","held":true,"done":true,"holder":{"service":"orders","host":"web-3","process":null,"function":null},"since":"1970-01-01T00:00:00.000Z","remaining_ms":null}"#]].assert_eq(&json(Some(done)));
+        expect![[r#"{"key":"product:42","held":true,"done":true,"holder":{"id":"809b194557f649bb-done","service":"orders","host":"web-3","process":null,"function":null},"since":"1970-01-01T00:00:00.000Z","remaining_ms":null}"#]].assert_eq(&json(Some(done)));
     }
 }

@@ -10,7 +10,7 @@ use lockattr::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, MemoryStore, ReleaseOutcome, ReleaseRequest,
     RenewOutcome, RenewRequest, Store, StoreError, Subscriber,
 };
-use lockattr::{Error, FencingToken, HeldLock, Holder, Lease, LockManager, LockOptions};
+use lockattr::{Error, FencingToken, HeldLock, Holder, HolderId, Lease, LockManager, LockOptions};
 use lockattr_tests::eventually;
 use tokio::time::Instant;
 
@@ -230,6 +230,11 @@ impl Store for Scripted {
     async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
         let store = self.store();
         store.held_locks(prefix).await
+    }
+
+    async fn force_release(&self, key: &LockKey, holder: &HolderId) -> Result<bool, StoreError> {
+        let store = self.store();
+        store.force_release(key, holder).await
     }
 
     /// It meets the fate of a release.

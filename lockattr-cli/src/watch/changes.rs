@@ -144,7 +144,7 @@ mod tests {
             1970-01-01T00:00:04Z released   c by z
         "#]]
         .assert_eq(&(lines.join("\n") + "\n"));
-        expect![[r#"{"at":"1970-01-01T00:00:02.000Z","event":"acquired","key":"c","holder":{"service":"z","host":null,"process":null,"function":null},"holders":1,"shared":false,"done":false,"since":null,"remaining_ms":8250,"waiting":0,"fencing_token":null}"#]].assert_eq(&serde_json::to_string(&all[3]).unwrap());
+        expect![[r#"{"at":"1970-01-01T00:00:02.000Z","event":"acquired","key":"c","holder":{"id":"e75e815638563c46","service":"z","host":null,"process":null,"function":null},"holders":1,"shared":false,"done":false,"since":null,"remaining_ms":8250,"waiting":0,"fencing_token":null}"#]].assert_eq(&serde_json::to_string(&all[3]).unwrap());
     }
 
     /// Red without: `done` in `is_same`, or the arm in `changes`.

@@ -273,23 +273,31 @@ impl Store for RedlockStore {
         lists.outcome()
     }
 
-    /// Releases the lock on a majority of the nodes, so that its holder no longer has one.
+    /// Takes the lock from that holder on a majority of the nodes, so that it no longer has one.
     async fn force_release(&self, key: &LockKey, holder: &HolderId) -> Result<bool, StoreError> {
         let mut round = Round::new(self.nodes.iter().map(|node| node.force_release(key, holder)));
-        let (majority, mut had, mut had_not) = (self.quorum.majority(), 0, 0);
+        let (majority, mut had, mut had_not) = (self.quorum.majority(), 0, Vec::new());
         let mut failed = StoreError::new("fewer than a majority of the servers replied");
-        while let Some((_, reply)) = round.next().await {
+        while let Some((nth, reply)) = round.next().await {
             match reply {
                 Ok(true) => had += 1,
-                Ok(false) => had_not += 1,
+                Ok(false) => had_not.push(&self.nodes[nth]),
                 Err(error) => failed = error,
             }
         }
-        if had + had_not < majority {
+        if had + had_not.len() < majority {
             return Err(failed);
         }
         // Nodes that did not reply may have had the lock too.
-        Ok(had > 0 && had_not + majority <= self.nodes.len())
+        let was_held = had > 0 && had_not.len() + majority <= self.nodes.len();
+        if was_held {
+            // A mark of the same claim, which too few nodes have, would keep the key on them for its period.
+            let mark = holder.mark();
+            let mut rest =
+                Round::new(had_not.into_iter().map(|node| node.force_release(key, &mark)));
+            while rest.next().await.is_some() {}
+        }
+        Ok(was_held)
     }
 
     /// Marks the lock on a majority of the nodes. On the others, the lease ends by itself; one that is marked among fewer

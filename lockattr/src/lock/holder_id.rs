@@ -69,6 +69,11 @@ impl HolderId {
         Self { digest: bytes.fold(0, |digest, byte| digest << 8 | u64::from(byte)), done }
     }
 
+    /// The mark of the same claim, once its key is done.
+    pub(crate) fn mark(self) -> Self {
+        Self { done: true, ..self }
+    }
+
     /// The same holder as if its key were not done.
     pub(crate) fn not_done(self) -> Self {
         Self { done: false, ..self }

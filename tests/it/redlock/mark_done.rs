@@ -69,6 +69,24 @@ async fn a_mark_on_a_minority_is_unknown_and_keeps_no_claim_out() {
     assert_eq!(process.refused(&other).await, None, "a minority keeps the claim out");
 }
 
+/// The next holder would have no vote of those nodes, for the whole period.
+///
+/// Red without: the second round in `force_release`.
+#[tokio::test(start_paused = true)]
+async fn a_forced_release_leaves_no_mark_on_a_minority() {
+    let scene = Scene::of(5);
+    for node in &scene.nodes[2..] {
+        node.releases(&[Fate::Refused]);
+    }
+    let process = Process::on(scene.store());
+    let claim = process.holder_of("nightly").await;
+    process.mark(&claim, DAY).await.expect_err("two of five");
+    assert!(process.force_release("nightly").await);
+    for node in &scene.nodes {
+        assert_eq!(node.holder("nightly").await, None);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_mark_is_repeated_until_a_majority_has_it() {
     let scene = Scene::of(5);

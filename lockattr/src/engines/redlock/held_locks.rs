@@ -45,7 +45,9 @@ impl HeldLockLists {
         let agreed = by_key.into_values().filter_map(|mut reported| {
             agreed(&reported, majority).or_else(|| {
                 // A key is done once a majority reports it. Until then its lock is held.
-                reported.iter_mut().for_each(|held| held.holder.done = false);
+                for held in &mut reported {
+                    held.holder = std::mem::take(&mut held.holder).not_done();
+                }
                 agreed(&reported, majority)
             })
         });
