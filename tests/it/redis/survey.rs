@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use lockattr::{Error, LockManager, LockOptions};
+use lockattr::{Error, HolderId, LockManager, LockOptions};
 use lockattr_tests::{Cluster, RedisServer, assert_nothing_left, force_release};
 
 use super::RIGHTS;
@@ -61,20 +61,17 @@ async fn a_lock_of_another_program_is_taken_only_while_it_has_the_value_that_was
     let cli = server.cli().await;
     let manager = LockManager::connect(server.url()).await.unwrap();
     let write = "redis.call('SET', KEYS[1], string.rep(string.char(ARGV[1]), ARGV[2]))";
-    let mut seen = None;
+    let mut before = HolderId::default();
     for (byte, length) in [(b'\xff', 20), (b'\xfe', 20), (b'x', 20), (b'x', 5_000)] {
         let words = ["EVAL", write, "1", "lock:theirs", &byte.to_string(), &length.to_string()];
         cli.query::<redis::Value>(&words).await;
-        if let Some(seen) = seen {
-            assert!(!manager.force_release("theirs", seen).await.unwrap());
-        }
+        assert!(!manager.force_release("theirs", before).await.unwrap());
         assert_eq!(cli.query::<usize>(&["STRLEN", "lock:theirs"]).await, length, "it is theirs");
-        seen = manager.holder("theirs").await.unwrap().map(|holder| holder.id);
-        let listed = manager.held_locks().await.unwrap().remove(0).holder.id;
-        assert_eq!(seen, Some(listed));
+        before = manager.holder("theirs").await.unwrap().expect("it is held").id;
+        assert_eq!(manager.held_locks().await.unwrap()[0].holder.id, before);
+        assert!(manager.force_release("theirs", before).await.unwrap());
+        assert_eq!(cli.value("lock:theirs").await, None);
     }
-    assert!(manager.force_release("theirs", seen.unwrap()).await.unwrap());
-    assert_eq!(cli.value("lock:theirs").await, None);
 }
 
 /// Red without: `is_ours` in `survey_all`, or the check of the kind in `survey.lua` and
