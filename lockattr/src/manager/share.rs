@@ -278,9 +278,10 @@ impl Note<'_> {
             match store.acquire(&request).await.ok()? {
                 AcquireOutcome::Acquired { .. } => return Some(()),
                 // Only the holder of the lock leaves notes: this is the last one.
-                AcquireOutcome::Held { holder, .. } => {
-                    store.force_release(self.claim.key(), &holder?.id).await.ok()?;
+                AcquireOutcome::Held { holder: Some(last), .. } => {
+                    store.force_release(self.claim.key(), &last.id).await.ok()?;
                 }
+                AcquireOutcome::Held { holder: None, .. } => {}
             }
         }
         None

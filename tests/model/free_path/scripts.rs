@@ -131,6 +131,7 @@ impl Setting {
         RenewRequest::Renewed { replicated: false }
     }
 
+    /// Takes a key from all its holders, which for a shared one are several calls of the script.
     pub(crate) fn force_release(&self, world: &mut World, key: usize) {
         self.rob(world, key);
         world.server.keys[key].vanish();

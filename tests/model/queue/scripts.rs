@@ -54,6 +54,7 @@ impl Setting {
         }
     }
 
+    /// Takes a key from all its holders, which for a shared one are several calls of the script.
     pub(crate) fn force_release(&self, world: &mut World, key: usize) {
         self.rob(world, key);
         self.serve(world, &[key], None);
