@@ -98,8 +98,9 @@ mod tests {
     use std::time::{Duration, SystemTime};
 
     use super::*;
+    use crate::HolderId;
 
-    /// Red without: `skip_serializing_if`, and `try_from` for the token.
+    /// Red without: `skip_serializing_if`, and `try_from` for the token and the id.
     #[test]
     fn json_carries_a_held_lock_there_and_back() {
         let mut held = HeldLock::new(
@@ -112,6 +113,7 @@ mod tests {
             serde_json::json!({
                 "key": "product:42",
                 "holder": {
+                    "id": held.holder.id.to_string(),
                     "service": "orders",
                     "process": 17,
                     "remaining": { "secs": 1, "nanos": 500_000_000 },
@@ -131,5 +133,6 @@ mod tests {
         assert!(json.contains(r#""done":true"#), "{json}");
         assert_eq!(serde_json::from_str::<HeldLock>(&json).unwrap(), held);
         assert!(serde_json::from_str::<FencingToken>("18446744073709551615").is_err());
+        assert!(serde_json::from_str::<HolderId>(r#""nightly""#).is_err());
     }
 }

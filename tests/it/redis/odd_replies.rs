@@ -38,7 +38,8 @@ async fn a_connection_with_a_reply_that_is_no_answer_is_not_used_again() {
             "a release" => drop(in_time(held.expect("held").release()).await),
             "a query" => drop(in_time(manager.holder("a")).await.unwrap_err()),
             "a script" => {
-                drop(in_time(manager.force_release("a", HolderId::default())).await.unwrap_err())
+                let forced = manager.force_release("a", HolderId::default());
+                drop(in_time(forced).await.unwrap_err());
             }
             _ => drop(in_time(lock()).await),
         }

@@ -152,9 +152,9 @@ async fn requests_of_an_operator_go_through_the_network_too() {
     assert!(held.iter().map(|held| held.key.as_str()).eq(["product:42"]), "{held:?}");
     locks.cut();
     assert!(matches!(manager.held_locks().await, Err(Error::Store { .. })));
-    assert!(matches!(force_release(&manager, "product:42").await, Err(Error::Store { .. })));
+    assert!(matches!(force_release(manager, "product:42").await, Err(Error::Store { .. })));
     locks.mend();
-    assert!(force_release(&manager, "product:42").await.unwrap());
+    assert!(force_release(manager, "product:42").await.unwrap());
     assert_eq!(manager.held_locks().await.unwrap(), []);
     locks.assert_nothing_left().await;
 }
