@@ -20,7 +20,7 @@ const SHOWN: usize = 4096;
 /// Names one holder of a lock, for [`force_release`](crate::LockManager::force_release): 16 hexadecimal digits, then
 /// `-done` if the key is [done](field@crate::Holder::done).
 ///
-/// It is a digest of the owner token, or of what another program wrote under the key. Nobody can make the token from
+/// It is a digest of the owner token, or of what another program wrote under the key. The token does not follow from
 /// it, so it may be printed and logged. Each acquisition has another one, and so has the mark of a key that is done.
 /// Callers of one process that hand a lock off without the store hold it by one claim, and have one id; and so have
 /// all holders of a program that writes the same value each time. `HolderId::default()` names none.
