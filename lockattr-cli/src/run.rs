@@ -61,7 +61,8 @@ skips the run without output, so that cron sends no mail.
 
 Once: with --once-per, a COMMAND that exits with 0 makes the key done. Until the time is over, every run on \
 every machine exits as if the lock were busy, and prints when the time ends. Any other exit code leaves the key open. For a job \
-of each night write 23h: the time counts from the start of the run. `lockattr release --force KEY` \
+of each night write 22h: the time counts from the start of the run, and the night in which the clocks go forward comes \
+after 23 hours. `lockattr release --force KEY` \
 reopens the key.
 
 Exit codes:
@@ -76,7 +77,7 @@ Exit codes:
 Examples, the last for a crontab:
   lockattr run nightly -- ./report.sh
   lockattr run --wait 5m deploy -- ./deploy.sh
-  0 3 * * * lockattr run --busy-exit 0 --once-per 23h nightly -- /opt/report.sh";
+  0 3 * * * lockattr run --busy-exit 0 --once-per 22h nightly -- /opt/report.sh";
 
 /// Run a command while its lock is held: a cron job on one machine only
 #[derive(Debug, Args)]

@@ -3,7 +3,7 @@
 use lockattr::Error;
 
 /// Runs once in a period.
-#[lockattr::distributed_lock(key = "invoices", once_per = "23h", wait = "0s", on_busy = skip)]
+#[lockattr::distributed_lock(key = "invoices", once_per = "22h", wait = "0s", on_busy = skip)]
 pub async fn invoices() -> Result<Option<usize>, Error> {
     Ok(Some(1200))
 }

@@ -3,7 +3,7 @@ use lockattr::Error;
 /// Runs once in a period.
 pub async fn invoices() -> Result<Option<usize>, Error> {
     ::lockattr::__private::register! {
-        "::invoices", ["invoices"], "once_per" = "\"23h\"", "wait" = "\"0s\"", "on_busy"
+        "::invoices", ["invoices"], "once_per" = "\"22h\"", "wait" = "\"0s\"", "on_busy"
         = "skip"
     }
     let lockattr_call = ::lockattr::__private::Call::new(
@@ -13,7 +13,7 @@ pub async fn invoices() -> Result<Option<usize>, Error> {
                 .template("invoices")
                 .wait(::core::time::Duration::from_secs(0)),
         )
-        .once_per(::core::time::Duration::from_secs(82800));
+        .once_per(::core::time::Duration::from_secs(79200));
     let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
         ::core::result::Result::Ok(lockattr_entry) => {
             lockattr_entry

@@ -52,7 +52,7 @@ use proc_macro::TokenStream;
 /// | `renew` | `false` | `true` | renew the lease while the body runs; if `false`, its end is the body's deadline |
 /// | `max_hold` | `"5m"` | – | longest time to hold the lock, including renewals; then it is lost |
 /// | `hold_at_least` | `"1m"` | – | shortest time that the lock stays held, even if the body is shorter |
-/// | `once_per` | `"23h"` | – | if the body ends `Ok`, the key is done until this time after its acquisition, in the whole fleet |
+/// | `once_per` | `"22h"` | – | if the body ends `Ok`, the key is done until this time after its acquisition, in the whole fleet |
 /// | `once_for` | `"<date>"` | – | the same for each value, which is added to the key |
 /// | `share_result` | `true` | `false` | callers that wait while the body runs get its `Ok` value; needs the feature `share` |
 /// | `lead` | `true` | `false` | the function leads: its body runs once for each [term](#leaders), and the call returns only when a body returns |

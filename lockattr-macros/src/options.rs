@@ -75,7 +75,7 @@ pub(crate) const OPTIONS: [Spec; 26] = [
     },
     Spec {
         name: "once_per",
-        example: "\"23h\"",
+        example: "\"22h\"",
         elsewhere: &["every", "period", "once", "once_every", "at_most_once_per"],
         read: |args, option, input| put(&mut args.once_per, time(option, input)),
     },

@@ -31,7 +31,7 @@ async fn run(
         sleep(60 * SECOND).await;
         result
     };
-    manager.with_lock_once_per("invoices", 23 * HOUR, options(), body).await
+    manager.with_lock_once_per("invoices", 22 * HOUR, options(), body).await
 }
 
 /// Red without: `release_done`, or the time since the acquisition.
@@ -45,14 +45,14 @@ async fn a_key_is_done_for_its_period_from_the_acquisition_on_for_the_whole_flee
         let Err(Error::Done { key, until }) = again else { panic!("{again:?}") };
         assert_eq!(key, "invoices");
         let left = until.duration_since(SystemTime::now()).unwrap();
-        let expected = 23 * HOUR - 60 * SECOND;
+        let expected = 22 * HOUR - 60 * SECOND;
         assert!(left <= expected && left > expected - 60 * SECOND, "{left:?}");
         assert!(manager.try_acquire("invoices", options()).await.unwrap().is_none());
     }
     // Also when the process has ended.
     locks.manager().shutdown().await;
     let other = locks.another_process();
-    sleep((23 * HOUR - SECOND).saturating_sub(began.elapsed())).await;
+    sleep((22 * HOUR - SECOND).saturating_sub(began.elapsed())).await;
     assert!(matches!(run(&other, Ok(8)).await, Err(Error::Done { .. })));
     sleep(SECOND).await;
     assert_eq!(run(&other, Ok(9)).await.unwrap(), Ok(9));
@@ -280,5 +280,5 @@ async fn a_campaign_for_a_key_that_is_done_waits_until_the_period_is_over() {
     assert_eq!(run(locks.manager(), Ok(7)).await.unwrap(), Ok(7));
     let other = locks.another_process();
     other.lead("invoices", LockOptions::new(), async |_term| ()).await.unwrap();
-    assert!(began.elapsed() >= 23 * HOUR && began.elapsed() < 23 * HOUR + 60 * SECOND);
+    assert!(began.elapsed() >= 22 * HOUR && began.elapsed() < 22 * HOUR + 60 * SECOND);
 }

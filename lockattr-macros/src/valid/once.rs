@@ -41,7 +41,7 @@ pub(super) fn check(args: &Args, mistakes: &mut Mistakes) {
     let Some((period, at)) = known(args.once_per.as_ref()) else { return };
     if period.is_zero() {
         let sentence =
-            "`once_per` is zero: write how long the key is done, as in `once_per = \"23h\"`";
+            "`once_per` is zero: write how long the key is done, as in `once_per = \"22h\"`";
         mistakes.push(Error::new(at, sentence));
     }
     if period > LONGEST_PERIOD {

@@ -40,7 +40,7 @@ impl LockManager {
     /// use lockattr::{Error, LockManager, LockOptions};
     ///
     /// let manager = LockManager::connect("memory://").await?;
-    /// let day = Duration::from_secs(23 * 3600);
+    /// let day = Duration::from_secs(22 * 3600);
     /// let send = || manager.with_lock_once_per("invoices", day, LockOptions::new(), async |_lease| {
     ///     Ok::<u32, std::io::Error>(1200)
     /// });

@@ -247,7 +247,7 @@ impl Other {
     /// use lockattr::testing::TestLocks;
     ///
     /// let locks = TestLocks::new();
-    /// locks.hold("invoices").done_for(Duration::from_secs(23 * 3600));
+    /// locks.hold("invoices").done_for(Duration::from_secs(22 * 3600));
     /// let refused = locks.manager().acquire("invoices", LockOptions::new()).await;
     /// assert!(refused.unwrap_err().is_done());
     /// # }

@@ -65,7 +65,7 @@ async fn a_lock_that_has_to_stay_held_for_longer_than_the_period_does() {
     assert!(held >= 60 * SECOND && held < 61 * SECOND, "{held:?}");
 }
 
-#[distributed_lock(key = "cleanup", once_per = "23h", wait = "0s", manager = manager)]
+#[distributed_lock(key = "cleanup", once_per = "22h", wait = "0s", manager = manager)]
 fn cleanup(manager: &LockManager, runs: &AtomicU32) -> Result<u32, Error> {
     let _manager = manager;
     match runs.fetch_add(1, Ordering::Relaxed) {
@@ -85,7 +85,7 @@ fn a_plain_function_that_failed_leaves_the_key_open() {
     assert_eq!(runs.load(Ordering::Relaxed), 2);
 }
 
-#[distributed_lock(key = "invoices", once_per = "23h")]
+#[distributed_lock(key = "invoices", once_per = "22h")]
 async fn invoices() -> Result<(), Error> {
     panic!("the body ran")
 }

@@ -51,7 +51,7 @@ fn job(
             if fails { Err(Failed) } else { Ok(()) }
         };
         let options = LockOptions::new().wait(Duration::ZERO).max_hold(2 * HOUR);
-        match manager.with_lock_once_per("nightly", 23 * HOUR, options, body).await {
+        match manager.with_lock_once_per("nightly", 22 * HOUR, options, body).await {
             Ok(Ok(())) => drop(record.ok[night as usize].fetch_add(1, Ordering::Relaxed)),
             Ok(Err(Failed)) => drop(record.failed.fetch_add(1, Ordering::Relaxed)),
             Err(Error::Done { .. } | Error::Contended { .. }) => {}

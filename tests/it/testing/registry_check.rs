@@ -10,7 +10,7 @@ mod jobs {
         Ok(())
     }
 
-    #[distributed_lock(key = "job:nightly", once_per = "23h")]
+    #[distributed_lock(key = "job:nightly", once_per = "22h")]
     async fn nightly() -> Result<(), Error> {
         Ok(())
     }

@@ -7,7 +7,7 @@ use lockattr::{Error, distributed_lock};
     retry = 3,
     retry_delay = "1s",
     hold_at_least = "1m",
-    once_per = "23h",
+    once_per = "22h",
     on_busy = skip,
     on_lost = ignore,
     on_unavailable = run_unlocked,

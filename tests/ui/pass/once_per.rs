@@ -18,7 +18,7 @@ fn ran() -> u32 {
     })
 }
 
-#[distributed_lock(key = "invoices", once_per = "23h", wait = "0s", on_busy = skip)]
+#[distributed_lock(key = "invoices", once_per = "22h", wait = "0s", on_busy = skip)]
 async fn invoices(fails: bool) -> Result<Option<u32>, Error> {
     if fails {
         return Err(Error::NoManager);

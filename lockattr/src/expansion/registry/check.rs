@@ -23,7 +23,7 @@ impl AnnotatedLock {
     ///
     /// ```
     /// # use lockattr::{Error, LockManager, distributed_lock};
-    /// #[distributed_lock(key = "job:invoices", once_per = "23h")]
+    /// #[distributed_lock(key = "job:invoices", once_per = "22h")]
     /// async fn invoices() -> Result<(), Error> {
     ///     Ok(())
     /// }

@@ -39,7 +39,7 @@ impl LockGuard {
     /// use std::time::Duration;
     /// use lockattr::{LockManager, LockOptions};
     ///
-    /// let (manager, day) = (LockManager::connect("memory://").await?, Duration::from_secs(23 * 3600));
+    /// let (manager, day) = (LockManager::connect("memory://").await?, Duration::from_secs(22 * 3600));
     /// manager.check_once_per(day)?;
     /// let guard = manager.acquire("invoices", LockOptions::new()).await?;
     /// println!("sends the invoices");

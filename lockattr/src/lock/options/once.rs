@@ -14,7 +14,7 @@ pub(crate) const LONGEST_PERIOD: Duration = Duration::from_secs(366 * 24 * 60 * 
 pub(crate) fn check_period(period: Duration, longest: Duration) -> Result<(), Error> {
     if period.is_zero() {
         return Err(invalid(
-            "`once_per` is zero: write how long the key is done, as in 23 hours".into(),
+            "`once_per` is zero: write how long the key is done, as in 22 hours".into(),
         ));
     }
     if period > LONGEST_PERIOD {
