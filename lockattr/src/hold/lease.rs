@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::hold::chain::Frame;
+use crate::hold::chain::{self, Frame};
 use crate::hold::thread_kind::may_wait;
 use crate::lock::key::LockKey;
 use crate::lock::options::check_ttl;
@@ -130,6 +130,9 @@ impl Lease {
     /// Reports that the body makes progress, for [`progress_within`](crate::LockOptions::progress_within).
     /// Without that option it does nothing.
     ///
+    /// It also counts for the other holds that the calling code is inside of: a body makes progress when the code that it
+    /// calls does, also in the body of another lock.
+    ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), lockattr::Error> {
@@ -146,7 +149,9 @@ impl Lease {
     /// # }
     /// ```
     pub fn report_progress(&self) {
-        self.frame.hold().report_progress(Instant::now());
+        let now = Instant::now();
+        self.frame.hold().report_progress(now);
+        chain::entries().for_each(|entry| entry.hold().report_progress(now));
     }
 
     /// The value of the lock in the store.

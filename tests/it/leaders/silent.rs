@@ -40,3 +40,31 @@ async fn a_holder_whose_lease_ends_before_its_silence_has_lost_an_expired_lease(
     let lost = guard.ensure_held();
     assert!(matches!(lost, Err(Error::Lost { reason: LostReason::Expired, .. })), "{lost:?}");
 }
+
+/// Functions that the body calls report through `lockattr::current()`, which is the innermost lock: also one of another
+/// manager, or one that the body entered again.
+///
+/// Red without: the entries of the chain in `Lease::report_progress`.
+#[tokio::test(start_paused = true)]
+async fn progress_that_is_reported_inside_another_lock_counts_for_the_leader() {
+    let locks = TestLocks::new();
+    let (manager, another) = (locks.manager(), locks.another_process());
+    let terms = Cell::new(0);
+    let reports = async || {
+        sleep(20 * SECOND).await;
+        lockattr::current().expect("inside a lock").report_progress();
+    };
+    let options = term().progress_within(30 * SECOND);
+    let leads = manager.lead("scheduler", options, async |_term| {
+        terms.set(terms.get() + 1);
+        let inner = async |_: &lockattr::Lease| {
+            reports().await;
+            manager.with_lock("job", term(), async |_| reports().await).await
+        };
+        manager.with_lock("job", term(), inner).await??;
+        another.with_lock("other", term(), async |_| reports().await).await
+    });
+    timeout(600 * SECOND, leads).await.expect("no term ends by silence").unwrap().unwrap();
+    assert_eq!(terms.get(), 1);
+    locks.assert_nothing_left().await;
+}
