@@ -136,6 +136,8 @@ macro_rules! __group {
         $crate::$callback! { $arguments deadlocks
             a_deadlock_of_two_processes_is_broken_and_named []
                 "`holder` shows what a manager wrote for others, so two processes that wait for each other find the deadlock.";
+            a_deadlock_through_two_managers_is_broken []
+                "A call that locks through two managers of one process shows both holds to the others.";
             a_deadlock_of_three_processes_is_broken_by_one []
                 "Of three processes that wait in a circle, one gives up and the others go on.";
             a_note_of_a_dead_process_is_ignored []

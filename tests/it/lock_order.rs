@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
+use lockattr::store::{AnyStore, MemoryStore};
 use lockattr::{Error, LockManager, LockOptions, distributed_lock};
+use lockattr_tests::eventually;
 use tokio::time::{Instant, sleep};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -196,4 +198,60 @@ async fn a_task_that_outlives_its_hold_is_part_of_no_deadlock() {
     let (heir, third, ()) = tokio::join!(heir, third, done);
     assert!(heir.is_ok() && third.is_ok(), "{heir:?} {third:?}");
     assert!(manager.inversions().is_empty(), "{:?}", manager.inversions());
+}
+
+/// A manager over `store` that searches for deadlocks.
+fn searching(store: &AnyStore, prefix: &str) -> LockManager {
+    let builder = LockManager::builder().store(store.clone()).prefix(prefix);
+    builder.detect_deadlocks(true).build().unwrap()
+}
+
+/// A library in the same program has a manager of its own, and waits for a lock that the program holds.
+///
+/// Red without: the look at what other managers hold, in `leave_notes`.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_waits_through_one_manager_for_what_it_holds_through_another_is_a_deadlock() {
+    let store = AnyStore::new(MemoryStore::new());
+    let (program, library) = (searching(&store, "app:"), searching(&store, ""));
+    let held = program.acquire("a", LockOptions::new()).await.unwrap();
+    let long_wait = LockOptions::new().wait(60 * SECOND);
+    let error = held.scope(library.acquire("app:a", long_wait)).await.unwrap_err();
+    let Error::Deadlock { key, holds, circle } = &error else { panic!("{error:?}") };
+    assert_eq!((key.as_str(), holds.as_str(), circle.len()), ("app:a", "a", 1), "{error}");
+    held.release().await.unwrap();
+    // The refused call may be granted it first, and gives it back.
+    eventually("it is free", async || program.holder("a").await.unwrap().is_none()).await;
+}
+
+/// Red without: the comparison with the holder in the store, in `leave_notes`.
+#[tokio::test(start_paused = true)]
+async fn a_lock_of_the_same_name_in_another_store_is_part_of_no_deadlock() {
+    let stores = [MemoryStore::new(), MemoryStore::new()].map(AnyStore::new);
+    let [here, there] = stores.each_ref().map(|store| searching(store, ""));
+    let long_wait = || LockOptions::new().wait(60 * SECOND);
+    let elsewhere = there.acquire("a", long_wait()).await.unwrap();
+    // The `a` of this store is held by a caller that only works, and the holder of `b` waits for it.
+    let since = async |manager: &LockManager| manager.holder("a").await.unwrap().unwrap().since;
+    let works = loop {
+        let works = here.acquire("a", long_wait()).await.unwrap();
+        // Otherwise the two have equal labels.
+        if since(&here).await != since(&there).await {
+            break works;
+        }
+        works.release().await.unwrap();
+    };
+    let inside = elsewhere.scope(nests_inside(&here, "c", "b"));
+    let done = async {
+        sleep(20 * SECOND).await;
+        works.release().await.unwrap();
+    };
+    let (waited, inside, ()) = tokio::join!(nests_inside(&here, "b", "a"), inside, done);
+    waited.expect("the holder of `a` works");
+    inside.expect("the holder of `b` waits for one that works");
+    elsewhere.release().await.unwrap();
+}
+
+/// Acquires `inner` inside `outer`, and releases both.
+async fn nests_inside(manager: &LockManager, outer: &str, inner: &str) -> Result<(), Error> {
+    nests(manager, outer, inner, 60 * SECOND).await.1
 }

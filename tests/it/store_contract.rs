@@ -150,6 +150,7 @@ mod shared_sessions {
             a_holder_learns_that_others_wait,
             claims_of_a_manager_that_is_gone_are_passed_over,
             a_deadlock_of_two_processes_is_broken_and_named,
+            a_deadlock_through_two_managers_is_broken,
             a_lock_may_stay_locked_for_longer_than_its_lease,
             a_lock_that_is_not_held_does_not_stay_locked,
             sharers_hold_together_and_an_exclusive_holder_alone,

@@ -24,12 +24,21 @@ fn process(store: &Subject, name: &str) -> LockManager {
 /// Acquires `inner` inside `outer`, once all processes hold their outer lock.
 async fn acquire_nested(
     manager: &LockManager,
+    keys: [&str; 2],
+    all: &Barrier,
+) -> Result<(), Error> {
+    acquire_through([manager, manager], keys, all).await
+}
+
+/// The same, each through a manager of its own.
+async fn acquire_through(
+    managers: [&LockManager; 2],
     [outer, inner]: [&str; 2],
     all: &Barrier,
 ) -> Result<(), Error> {
-    let outer = manager.acquire(outer, PATIENT).await.expect("free");
+    let outer = managers[0].acquire(outer, PATIENT).await.expect("free");
     all.wait().await;
-    let got = outer.scope(manager.acquire(inner, PATIENT)).await;
+    let got = outer.scope(managers[1].acquire(inner, PATIENT)).await;
     let done = match got {
         Ok(guard) => guard.release().await,
         Err(error) => Err(error),
@@ -91,6 +100,24 @@ pub(crate) async fn a_note_of_a_dead_process_is_ignored(store: Subject) {
     inner.release().await.expect("held");
     outer.release().await.expect("held");
     drop(store.release(&[ReleaseRequest::new(left)]).await);
+}
+
+/// One call chain locks through two managers of its process, such as its own and that of a library.
+pub(crate) async fn a_deadlock_through_two_managers_is_broken(store: Subject) {
+    let [here, library, there] = ["here", "library", "there"].map(|name| process(&store, name));
+    let all = Arc::new(Barrier::new(2));
+    let both = async {
+        tokio::join!(
+            acquire_through([&here, &library], ["a", "b"], &all),
+            acquire_through([&there, &there], ["b", "a"], &all)
+        )
+    };
+    let (one, other) = timeout(HUNG, both).await.expect("it is broken");
+    match (one, other) {
+        (Err(Error::Deadlock { .. }), Ok(())) | (Ok(()), Err(Error::Deadlock { .. })) => {}
+        both => panic!("one of them fails, and the other acquires: {both:?}"),
+    }
+    no_notes_are_left(&store, &["a", "b"]).await;
 }
 
 pub(crate) async fn a_deadlock_of_three_processes_is_broken_by_one(store: Subject) {

@@ -50,14 +50,19 @@ pub(super) type Search = Pin<Box<dyn Future<Output = Error> + Send>>;
 struct Waiter {
     manager: LockManager,
     waits_for: Vec<LockKey>,
-    holds: Vec<(LockKey, Arc<Frame>)>,
+    holds: Vec<Held>,
     id: u64,
-    notes: Vec<Note>,
 }
 
-/// What other waiters see of a call, at one of the locks that it holds.
-struct Note {
-    claim: Arc<Claim>,
+/// A lock that a call holds, and what other waiters see of the call there.
+struct Held {
+    key: LockKey,
+    entry: Arc<Frame>,
+    /// Whether the lock is known to be in the store of the manager that searches. A lock of the same name that another
+    /// manager holds in another store is none of the path.
+    is_here: bool,
+    /// `None` if its name would be too long.
+    note: Option<Arc<Claim>>,
     /// When the note was left.
     left: Option<Instant>,
 }
@@ -72,36 +77,40 @@ struct Step {
 
 impl LockManager {
     /// Searches for a deadlock while a call waits for `keys`, if detection is enabled and the call
-    /// holds a lock.
+    /// holds a lock, through this manager or another one.
     pub(super) fn search(&self, options: &ResolvedOptions, keys: &[LockKey]) -> Option<Search> {
         let settings = &self.shared.settings;
         if !settings.detect_deadlocks || options.wait_budget.is_once() {
             return None;
         }
-        let mut holds = Vec::new();
-        for entry in chain::entries() {
-            let is_ours = Arc::ptr_eq(entry.core(), &self.shared.core);
-            if is_ours && blocks_others(&entry) {
-                let keys = entry.hold().claim().keys().iter();
-                holds.extend(keys.map(|key| (key.clone(), entry.clone())));
-            }
-        }
-        if holds.is_empty() {
-            return None;
-        }
+        let mut entries = chain::entries().filter(|entry| blocks_others(entry)).peekable();
+        entries.peek()?;
         let id = random_bits();
         let names: Vec<_> = keys.iter().map(|key| key.name().to_owned()).collect();
         let label = self.shared.identity.label(options.function);
-        let note = |(held, entry): &(LockKey, Arc<Frame>)| {
-            let holds_since = Holder::from_value(entry.hold().claim().value(), None).since_millis();
+        let held = |(key, entry): (LockKey, Arc<Frame>)| {
+            let holds_since = since(&entry).since_millis();
             let label = label.clone() + &Waits { id, holds_since, names: names.clone() }.to_word();
-            let keys = Arc::new([LockKey::new(WAITS, held.name()).ok()?]);
-            let claim = Claim::with(self.shared.subscriber.id(), keys, Sharing::Exclusive, &label);
-            Some(Note { claim: Arc::new(claim), left: None })
+            let name = LockKey::new(WAITS, key.name()).ok();
+            let claim = |name| {
+                Claim::with(
+                    self.shared.subscriber.id(),
+                    Arc::new([name]),
+                    Sharing::Exclusive,
+                    &label,
+                )
+            };
+            let note = name.map(claim).map(Arc::new);
+            let is_here = Arc::ptr_eq(entry.core(), &self.shared.core);
+            Held { key, entry, is_here, note, left: None }
         };
-        let notes = holds.iter().filter_map(note).collect();
+        let keys_of = |entry: Arc<Frame>| {
+            let keys = entry.hold().claim().keys().to_vec();
+            keys.into_iter().map(move |key| (key, entry.clone()))
+        };
+        let holds = entries.flat_map(keys_of).map(held).collect();
         let (manager, waits_for) = (self.clone(), keys.to_vec());
-        Some(Box::pin(Waiter { manager, waits_for, holds, id, notes }.search()))
+        Some(Box::pin(Waiter { manager, waits_for, holds, id }.search()))
     }
 }
 
@@ -111,6 +120,16 @@ fn blocks_others(entry: &Frame) -> bool {
     // A waiter for one of several permits is not stuck while another may be released.
     let is_one_of_several = matches!(entry.sharing, Sharing::Permits(_));
     !is_one_of_several && entry.ensure_held(Instant::now()).is_ok()
+}
+
+/// The holder that the lock's value names.
+fn since(entry: &Frame) -> Holder {
+    Holder::from_value(entry.hold().claim().value(), None)
+}
+
+/// Whether two labels are of one process.
+fn is_same_process(one: &Holder, other: &Holder) -> bool {
+    (&one.host, one.process) == (&other.host, other.process)
 }
 
 impl Waiter {
@@ -137,13 +156,24 @@ impl Waiter {
     /// Leaves the notes, or renews them.
     async fn leave_notes(&mut self) {
         let store = self.manager.shared.core.store();
-        for note in &mut self.notes {
+        for held in &mut self.holds {
+            // What another manager holds is looked for here: its store has no name by which it could be compared. A
+            // note at a lock that is elsewhere would take the place of the note of its holder here.
+            if !held.is_here {
+                let (ours, found) = (since(&held.entry), store.holder(&held.key).await);
+                held.is_here = found.ok().flatten().is_some_and(|found| {
+                    found.since == ours.since && is_same_process(&found, &ours)
+                });
+            }
             let now = Instant::now();
-            if note.left.is_none_or(|left| now > left + TTL / 3) {
+            if let Some(note) = &held.note
+                && held.is_here
+                && held.left.is_none_or(|left| now > left + TTL / 3)
+            {
                 // Failures are ignored: without a note, another waiter finds the cycle, or the wait
                 // budget ends it.
-                note.left = Some(now);
-                drop(store.acquire(&AcquireRequest::new(note.claim.clone(), TTL)).await);
+                held.left = Some(now);
+                drop(store.acquire(&AcquireRequest::new(note.clone(), TTL)).await);
             }
         }
     }
@@ -170,8 +200,9 @@ impl Waiter {
     /// A lock that this call holds and that `waits` names.
     fn held_here(&self, waits: &Waits) -> Option<&LockKey> {
         let is_meant = |key: &LockKey| waits.names.iter().any(|name| name == key.name());
-        let held = self.holds.iter().find(|(key, entry)| is_meant(key) && blocks_others(entry));
-        held.map(|(key, _)| key)
+        let is_held = |held: &&Held| held.is_here && blocks_others(&held.entry);
+        let mut held = self.holds.iter().filter(is_held).map(|held| &held.key);
+        held.find(|key| is_meant(key))
     }
 
     /// The note at a lock, if it belongs to the lock's holder and was not left by a dead process.
@@ -181,11 +212,11 @@ impl Waiter {
         let mut waiter = store.holder(&note).await.ok()??;
         let waits = waiter.waits.take()?;
         let holder = store.holder(&LockKey::named(lock)).await.ok()??;
-        let is_same_process = holder.since_millis() == waits.holds_since
-            && (&holder.host, holder.process) == (&waiter.host, waiter.process);
+        let is_its =
+            holder.since_millis() == waits.holds_since && is_same_process(&holder, &waiter);
         // The age of the note says nothing about the lock.
         (waiter.since, waiter.remaining) = (None, None);
-        is_same_process.then_some((waiter, *waits))
+        is_its.then_some((waiter, *waits))
     }
 
     fn error(&self, cycle: Vec<Step>) -> Error {
@@ -202,10 +233,10 @@ impl Waiter {
 
 impl Drop for Waiter {
     fn drop(&mut self) {
-        for note in &self.notes {
-            if let Some(left) = note.left {
+        for held in &self.holds {
+            if let (Some(note), Some(left)) = (&held.note, held.left) {
                 let watchdog = &self.manager.shared.core.watchdog;
-                watchdog.release_later(ReleaseRequest::new(note.claim.clone()), left + TTL, None);
+                watchdog.release_later(ReleaseRequest::new(note.clone()), left + TTL, None);
             }
         }
     }
