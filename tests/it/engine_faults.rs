@@ -11,6 +11,7 @@ mod chaos;
 mod network;
 mod processes;
 mod servers;
+mod times;
 
 use case::add_one;
 pub(crate) use case::{Case, connected, lease_of};
@@ -42,6 +43,9 @@ macro_rules! engine_faults {
                 a_release_without_an_answer_frees_the_lock,
                 a_caller_dropped_during_a_network_outage_leaves_nothing,
                 a_slow_network_loses_nothing,
+            ]);
+            engine_faults!(shared, times, [
+                times_without_a_bound_work,
             ]);
             engine_faults!(shared, chaos, [
                 a_counter_of_three_processes_loses_nothing_while_their_networks_fail,

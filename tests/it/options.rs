@@ -168,3 +168,98 @@ async fn a_library_finds_the_programs_manager() {
         "another manager than that of the scope"
     );
 }
+
+/// Everything that counts with the times of a manager and of a call.
+async fn uses(manager: &LockManager, options: &LockOptions, time: Duration) -> Result<(), Error> {
+    let guard = manager.acquire("job", options.clone()).await?;
+    let waiter = tokio::spawn({
+        let (manager, options) = (manager.clone(), options.clone());
+        async move { manager.acquire("job", options).await }
+    });
+    tokio::time::sleep(SECOND).await;
+    guard.report_progress();
+    guard.ensure_held()?;
+    assert!(guard.remaining() > SECOND);
+    assert!(matches!(guard.extend(time).await, Err(Error::InvalidOptions(_))));
+    guard.release().await?;
+    waiter.await.unwrap()?.release().await?;
+    let done = manager.acquire("done", options.clone()).await?.release_done(time).await;
+    assert!(matches!(done, Err(Error::InvalidOptions(_))), "{done:?}");
+    let once = async |_: &lockattr::Lease| Ok::<_, Error>(());
+    let once = manager.with_lock_once_per("once", time, options.clone(), once).await;
+    assert!(matches!(once, Err(Error::InvalidOptions(_))), "{once:?}");
+    manager.lead("led", options.clone(), async |_term| ()).await.or_else(|error| match error {
+        Error::InvalidOptions(_) => Ok(()),
+        error => Err(error),
+    })
+}
+
+/// Programs write `Duration::MAX` for "without a bound". Such a time works, or is refused; nothing panics.
+///
+/// Red without: `at_most_a_century`.
+#[tokio::test(start_paused = true)]
+async fn no_time_is_so_long_that_a_clock_overflows() {
+    type Option = fn(LockOptions, Duration) -> LockOptions;
+    type Setting = fn(LockManagerBuilder, Duration) -> LockManagerBuilder;
+    let options: [(&str, bool, Option); 6] = [
+        ("wait", true, LockOptions::wait),
+        ("retry_delay", true, LockOptions::retry_delay),
+        ("max_hold", true, LockOptions::max_hold),
+        ("progress_within", true, LockOptions::progress_within),
+        ("ttl", false, LockOptions::ttl),
+        ("hold_at_least", false, LockOptions::hold_at_least),
+    ];
+    let settings: [(&str, bool, Setting); 9] = [
+        ("wait", true, LockManagerBuilder::wait),
+        ("retry_delay", true, LockManagerBuilder::retry_delay),
+        ("shutdown_timeout", true, LockManagerBuilder::shutdown_timeout),
+        ("linger", true, LockManagerBuilder::linger),
+        ("max_handoff_time", true, LockManagerBuilder::max_handoff_time),
+        ("connect_timeout", true, LockManagerBuilder::connect_timeout),
+        ("response_timeout", true, LockManagerBuilder::response_timeout),
+        ("heartbeat", true, LockManagerBuilder::heartbeat),
+        ("ttl", false, LockManagerBuilder::ttl),
+    ];
+    for time in [Duration::MAX, Duration::from_millis(u64::MAX)] {
+        for (name, works, option) in options {
+            let manager = manager();
+            let used = uses(&manager, &option(LockOptions::new(), time), time).await;
+            assert_eq!(used.is_ok(), works, "{name}: {used:?}");
+            assert!(works || matches!(used, Err(Error::InvalidOptions(_))), "{name}: {used:?}");
+            manager.shutdown().await;
+        }
+        let by_url =
+            |name: &str| LockManager::builder().url(format!("memory://?{name}=500000000000y"));
+        for (name, works, setting) in settings {
+            let of_a_server = ["connect_timeout", "response_timeout", "heartbeat"].contains(&name);
+            let in_the_url = (!of_a_server).then(|| by_url(name));
+            let set = setting(LockManager::builder().url("memory://"), time);
+            for builder in [Some(set), in_the_url].into_iter().flatten() {
+                let built = builder.build();
+                assert_eq!(built.is_ok(), works, "{name}");
+                let Ok(manager) = built else { continue };
+                uses(&manager, &LockOptions::new(), time).await.expect(name);
+                manager.shutdown().await;
+            }
+        }
+    }
+}
+
+#[distributed_lock(
+    key = "bounds",
+    wait = "500000000000y",
+    retry_delay = "500000000000y",
+    max_hold = "500000000000y",
+    progress_within = "500000000000y"
+)]
+async fn without_bounds() -> Result<(), Error> {
+    tokio::time::sleep(SECOND).await;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_attribute_takes_times_that_no_clock_reaches() {
+    let both = async { tokio::join!(without_bounds(), without_bounds()) };
+    let both = manager().scope(both).await;
+    assert!(both.0.is_ok() && both.1.is_ok(), "{both:?}");
+}

@@ -244,6 +244,49 @@ fn a_runtime_without_timers_is_refused() {
     bare.block_on(manager.shutdown());
 }
 
+/// Polls a future once, outside of any runtime.
+fn poll_outside<T>(future: impl Future<Output = T>) -> Poll<T> {
+    pin!(future).poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// Red without: `start` in `LeaderWatch::changed`, or the question for timers in `LeaseState::ended_alone`.
+#[test]
+fn whatever_waits_for_a_leader_is_refused_where_there_are_no_timers() {
+    let manager = Scripted::new().manager();
+    let leads = || manager.lead("a", LockOptions::new(), async |_term| ());
+    let mut watch = manager.watch_leader("a").unwrap();
+    let bare = Builder::new_current_thread().build().unwrap();
+    let without_timers = [
+        bare.block_on(watch.changed()).map(drop),
+        bare.block_on(manager.leader("a")).map(drop),
+        bare.block_on(leads()),
+    ];
+    for refusal in without_timers {
+        let error = refusal.unwrap_err();
+        assert!(
+            matches!(&error, Error::InvalidOptions(why) if why.contains("enable_time")),
+            "{error:?}"
+        );
+    }
+    let changed = poll_outside(watch.changed()).map_ok(drop);
+    for refusal in [changed, poll_outside(leads())] {
+        let Poll::Ready(Err(error)) = refusal else { panic!("{refusal:?}") };
+        assert!(
+            matches!(&error, Error::InvalidOptions(why) if why.contains("tokio runtime")),
+            "{error:?}"
+        );
+    }
+    // A lease has no error to return: it tells of the end that others signal.
+    let guard = runtime().block_on(manager.acquire("a", long())).unwrap();
+    let lease = Lease::clone(&guard);
+    assert!(poll_outside(lease.lost()).is_pending());
+    let mut lost = pin!(lease.lost());
+    bare.block_on(async { assert!(futures_util::poll!(lost.as_mut()).is_pending()) });
+    drop(guard);
+    bare.block_on(lost);
+    is_soon_free(&manager, "a");
+}
+
 /// A runtime without I/O panics when a socket is opened. There is no server: the call is refused
 /// before it looks for one.
 #[test]

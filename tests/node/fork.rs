@@ -99,6 +99,7 @@ fn body(url: &str) -> Outcome {
 async fn in_a_runtime(url: &str) -> Outcome {
     let manager = LockManager::connect(url).await?;
     let guard = manager.acquire("held", LockOptions::new()).await?;
+    let mut watch = manager.watch_leader("held")?;
     let waits = tokio::spawn({
         let manager = manager.clone();
         async move { manager.acquire("held", LockOptions::new()).await }
@@ -107,6 +108,9 @@ async fn in_a_runtime(url: &str) -> Outcome {
     if !is_parent()? {
         let acquired = manager.acquire("other", LockOptions::new()).await;
         say(&format!("copy acquires: {acquired:?}"))?;
+        say(&format!("copy watches: {:?}", watch.changed().await))?;
+        let led = manager.lead("led", LockOptions::new(), async |_term| ()).await;
+        say(&format!("copy leads: {led:?}"))?;
         drop((acquired, guard));
         // Time for the copies of all tasks to run.
         sleep(Duration::from_millis(300)).await;

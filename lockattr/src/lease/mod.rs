@@ -7,10 +7,12 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use futures_util::future::OptionFuture;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use crate::platform::process::Process;
+use crate::platform::timers::has_timers;
 use crate::store::{Claim, Sharing};
 use crate::{Error, FencingToken, LostReason};
 use silence::Silence;
@@ -304,6 +306,8 @@ impl LeaseState {
     }
 
     async fn ended_alone(self: Arc<Self>) -> LostReason {
+        // Elsewhere the watchdog's signal has to do.
+        let has_timers = has_timers();
         let mut signal = pin!(self.ended.notified());
         // Register first, check second, so that an end in between is not missed.
         signal.as_mut().enable();
@@ -311,10 +315,11 @@ impl LeaseState {
             if let Err(reason) = self.check(Instant::now()) {
                 return reason;
             }
+            let deadline = has_timers.then(|| sleep_until(self.valid_until()));
             tokio::select! {
                 biased;
                 () = signal.as_mut() => {}
-                () = sleep_until(self.valid_until()) => {}
+                Some(()) = OptionFuture::from(deadline) => {}
             }
         }
     }

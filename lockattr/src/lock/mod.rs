@@ -1,5 +1,6 @@
 //! Values: keys, tokens, options, errors, and a manager's settings. No I/O, no tasks.
 
+pub(crate) mod century;
 pub(crate) mod credentials;
 pub(crate) mod digits;
 pub(crate) mod error;

@@ -10,6 +10,7 @@ use std::panic::Location;
 use std::time::Duration;
 
 use crate::Error;
+use crate::lock::century::at_most_a_century;
 use crate::lock::site::Site;
 pub use choices::{Mode, OnLost, Release};
 pub(crate) use once::{LONGEST_PERIOD, check_period};
@@ -109,7 +110,7 @@ impl LockOptions {
     /// The longest pause between two attempts. Each pause is random, between half of it and all of
     /// it. A queued call is handed the lock as soon as it is free, whatever the pause.
     pub const fn retry_delay(mut self, delay: Duration) -> Self {
-        self.retry_delay = Some(delay);
+        self.retry_delay = Some(at_most_a_century(delay));
         self
     }
 
@@ -117,7 +118,7 @@ impl LockOptions {
     /// reached first counts. Zero makes one attempt. A store that does not answer gets at least a
     /// quarter of a second.
     pub const fn wait(mut self, wait: Duration) -> Self {
-        self.wait = Some(wait);
+        self.wait = Some(at_most_a_century(wait));
         self
     }
 
@@ -130,7 +131,7 @@ impl LockOptions {
 
     /// The longest time to hold the lock, renewals included. Then the lock is lost.
     pub const fn max_hold(mut self, max_hold: Duration) -> Self {
-        self.max_hold = Some(max_hold);
+        self.max_hold = Some(at_most_a_century(max_hold));
         self
     }
 
@@ -149,7 +150,7 @@ impl LockOptions {
     /// # drop(options);
     /// ```
     pub const fn progress_within(mut self, within: Duration) -> Self {
-        self.progress_within = Some(within);
+        self.progress_within = Some(at_most_a_century(within));
         self
     }
 

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The longest pause, whatever the options say, so that the clock cannot overflow.
-const MAX_PAUSE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+use super::century::{CENTURY, at_most_a_century};
 
 /// How long the answer to the only request of a call without a wait may take once that is sent, and how long a busy
 /// process may add; most stores give up earlier.
@@ -32,7 +31,7 @@ impl WaitBudget {
 
     /// Starts the clock, just before the first attempt.
     pub(crate) fn start(self, now: Instant) -> Attempts {
-        let deadline = self.wait.and_then(|wait| now.checked_add(wait));
+        let deadline = self.wait.map(|wait| now + wait);
         let Self { retry, delay, .. } = self;
         let (retries_left, max_attempts) = (retry, retry.map(|retries| retries.saturating_add(1)));
         Attempts {
@@ -76,7 +75,7 @@ impl Attempts {
         if [self.deadline, self.wait_deadline].into_iter().flatten().any(|ends| now >= ends) {
             return None;
         }
-        let wake = now + self.delay.min(MAX_PAUSE).mul_f64(0.5 + random / 2.0);
+        let wake = now + self.delay.mul_f64(0.5 + random / 2.0);
         Some(self.deadline.map_or(wake, |deadline| deadline.min(wake)))
     }
 
@@ -97,10 +96,10 @@ impl Attempts {
         let retries = self.retries_left.map(|retries_left| {
             // The sum of this many random pauses varies less.
             let pause = 0.75 + (random / 2.0 - 0.25) / f64::from(retries_left.max(1)).sqrt();
-            let pause = self.delay.min(MAX_PAUSE).mul_f64(pause);
-            now + pause.saturating_mul(retries_left).min(MAX_PAUSE)
+            let pause = self.delay.mul_f64(pause);
+            now + at_most_a_century(pause.saturating_mul(retries_left))
         });
-        let ends = retries.into_iter().chain(self.deadline).min().unwrap_or(now + MAX_PAUSE);
+        let ends = retries.into_iter().chain(self.deadline).min().unwrap_or(now + CENTURY);
         *self.wait_deadline.insert(ends)
     }
 
@@ -113,7 +112,7 @@ impl Attempts {
         random: f64,
     ) -> Option<Instant> {
         let ends = self.wait_deadline(now, random);
-        (now < ends).then(|| ends.min(now + soon))
+        (now < ends).then(|| ends.min(now + at_most_a_century(soon)))
     }
 
     /// The number of attempts to report: all that `retry` allows, if the claim stayed queued for

@@ -4,8 +4,8 @@ use std::error::Error as StdError;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::century::at_most_a_century;
 use super::credentials::{Credentials, CredentialsProvider};
-use super::settings::check_longest;
 #[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
 use super::settings::{duration, number};
 use crate::Error;
@@ -84,20 +84,20 @@ impl ServerOptions {
     /// name up may take 15 s. TLS and the login have four times as long as an attempt, and a
     /// [credentials provider](Self::credentials) as long for each answer.
     pub fn connect_timeout(mut self, limit: Duration) -> Self {
-        self.connect_timeout = limit;
+        self.connect_timeout = at_most_a_century(limit);
         self
     }
 
     /// The longest time to wait for an answer of the server: 1 s by default.
     pub fn response_timeout(mut self, limit: Duration) -> Self {
-        self.response_timeout = limit;
+        self.response_timeout = at_most_a_century(limit);
         self
     }
 
     /// The time without an answer after which the connection is checked, and replaced if it is
     /// dead: 7 s by default.
     pub fn heartbeat(mut self, interval: Duration) -> Self {
-        self.heartbeat = interval;
+        self.heartbeat = at_most_a_century(interval);
         self
     }
 
@@ -197,7 +197,6 @@ impl ServerOptions {
         if let Some((name, _)) = times.iter().find(|(_, time)| time.is_zero()) {
             return Err(Error::InvalidOptions(format!("`{name}` must not be zero")));
         }
-        times.iter().try_for_each(|(name, time)| check_longest(name, *time))?;
         self.tls.check()
     }
 }

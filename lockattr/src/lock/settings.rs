@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::Error;
+use crate::lock::century::at_most_a_century;
 use crate::lock::options::{check_retry_and_wait, check_retry_delay, check_ttl};
 use crate::lock::server_options::ServerOptions;
 
@@ -88,25 +89,13 @@ impl Settings {
     }
 }
 
-/// Longer than any real duration, and a sum of a few does not overflow a clock.
-const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
-
-pub(crate) fn check_longest(name: &str, time: Duration) -> Result<(), Error> {
-    if time > LONGEST {
-        return Err(Error::InvalidOptions(format!("`{name}` is longer than a century")));
-    }
-    Ok(())
-}
-
 /// Parses `10s`, `500ms`, `1m30s`.
 pub(crate) fn duration(name: &str, value: &str) -> Result<Duration, Error> {
-    let duration = humantime::parse_duration(value).map_err(|_| {
+    humantime::parse_duration(value).map(at_most_a_century).map_err(|_| {
         Error::InvalidOptions(format!(
             "`{name}={value}` in the URL is not a duration: write it like `10s` or `500ms`"
         ))
-    })?;
-    check_longest(name, duration)?;
-    Ok(duration)
+    })
 }
 
 fn switch(name: &str, value: &str) -> Result<bool, Error> {
@@ -124,7 +113,6 @@ pub(crate) fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::LockManager;
 
     /// Red without: the second name in an arm of `set`.
     #[test]
@@ -143,21 +131,5 @@ mod tests {
         assert_eq!((settings.shutdown_timeout, settings.max_handoff_time), (seven, seven));
         assert_eq!(settings.max_handoffs, 7);
         assert!(settings.check_lock_order && settings.detect_deadlocks);
-    }
-
-    /// Red without: `check_longest`, in `duration` and in `ServerOptions::check`.
-    #[test]
-    fn a_time_that_no_clock_could_be_set_to_is_refused() {
-        let refused = |builder: crate::LockManagerBuilder| {
-            let error = builder.build().map(drop).unwrap_err().to_string();
-            assert!(error.contains("longer than a century"), "{error}");
-        };
-        for setting in ["linger", "max_handoff_time", "wait"] {
-            let url = format!("memory://?{setting}=500000000000y");
-            refused(LockManager::builder().url(url));
-        }
-        refused(LockManager::builder().url("memory://").heartbeat(Duration::MAX));
-        #[cfg(feature = "redis")]
-        refused(LockManager::builder().url("redlock://a,b,c?max_ttl=500000000000y"));
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::LockManager;
 use crate::Error;
+use crate::lock::century::at_most_a_century;
 use crate::lock::settings::Settings;
 use crate::observe::Recorder;
 use crate::store::{AnyStore, Credentials, ServerOptions, url};
@@ -83,7 +84,7 @@ impl LockManagerBuilder {
 
     /// How long to wait for a lock if the options set neither `retry` nor `wait`: 10 s by default.
     pub fn wait(mut self, wait: Duration) -> Self {
-        self.settings.wait = wait;
+        self.settings.wait = at_most_a_century(wait);
         self
     }
 
@@ -96,13 +97,13 @@ impl LockManagerBuilder {
 
     /// The longest pause between two attempts if the options set none: 100 ms by default.
     pub fn retry_delay(mut self, delay: Duration) -> Self {
-        self.settings.retry_delay = delay;
+        self.settings.retry_delay = at_most_a_century(delay);
         self
     }
 
     /// How long [`shutdown`](LockManager::shutdown) waits for bodies to stop: 10 s by default.
     pub fn shutdown_timeout(mut self, limit: Duration) -> Self {
-        self.settings.shutdown_timeout = limit;
+        self.settings.shutdown_timeout = at_most_a_century(limit);
         self
     }
 
@@ -114,7 +115,7 @@ impl LockManagerBuilder {
     /// also for [`holder`](LockManager::holder), and a caller elsewhere that makes only one attempt is
     /// refused.
     pub fn linger(mut self, time: Duration) -> Self {
-        self.settings.linger = time;
+        self.settings.linger = at_most_a_century(time);
         self
     }
 
@@ -131,7 +132,7 @@ impl LockManagerBuilder {
     /// waits for it: 20 ms by default. Permits have this limit even while no other process waits. A
     /// body that runs longer is not interrupted.
     pub fn max_handoff_time(mut self, time: Duration) -> Self {
-        self.settings.max_handoff_time = time;
+        self.settings.max_handoff_time = at_most_a_century(time);
         self
     }
 
@@ -155,7 +156,8 @@ impl LockManagerBuilder {
     /// wait for. One call of a deadlock gets [`Error::Deadlock`] within a second, which names the
     /// others; without detection, all of them would wait until their wait budgets end. A call that
     /// does not wait, or is not inside a hold, costs nothing; a call that waits inside a hold for more
-    /// than 100 ms costs a few commands. Enable it in all managers of the fleet. Permits are
+    /// than 100 ms costs a few commands. Enable it in all managers of the fleet. A call
+    /// may lock through several of them, if they use one store. Permits are
     /// excluded: a waiter for one of several is not stuck while another may be released.
     pub fn detect_deadlocks(mut self, enabled: bool) -> Self {
         self.settings.detect_deadlocks = enabled;

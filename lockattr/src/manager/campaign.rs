@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::pending_acquire::{PendingAcquire, Refusal};
 use crate::Holder;
+use crate::lock::century::at_most_a_century;
 use crate::lock::key::LockKey;
 use crate::platform::sync::Mutex;
 
@@ -42,7 +43,7 @@ impl PendingAcquire<'_> {
             }
             Refusal::Unknown(_) => AFTER_FAILURE.mul_f64(0.5 + random / 2.0),
         };
-        now + pause
+        now + at_most_a_century(pause)
     }
 
     /// Tells the watches of this process what the store answered.

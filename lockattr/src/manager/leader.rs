@@ -75,12 +75,12 @@ impl LockManager {
     ///
     /// [`Leader`] has an example.
     pub async fn leader(&self, key: impl AsRef<str>) -> Result<Option<Leader>, Error> {
-        let key = self.key(key.as_ref())?;
-        self.shared.core.watchdog.check_here()?;
-        self.leader_of(&key).await
+        self.leader_of(&self.key(key.as_ref())?).await
     }
 
     async fn leader_of(&self, key: &LockKey) -> Result<Option<Leader>, Error> {
+        // A watch that waited may be in a fork by now.
+        self.shared.core.watchdog.check_here()?;
         let store = self.shared.core.store();
         let failed = |error: crate::store::StoreError| error.about(key.as_str());
         let Some(holder) = store.holder(key).await.map_err(failed)? else { return Ok(None) };
@@ -162,13 +162,15 @@ impl LeaderWatch {
     /// # Errors
     ///
     /// [`Error::Store`] if the store could not be reached; a later call asks again. [`Error::ShutDown`] when
-    /// the manager shuts down.
+    /// the manager shuts down. [`Error::InvalidOptions`] outside of a tokio runtime with timers, and in a fork.
     ///
     /// # Cancel safety
     ///
     /// If dropped, a later call reports the last change.
     pub async fn changed(&mut self) -> Result<Option<Leader>, Error> {
         loop {
+            // As an acquisition does: it waits for a timer too.
+            self.manager.shared.core.watchdog.start()?;
             tokio::select! {
                 biased;
                 () = self.manager.shared.core.watchdog.stopped() => {

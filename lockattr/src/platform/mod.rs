@@ -6,3 +6,4 @@ pub(crate) mod process;
 #[cfg(feature = "__sim")]
 pub(crate) mod simulated;
 pub(crate) mod sync;
+pub(crate) mod timers;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::{Claim, MAX_RECHECK};
 use crate::FencingToken;
+use crate::lock::century::at_most_a_century;
 
 /// A request to acquire a lock.
 ///
@@ -46,7 +47,7 @@ impl AcquireRequest {
     pub fn new(claim: Arc<Claim>, ttl: Duration) -> Self {
         Self {
             claim,
-            ttl,
+            ttl: at_most_a_century(ttl),
             waiting: Waiting::Not,
             hint: None,
             recheck_every: MAX_RECHECK,
@@ -64,7 +65,7 @@ impl AcquireRequest {
     /// Sets [`recheck_every`](field@AcquireRequest::recheck_every).
     #[must_use]
     pub fn recheck_every(mut self, recheck_every: Duration) -> Self {
-        self.recheck_every = recheck_every;
+        self.recheck_every = at_most_a_century(recheck_every);
         self
     }
 
@@ -123,7 +124,7 @@ pub struct RenewRequest {
 impl RenewRequest {
     /// Renews the lease of `claim` for `ttl`.
     pub fn new(claim: Arc<Claim>, ttl: Duration) -> Self {
-        Self { claim, ttl, fence: None }
+        Self { claim, ttl: at_most_a_century(ttl), fence: None }
     }
 
     /// Sets [`fence`](field@RenewRequest::fence) to a number that another store gave.
@@ -156,7 +157,7 @@ impl ReleaseRequest {
     /// Keeps the lock held for this long; then its lease ends.
     #[must_use]
     pub fn after(mut self, after: Duration) -> Self {
-        self.after = after;
+        self.after = at_most_a_century(after);
         self
     }
 

@@ -138,7 +138,9 @@ impl Watchdog {
         self.check_process()?;
         let started = match Handle::try_current() {
             Ok(runtime) => Runner::start(self, &runtime),
-            Err(_) => Err("a lock can only be acquired inside a tokio runtime"),
+            Err(_) => {
+                Err("a lock can only be acquired, and a leader watched, inside a tokio runtime")
+            }
         };
         started.map_err(|refusal| Error::InvalidOptions(refusal.into()))
     }
@@ -205,7 +207,7 @@ impl Watchdog {
 
     /// Returns until when a lock of this name may be cached, if it may. Schedules its release.
     pub(crate) fn cache_until(&self, name: &str, now: Instant) -> Option<Instant> {
-        let until = now.checked_add(self.linger).filter(|until| *until > now)?;
+        let until = (!self.linger.is_zero()).then(|| now + self.linger)?;
         self.queue().recheck_at(name, until).then_some(until)
     }
 

@@ -1,15 +1,15 @@
 //! Checks what a manager needs of its tokio runtime. Tokio has no query for that, and panics
 //! instead.
 
-use crate::store::AnyStore;
+#[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
 use std::panic::catch_unwind;
-use std::time::Duration;
 
-use tokio::time::sleep;
+use crate::platform::timers::has_timers;
+use crate::store::AnyStore;
 
 /// What to enable on the current runtime, if it lacks what a manager with this store needs.
 pub(super) fn check_runtime(store: &AnyStore) -> Result<(), &'static str> {
-    if catch_unwind(|| drop(sleep(Duration::ZERO))).is_err() {
+    if !has_timers() {
         return Err(
             "this tokio runtime has no timers: build it with `enable_time` or `enable_all`",
         );

@@ -15,9 +15,6 @@ use super::queue::Queue;
 use crate::LostReason;
 use crate::store::ReleaseRequest;
 
-/// The longest timeout, so that the clock cannot overflow.
-const LONGEST_SHUTDOWN: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-
 impl Watchdog {
     /// Whether nothing more may be acquired.
     pub(crate) fn is_shut_down(&self) -> bool {
@@ -73,7 +70,6 @@ impl Watchdog {
             );
             return;
         }
-        let limit = limit.min(LONGEST_SHUTDOWN);
         let is_idle = |queue: &Queue| queue.leases.is_empty() && self.pending_acquires.none();
         timeout(limit, self.until(is_idle)).await.ok();
         let deadline = Instant::now() + limit;

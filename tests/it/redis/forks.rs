@@ -73,8 +73,13 @@ async fn a_forked_runtime_acquires_and_releases_nothing() {
     let server = RedisServer::start().await;
     let mut node = node!("fork", url = server.url_with("ttl=60s"), how = "runtime");
     let said = said(&mut node, "parent released").await;
-    let refused = value_of(&said, "copy acquires: ");
-    assert!(refused.starts_with("Err(InvalidOptions(") && refused.contains("fork"), "{refused}");
+    for call in ["copy acquires: ", "copy watches: ", "copy leads: "] {
+        let refused = value_of(&said, call);
+        assert!(
+            refused.starts_with("Err(InvalidOptions(") && refused.contains("fork"),
+            "{refused}"
+        );
+    }
     assert_eq!(value_of(&said, "copy waited: "), "false");
     assert_eq!(value_of(&said, "parent holds: "), "Ok(())");
     assert!(node.finish().await.success());

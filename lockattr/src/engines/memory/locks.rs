@@ -13,6 +13,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Notifier;
+use crate::lock::century::at_most_a_century;
 use crate::lock::fencing::{FARTHEST_HINT, clock};
 use crate::platform::sync::NameHasher;
 use crate::store::queue::{entry_lifetime, lease_of, recheck_after};
@@ -182,7 +183,7 @@ impl Locks {
             return ReleaseOutcome::NotHeld;
         };
         if !held.done {
-            (held.done, held.ends) = (true, notifier.now + lasts);
+            (held.done, held.ends) = (true, notifier.now + at_most_a_century(lasts));
             for waiter in &lock.queue {
                 // One whose manager is gone needs no notification.
                 let _delivered =

@@ -186,7 +186,7 @@ fn session_settings(timing: &ServerOptions, database: &str) -> Vec<String> {
     // A lock wait in the server lasts no longer than the wait for its answer. The server counts
     // whole seconds. A queued session waits in one long statement, so statements have no time
     // limit; MySQL and MariaDB name that limit differently.
-    let limit = timing.response_timeout.as_secs().max(1);
+    let limit = timing.response_timeout.as_secs().clamp(1, MAX_IDLE);
     // A process that is stopped keeps no connection for long. One that lives sends heartbeats.
     let idle = idle_seconds(idle(timing));
     vec![

@@ -6,6 +6,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Statement};
 
 use super::requests::DatabaseRequest;
+use crate::lock::century::at_most_a_century;
 use crate::store::Claim;
 
 /// Bytes: a PostgreSQL text cannot contain a zero byte, and compares by a language's rules.
@@ -18,12 +19,9 @@ pub(super) fn name_of(claim: &Claim) -> &[u8] {
     claim.key().name().as_bytes()
 }
 
-/// A century: more than any lease, and within the range of a timestamp.
-const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
-
 /// Rounds down: the lease ends a little earlier, by less than the drift that each allows for.
 pub(super) fn millis(ttl: Duration) -> i64 {
-    i64::try_from(ttl.min(LONGEST).as_millis()).unwrap_or(i64::MAX).max(1)
+    i64::try_from(at_most_a_century(ttl).as_millis()).unwrap_or(i64::MAX).max(1)
 }
 
 /// Claims for `release.sql` and `renew.sql`.

@@ -8,8 +8,8 @@ use redis::Client;
 use super::RedlockStore;
 use super::members::Members;
 use crate::Error;
+use crate::lock::century::at_most_a_century;
 use crate::lock::server_options::ServerOptions;
-use crate::lock::settings::check_longest;
 use crate::store::{AnyStore, RedisStore};
 
 /// The settings of a quorum of Redis servers.
@@ -65,13 +65,13 @@ impl RedlockOptions {
     /// The longest lease: one minute by default. A restarted server grants nothing for a little
     /// longer than this, as [`MAX_TTL`](RedlockStore::MAX_TTL) describes.
     pub fn max_ttl(mut self, longest: Duration) -> Self {
-        self.max_ttl = longest;
+        self.max_ttl = at_most_a_century(longest);
         self
     }
 
     /// The greatest difference between the clocks of the locking processes: one second by default.
     pub fn clock_skew(mut self, difference: Duration) -> Self {
-        self.clock_skew = difference;
+        self.clock_skew = at_most_a_century(difference);
         self
     }
 
@@ -93,8 +93,7 @@ impl RedlockOptions {
         if self.max_ttl.is_zero() {
             return Err(Error::InvalidOptions("`max_ttl` must not be zero".into()));
         }
-        check_longest("max_ttl", self.max_ttl)?;
-        check_longest("clock_skew", self.clock_skew)
+        Ok(())
     }
 }
 

@@ -14,6 +14,7 @@ use super::lock_table::LockTable;
 use super::session::Session;
 use super::waiter::Waiter;
 use crate::Holder;
+use crate::lock::century::at_most_a_century;
 use crate::platform::sync::{Mutex, MutexGuard};
 use crate::store::{Claim, OwnerToken, StoreError};
 use entries::{Entries, Entry};
@@ -193,10 +194,9 @@ impl Claims {
     }
 }
 
-/// The instant in `after`, or in a century if that is out of range.
+/// The instant in `after`, or in a century if that is longer.
 pub(super) fn deadline_after(after: Duration) -> Instant {
-    let now = Instant::now();
-    now.checked_add(after).unwrap_or_else(|| now + Duration::from_secs(100 * 365 * 24 * 60 * 60))
+    Instant::now() + at_most_a_century(after)
 }
 
 #[cfg(test)]

@@ -199,7 +199,7 @@ impl Session {
 /// Overrides settings of the database, its owner or the user's role. Also ends the sessions that
 /// were abandoned without an answer, which keep their locks while the server considers them alive.
 fn settings(config: &Config, left: &[(i32, String)]) -> String {
-    let beat = config.timing.heartbeat.as_millis().max(1);
+    let beat = config.timing.heartbeat.as_millis().clamp(1, 2_000_000_000);
     let left: String = left.iter().map(|(pid, began)| end_of(*pid, began)).collect();
     let ours = replaced(&format!(
         "-- A claim waits in the queue without a limit.
