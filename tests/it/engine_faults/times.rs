@@ -4,8 +4,8 @@ use lockattr_tests::{Engine, in_time, with_query};
 
 use super::{Case, add_one, connected};
 
-/// Red without: the upper bounds of what `session_settings` of MySQL and `settings` of PostgreSQL's sessions tell the
-/// server, or `at_most_a_century` in `duration`.
+/// Red without: the upper bound of what `settings` of PostgreSQL's sessions tells the server, or `at_most_a_century` in
+/// `duration`.
 pub(super) async fn times_without_a_bound_work<E: Engine>(case: Case<'_, E>) {
     let mut names = vec!["connect_timeout", "response_timeout", "wait", "retry_delay"];
     // The interval between ZooKeeper's pings depends on its session.
