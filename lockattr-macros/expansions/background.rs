@@ -15,27 +15,19 @@ pub async fn import() -> Result<u32, Error> {
             .on_lost(::lockattr::OnLost::Error)
             .release(::lockattr::Release::Background),
     );
-    let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
-        ::core::result::Result::Ok(lockattr_entry) => {
-            lockattr_entry
-                .run(async move {
-                    #[allow(unreachable_code)]
-                    if false {
-                        let lockattr_output: Result<u32, Error> = loop {};
-                        return lockattr_output;
-                    }
-                    { Ok(4) }
-                })
-                .await
-        }
-        ::core::result::Result::Err(lockattr_error) => {
-            ::core::result::Result::Err(lockattr_error)
-        }
-    };
-    lockattr_outcome
-        .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
-            Result<u32, Error>,
-        >(lockattr_error))
+    ::lockattr::__private::run(
+            lockattr_call.begin(),
+            async move {
+                #[allow(unreachable_code)]
+                if false {
+                    let lockattr_output: Result<u32, Error> = loop {};
+                    return lockattr_output;
+                }
+                { Ok(4) }
+            },
+            ::lockattr::__private::reject::<Result<u32, Error>>,
+        )
+        .await
 }
 /// Imports again.
 pub async fn import_again() -> Result<u32, Error> {
@@ -53,25 +45,17 @@ pub async fn import_again() -> Result<u32, Error> {
             .reentrant(false)
             .release(::lockattr::Release::Await),
     );
-    let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
-        ::core::result::Result::Ok(lockattr_entry) => {
-            lockattr_entry
-                .run(async move {
-                    #[allow(unreachable_code)]
-                    if false {
-                        let lockattr_output: Result<u32, Error> = loop {};
-                        return lockattr_output;
-                    }
-                    { Ok(4) }
-                })
-                .await
-        }
-        ::core::result::Result::Err(lockattr_error) => {
-            ::core::result::Result::Err(lockattr_error)
-        }
-    };
-    lockattr_outcome
-        .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
-            Result<u32, Error>,
-        >(lockattr_error))
+    ::lockattr::__private::run(
+            lockattr_call.begin(),
+            async move {
+                #[allow(unreachable_code)]
+                if false {
+                    let lockattr_output: Result<u32, Error> = loop {};
+                    return lockattr_output;
+                }
+                { Ok(4) }
+            },
+            ::lockattr::__private::reject::<Result<u32, Error>>,
+        )
+        .await
 }

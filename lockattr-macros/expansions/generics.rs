@@ -21,30 +21,22 @@ where
             .placeholder(&(N), ::core::option::Option::None),
         ::lockattr::LockOptions::new().template("print:<what>:<N>"),
     );
-    let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
-        ::core::result::Result::Ok(lockattr_entry) => {
-            lockattr_entry
-                .run(async move {
-                    #[allow(unused_variables)]
-                    let what = what;
-                    let times = times;
-                    #[allow(unreachable_code)]
-                    if false {
-                        let lockattr_output: Result<(&'a T, _), Error> = loop {};
-                        return lockattr_output;
-                    }
-                    { Ok((what, format!("{what}{}", times.into()))) }
-                })
-                .await
-        }
-        ::core::result::Result::Err(lockattr_error) => {
-            ::core::result::Result::Err(lockattr_error)
-        }
-    };
-    lockattr_outcome
-        .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
-            Result<(&'a T, _), Error>,
-        >(lockattr_error))
+    ::lockattr::__private::run(
+            lockattr_call.begin(),
+            async move {
+                #[allow(unused_variables)]
+                let what = what;
+                let times = times;
+                #[allow(unreachable_code)]
+                if false {
+                    let lockattr_output: Result<(&'a T, _), Error> = loop {};
+                    return lockattr_output;
+                }
+                { Ok((what, format!("{what}{}", times.into()))) }
+            },
+            ::lockattr::__private::reject::<Result<(&'a T, _), Error>>,
+        )
+        .await
 }
 /// Reads a byte.
 ///
@@ -63,29 +55,21 @@ pub async unsafe fn peek<'a>(
         ::lockattr::__private::KeyBuilder::new().text("byte"),
         ::lockattr::LockOptions::new().template("byte"),
     );
-    let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
-        ::core::result::Result::Ok(lockattr_entry) => {
-            lockattr_entry
-                .run(async move {
-                    let byte = byte;
-                    #[allow(unused_mut)]
-                    let mut lockattr_arg1 = lockattr_arg1;
-                    let _ = lockattr_arg1;
-                    #[allow(unreachable_code)]
-                    if false {
-                        let lockattr_output: Result<&'a u8, Error> = loop {};
-                        return lockattr_output;
-                    }
-                    { Ok(unsafe { &*byte }) }
-                })
-                .await
-        }
-        ::core::result::Result::Err(lockattr_error) => {
-            ::core::result::Result::Err(lockattr_error)
-        }
-    };
-    lockattr_outcome
-        .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
-            Result<&'a u8, Error>,
-        >(lockattr_error))
+    ::lockattr::__private::run(
+            lockattr_call.begin(),
+            async move {
+                let byte = byte;
+                #[allow(unused_mut)]
+                let mut lockattr_arg1 = lockattr_arg1;
+                let _ = lockattr_arg1;
+                #[allow(unreachable_code)]
+                if false {
+                    let lockattr_output: Result<&'a u8, Error> = loop {};
+                    return lockattr_output;
+                }
+                { Ok(unsafe { &*byte }) }
+            },
+            ::lockattr::__private::reject::<Result<&'a u8, Error>>,
+        )
+        .await
 }

@@ -14,36 +14,28 @@ pub fn double(of: u64) -> impl Future<Output = Result<u64, Error>> + Send {
                 .placeholder(&(of), ::core::option::Option::None),
             ::lockattr::LockOptions::new().template("double:<of>"),
         );
-        let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
-            ::core::result::Result::Ok(lockattr_entry) => {
-                lockattr_entry
-                    .run(async move {
-                        #[allow(clippy::async_yields_async)]
-                        let lockattr_future = async move {
-                            #[allow(unused_variables)]
-                            let of = of;
-                            #[allow(unreachable_code)]
-                            if false {
-                                let lockattr_output: _ = loop {};
-                                return lockattr_output;
-                            }
-                            {
-                                let double = of * 2;
-                                async move { Ok(double) }
-                            }
+        ::lockattr::__private::run(
+                lockattr_call.begin(),
+                async move {
+                    #[allow(clippy::async_yields_async)]
+                    let lockattr_future = async move {
+                        #[allow(unused_variables)]
+                        let of = of;
+                        #[allow(unreachable_code)]
+                        if false {
+                            let lockattr_output: _ = loop {};
+                            return lockattr_output;
                         }
-                            .await;
-                        lockattr_future.await
-                    })
-                    .await
-            }
-            ::core::result::Result::Err(lockattr_error) => {
-                ::core::result::Result::Err(lockattr_error)
-            }
-        };
-        lockattr_outcome
-            .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
-                Result<u64, Error>,
-            >(lockattr_error))
+                        {
+                            let double = of * 2;
+                            async move { Ok(double) }
+                        }
+                    }
+                        .await;
+                    lockattr_future.await
+                },
+                ::lockattr::__private::reject::<Result<u64, Error>>,
+            )
+            .await
     }
 }

@@ -12,31 +12,23 @@ pub async fn write(number: u64) -> Result<u64, Error> {
             .placeholder(&(number), ::core::option::Option::None),
         ::lockattr::LockOptions::new().template("invoice:<number>"),
     );
-    let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
-        ::core::result::Result::Ok(lockattr_entry) => {
-            lockattr_entry
-                .run(async move {
-                    #[allow(unused_variables)]
-                    let number = number;
-                    let held: &::lockattr::Lease = &::lockattr::__private::lease();
-                    #[allow(unreachable_code)]
-                    if false {
-                        let lockattr_output: Result<u64, Error> = loop {};
-                        return lockattr_output;
-                    }
-                    {
-                        held.ensure_held()?;
-                        Ok(number + u64::from(held.fencing_token()))
-                    }
-                })
-                .await
-        }
-        ::core::result::Result::Err(lockattr_error) => {
-            ::core::result::Result::Err(lockattr_error)
-        }
-    };
-    lockattr_outcome
-        .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
-            Result<u64, Error>,
-        >(lockattr_error))
+    ::lockattr::__private::run(
+            lockattr_call.begin(),
+            async move {
+                #[allow(unused_variables)]
+                let number = number;
+                let held: &::lockattr::Lease = &::lockattr::__private::lease();
+                #[allow(unreachable_code)]
+                if false {
+                    let lockattr_output: Result<u64, Error> = loop {};
+                    return lockattr_output;
+                }
+                {
+                    held.ensure_held()?;
+                    Ok(number + u64::from(held.fencing_token()))
+                }
+            },
+            ::lockattr::__private::reject::<Result<u64, Error>>,
+        )
+        .await
 }

@@ -22,33 +22,25 @@ pub async fn deduct(id: u64, quantity: u32) -> Result<(), OrderError> {
             .ttl(::core::time::Duration::from_secs(10))
             .retry(10),
     );
-    let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
-        ::core::result::Result::Ok(lockattr_entry) => {
-            lockattr_entry
-                .run(async move {
-                    #[allow(unused_variables)]
-                    let id = id;
-                    let quantity = quantity;
-                    #[allow(unreachable_code)]
-                    if false {
-                        let lockattr_output: Result<(), OrderError> = loop {};
-                        return lockattr_output;
+    ::lockattr::__private::run(
+            lockattr_call.begin(),
+            async move {
+                #[allow(unused_variables)]
+                let id = id;
+                let quantity = quantity;
+                #[allow(unreachable_code)]
+                if false {
+                    let lockattr_output: Result<(), OrderError> = loop {};
+                    return lockattr_output;
+                }
+                {
+                    if quantity == 0 {
+                        return Err(OrderError);
                     }
-                    {
-                        if quantity == 0 {
-                            return Err(OrderError);
-                        }
-                        Ok(())
-                    }
-                })
-                .await
-        }
-        ::core::result::Result::Err(lockattr_error) => {
-            ::core::result::Result::Err(lockattr_error)
-        }
-    };
-    lockattr_outcome
-        .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
-            Result<(), OrderError>,
-        >(lockattr_error))
+                    Ok(())
+                }
+            },
+            ::lockattr::__private::reject::<Result<(), OrderError>>,
+        )
+        .await
 }

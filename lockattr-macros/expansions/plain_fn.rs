@@ -12,10 +12,11 @@ pub fn deduct(id: u64, stock: &mut u32) -> Result<u32, Error> {
             .placeholder(&(id), ::core::option::Option::None),
         ::lockattr::LockOptions::new().template("product:<id>"),
     );
-    let lockattr_outcome = match ::lockattr::__private::enter_blocking(lockattr_call) {
+    match lockattr_call.enter_blocking() {
         ::core::result::Result::Ok(lockattr_entry) => {
-            lockattr_entry
-                .run_blocking(move || {
+            ::lockattr::__private::run_blocking(
+                lockattr_entry,
+                move || {
                     #[allow(unused_variables)]
                     let id = id;
                     let stock = stock;
@@ -29,20 +30,18 @@ pub fn deduct(id: u64, stock: &mut u32) -> Result<u32, Error> {
                         *stock -= 1;
                         Ok(*stock)
                     }
-                })
+                },
+                ::lockattr::__private::reject::<Result<u32, Error>>,
+            )
         }
         ::core::result::Result::Err(
             lockattr_error,
         ) if ::lockattr::__private::is_busy(&lockattr_error) => {
             let lockattr_value: Result<u32, Error> = Ok(0);
-            ::core::result::Result::Ok(lockattr_value)
+            lockattr_value
         }
         ::core::result::Result::Err(lockattr_error) => {
-            ::core::result::Result::Err(lockattr_error)
+            ::lockattr::__private::reject::<Result<u32, Error>>(lockattr_error)
         }
-    };
-    lockattr_outcome
-        .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
-            Result<u32, Error>,
-        >(lockattr_error))
+    }
 }

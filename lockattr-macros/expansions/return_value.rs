@@ -15,43 +15,46 @@ pub async fn refresh(
             .placeholder(&(id), ::core::option::Option::None),
         ::lockattr::LockOptions::new().template("price:<id>"),
     );
-    let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
+    match lockattr_call.enter().await {
         ::core::result::Result::Ok(lockattr_entry) => {
-            lockattr_entry
-                .run(async move {
-                    #[allow(unused_variables)]
-                    let id = id;
-                    #[allow(unused_variables)]
-                    let old = old;
-                    #[allow(unreachable_code)]
-                    if false {
-                        let lockattr_output: Result<
-                            String,
-                            Box<dyn std::error::Error>,
-                        > = loop {};
-                        return lockattr_output;
-                    }
-                    {
-                        if old.is_empty() {
-                            return Err(Box::new(Error::NoManager));
+            ::lockattr::__private::run(
+                    lockattr_entry,
+                    async move {
+                        #[allow(unused_variables)]
+                        let id = id;
+                        #[allow(unused_variables)]
+                        let old = old;
+                        #[allow(unreachable_code)]
+                        if false {
+                            let lockattr_output: Result<
+                                String,
+                                Box<dyn std::error::Error>,
+                            > = loop {};
+                            return lockattr_output;
                         }
-                        Ok(id.to_string())
-                    }
-                })
+                        {
+                            if old.is_empty() {
+                                return Err(Box::new(Error::NoManager));
+                            }
+                            Ok(id.to_string())
+                        }
+                    },
+                    ::lockattr::__private::reject::<
+                        Result<String, Box<dyn std::error::Error>>,
+                    >,
+                )
                 .await
         }
         ::core::result::Result::Err(
             lockattr_error,
         ) if ::lockattr::__private::is_busy(&lockattr_error) => {
             let lockattr_value: Result<String, Box<dyn std::error::Error>> = Ok(old);
-            ::core::result::Result::Ok(lockattr_value)
+            lockattr_value
         }
         ::core::result::Result::Err(lockattr_error) => {
-            ::core::result::Result::Err(lockattr_error)
+            ::lockattr::__private::reject::<
+                Result<String, Box<dyn std::error::Error>>,
+            >(lockattr_error)
         }
-    };
-    lockattr_outcome
-        .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
-            Result<String, Box<dyn std::error::Error>>,
-        >(lockattr_error))
+    }
 }

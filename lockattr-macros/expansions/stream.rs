@@ -23,7 +23,7 @@ impl Desk {
                         .placeholder(&(self.region), ::core::option::Option::None),
                     ::lockattr::LockOptions::new().template("export:<self.region>"),
                 );
-                match ::lockattr::__private::enter(lockattr_call).await {
+                match lockattr_call.enter().await {
                     ::core::result::Result::Ok(lockattr_entry) => {
                         ::core::result::Result::Ok(
                             lockattr_entry
@@ -70,7 +70,7 @@ pub fn ticks() -> BoxStream<'static, u32> {
                     ::lockattr::__private::KeyBuilder::new().text("ticks"),
                     ::lockattr::LockOptions::new().template("ticks"),
                 );
-                match ::lockattr::__private::enter(lockattr_call).await {
+                match lockattr_call.enter().await {
                     ::core::result::Result::Ok(lockattr_entry) => {
                         ::core::result::Result::Ok(
                             lockattr_entry
@@ -110,7 +110,7 @@ pub fn leased() -> impl Stream<Item = Result<u64, Error>> {
                 ::lockattr::__private::KeyBuilder::new().text("leased"),
                 ::lockattr::LockOptions::new().template("leased"),
             );
-            match ::lockattr::__private::enter(lockattr_call).await {
+            match lockattr_call.enter().await {
                 ::core::result::Result::Ok(lockattr_entry) => {
                     ::core::result::Result::Ok(
                         ::lockattr::__private::Either::Left(

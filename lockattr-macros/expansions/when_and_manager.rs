@@ -25,32 +25,24 @@ impl Orders {
         } else {
             ::lockattr::__private::Call::unlocked()
         };
-        let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
-            ::core::result::Result::Ok(lockattr_entry) => {
-                lockattr_entry
-                    .run(async move {
-                        let _ = &self;
-                        #[allow(unused_variables)]
-                        let id = id;
-                        #[allow(unused_variables)]
-                        let quantity = quantity;
-                        #[allow(unreachable_code)]
-                        if false {
-                            let lockattr_output: Result<u32, Error> = loop {};
-                            return lockattr_output;
-                        }
-                        { Ok(quantity) }
-                    })
-                    .await
-            }
-            ::core::result::Result::Err(lockattr_error) => {
-                ::core::result::Result::Err(lockattr_error)
-            }
-        };
-        lockattr_outcome
-            .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
-                Result<u32, Error>,
-            >(lockattr_error))
+        ::lockattr::__private::run(
+                lockattr_call.begin(),
+                async move {
+                    let _ = &self;
+                    #[allow(unused_variables)]
+                    let id = id;
+                    #[allow(unused_variables)]
+                    let quantity = quantity;
+                    #[allow(unreachable_code)]
+                    if false {
+                        let lockattr_output: Result<u32, Error> = loop {};
+                        return lockattr_output;
+                    }
+                    { Ok(quantity) }
+                },
+                ::lockattr::__private::reject::<Result<u32, Error>>,
+            )
+            .await
     }
 }
 /// Warms a cache, twice rather than never.
@@ -65,25 +57,17 @@ pub async fn warm() -> Result<(), Error> {
         )
         .manager_named("caches")
         .run_unlocked_if_unavailable();
-    let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
-        ::core::result::Result::Ok(lockattr_entry) => {
-            lockattr_entry
-                .run(async move {
-                    #[allow(unreachable_code)]
-                    if false {
-                        let lockattr_output: Result<(), Error> = loop {};
-                        return lockattr_output;
-                    }
-                    { Ok(()) }
-                })
-                .await
-        }
-        ::core::result::Result::Err(lockattr_error) => {
-            ::core::result::Result::Err(lockattr_error)
-        }
-    };
-    lockattr_outcome
-        .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
-            Result<(), Error>,
-        >(lockattr_error))
+    ::lockattr::__private::run(
+            lockattr_call.begin(),
+            async move {
+                #[allow(unreachable_code)]
+                if false {
+                    let lockattr_output: Result<(), Error> = loop {};
+                    return lockattr_output;
+                }
+                { Ok(()) }
+            },
+            ::lockattr::__private::reject::<Result<(), Error>>,
+        )
+        .await
 }

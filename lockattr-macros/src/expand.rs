@@ -14,7 +14,7 @@ mod register;
 mod stand_in;
 mod stream;
 
-use proc_macro2::{Delimiter, Group, Span, TokenStream};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Error, Path, Type, parse_quote};
@@ -150,57 +150,60 @@ impl<'a> Expansion<'a> {
         let named = self.lease();
         let braces = self.function.block.braces;
         let body = quote! { #lets #named #body };
-        let (enter, run) = if self.body.is_plain() {
-            let body = closure(&body, braces);
-            (
-                quote_spanned! {site=> #lockattr::__private::enter_blocking(lockattr_call) },
-                match args.runs_once() {
-                    true => quote_spanned! {site=> lockattr_entry.run_once_blocking(#body) },
-                    false => quote_spanned! {site=> lockattr_entry.run_blocking(#body) },
-                },
-            )
-        } else {
-            let body = async_move(&body, braces);
-            let enter = quote_spanned! {site=> #lockattr::__private::enter(lockattr_call).await };
-            match () {
-                () if args.shares_result() => (
-                    quote_spanned! {site=> {
-                        #lockattr::__private::share! {}
-                        #lockattr::__private::enter_sharing::<#output>(lockattr_call, || {}).await
-                    } },
-                    quote_spanned! {site=> lockattr_entry.run(#body).await },
-                ),
-                () if args.runs_once() => {
-                    (enter, quote_spanned! {site=> lockattr_entry.run_once(#body).await })
-                }
-                () => (enter, quote_spanned! {site=> lockattr_entry.run(#body).await }),
+        let private = quote_spanned! {site=> #lockattr::__private };
+        let refusal = match &args.on_busy {
+            Some(OnBusy::Skip) => "skip",
+            _ if self.body.is_plain() && may_be_an_alias(&self.function.sig.output) => {
+                "reject_named"
             }
+            _ => "reject",
         };
+        let refusal = Ident::new(refusal, site);
+        let refusal = quote_spanned! {site=> #private::#refusal::<#output> };
+        let (suffix, wait) = match self.body.is_plain() {
+            true => ("_blocking", None),
+            false => ("", Some(quote_spanned! {site=> .await })),
+        };
+        let body = match wait {
+            None => closure(&body, braces),
+            Some(_) => async_move(&body, braces),
+        };
+        let named = |name: &str| Ident::new(&format!("{name}{suffix}"), site);
+        let run = named(if args.runs_once() { "run_once" } else { "run" });
+        let run = |entry| quote_spanned! {site=> #private::#run(#entry, #body, #refusal) #wait };
         let busy = self.busy(|value, at_value| {
             let value = quote_spanned! {at_value=> let lockattr_value: #output = #value; };
             quote_spanned! {site=>
                 #value
-                ::core::result::Result::Ok(lockattr_value)
+                lockattr_value
             }
         });
-        let refusal = match &args.on_busy {
-            Some(OnBusy::Skip) => quote_spanned! {site=> skip },
-            _ if self.body.is_plain() && may_be_an_alias(&self.function.sig.output) => {
-                quote_spanned! {site=> reject_named }
+        let (enter, run) = match () {
+            () if args.shares_result() => (
+                quote_spanned! {site=> {
+                    #private::share! {}
+                    #private::enter_sharing::<#output>(lockattr_call, || {}).await
+                } },
+                quote_spanned! {site=> lockattr_entry.run(#body, #refusal).await },
+            ),
+            () if busy.is_none() => {
+                let begin = named("begin");
+                let run = run(quote_spanned! {site=> lockattr_call.#begin() });
+                return quote_spanned! {site=> #call #run };
             }
-            _ => quote_spanned! {site=> reject },
+            () => {
+                let enter = named("enter");
+                let run = run(quote_spanned! {site=> lockattr_entry });
+                (quote_spanned! {site=> lockattr_call.#enter() #wait }, run)
+            }
         };
         quote_spanned! {site=>
             #call
-            let lockattr_outcome = match #enter {
+            match #enter {
                 ::core::result::Result::Ok(lockattr_entry) => #run,
                 #busy
-                ::core::result::Result::Err(lockattr_error) => {
-                    ::core::result::Result::Err(lockattr_error)
-                }
-            };
-            lockattr_outcome
-                .unwrap_or_else(|lockattr_error| #lockattr::__private::#refusal::<#output>(lockattr_error))
+                ::core::result::Result::Err(lockattr_error) => #refusal(lockattr_error),
+            }
         }
     }
 }

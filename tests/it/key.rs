@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fmt::{self, Display, Write};
 use std::ops::Range;
 
-use lockattr::__private::{Call, KeyBuilder, enter};
+use lockattr::__private::{Call, KeyBuilder, run};
 use lockattr::{Error, LockManager, LockOptions, distributed_lock};
 use lockattr_history::seed;
 use proptest::prelude::*;
@@ -146,8 +146,8 @@ impl Rig {
             };
         }
         self.run(async {
-            let entry = enter(Call::new("key", key, LockOptions::new())).await.unwrap();
-            entry.run(async { current_key() }).await.unwrap()
+            let call = Call::new("key", key, LockOptions::new());
+            run(call.begin(), async { Ok(current_key()) }, Err).await.unwrap()
         })
     }
 }

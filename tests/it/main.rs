@@ -40,6 +40,7 @@ mod scale;
 mod secrets;
 mod share;
 mod shutdown;
+mod size;
 mod store_contract;
 mod stream;
 mod support;

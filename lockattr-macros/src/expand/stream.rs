@@ -31,7 +31,7 @@ impl Expansion<'_> {
         let opening = async_move(
             &quote_spanned! {site=>
                 #call
-                match #lockattr::__private::enter(lockattr_call).await {
+                match lockattr_call.enter().await {
                     ::core::result::Result::Ok(lockattr_entry) => {
                         ::core::result::Result::Ok(#opened)
                     }

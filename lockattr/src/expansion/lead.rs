@@ -8,7 +8,8 @@ pub async fn lead<F: Future>(call: Call, term: impl FnMut(Term) -> F) -> Result<
     let Call { key, options, manager, .. } = call;
     let manager = manager.chosen()?;
     let options = options.resolve_lead(manager.settings())?;
-    manager.lead_on(&options, &printed(key)?, term).await
+    // Boxed, or the caller's future would contain the whole campaign.
+    Box::pin(manager.lead_on(&options, &printed(key)?, term)).await
 }
 
 /// Arguments of a function that leads: each of its terms has its own.

@@ -15,9 +15,9 @@ pub use crate::manager::body::lease;
 use crate::manager::default_manager::{Chosen, default_manager, named_manager};
 #[cfg(all(fuzzing, feature = "share"))]
 pub use crate::manager::share::read_again;
-pub use blocking::enter_blocking;
+pub use blocking::{run_blocking, run_once_blocking};
 pub use lead::{PerTerm, for_this_term, lead};
-pub use once::Finished;
+pub use once::{Finished, run_once};
 #[cfg(feature = "share")]
 pub use share::{Shareable, Sharing, enter_sharing};
 pub use stream::{
@@ -35,7 +35,7 @@ use crate::lock::key::LockKey;
 pub use crate::lock::key_template::KeyBuilder;
 use crate::lock::options::ResolvedOptions;
 use crate::manager::body;
-use crate::manager::body::{Granted, Start};
+use crate::manager::body::{BodyState, Granted, Run, Start};
 use crate::{Error, LockManager, LockOptions};
 #[cfg(feature = "registry")]
 pub use linkme;
@@ -130,38 +130,55 @@ impl Call {
     }
 }
 
-/// The right to run the body.
+/// The right to run the body, or the acquisition that leads to it.
 #[derive(Debug)]
-pub struct Entry {
-    start: Start,
-}
+pub struct Entry(BodyState);
 
-/// Acquires the lock that `call` requests.
-pub async fn enter(call: Call) -> Result<Entry, Error> {
-    let Call { key, others, options, manager, locks, run_unlocked, once_per } = call;
-    if !locks {
-        return Ok(Entry { start: Start::Unlocked });
+impl Call {
+    /// Begins to acquire the lock.
+    pub fn begin(self) -> Entry {
+        Entry(self.begin_or_refuse().unwrap_or_else(BodyState::from))
     }
-    let manager = manager.chosen()?;
-    let options = options.resolve(manager.settings())?;
-    let key = printed(key)?;
-    let options = once::once(options, once_per, &manager, &key)?;
-    let start = match several(&manager, &key, others)? {
-        Some(keys) => start_all(&manager, &options, keys).await,
-        None => manager.start(&options, &key).await,
-    };
-    entered(start, &key, run_unlocked)
+
+    /// Acquires the lock.
+    // Not an `async fn`, which would keep the call while it waits.
+    pub fn enter(self) -> impl Future<Output = Result<Entry, Error>> + Send {
+        let begun = self.begin().0;
+        async { Ok(Entry(begun.start().await?.into())) }
+    }
+
+    fn begin_or_refuse(self) -> Result<BodyState, Error> {
+        let Self { key, others, options, manager, locks, run_unlocked, once_per } = self;
+        if !locks {
+            return Ok(BodyState::default());
+        }
+        let manager = manager.chosen()?;
+        let options = options.resolve(manager.settings())?;
+        let key = printed(key)?;
+        let options = once::once(options, once_per, &manager, &key)?;
+        if let Some(keys) = several(&manager, &key, others)? {
+            let manager = manager.clone();
+            return Ok(BodyState::acquiring(async move {
+                entered(start_all(manager, options, keys).await, &key, run_unlocked)
+            }));
+        }
+        if !run_unlocked {
+            return Ok(manager.begin(options, &key));
+        }
+        let begun = manager.begin(options, &key);
+        Ok(BodyState::acquiring(async move { entered(begun.start().await, &key, run_unlocked) }))
+    }
 }
 
 /// Acquires the locks of all `keys` for a body.
 async fn start_all(
-    manager: &LockManager,
-    options: &ResolvedOptions,
+    manager: LockManager,
+    options: ResolvedOptions,
     keys: Vec<LockKey>,
 ) -> Result<Start, Error> {
     let began = Instant::now();
-    let guard = manager.acquire_all_on(options, keys).await?;
-    Ok(Granted::new(guard, options.clone(), manager.clone(), began).into())
+    let guard = manager.acquire_all_on(&options, keys).await?;
+    Ok(Granted::new(guard, options, manager, began).into())
 }
 
 /// All keys of a call that has more than one.
@@ -177,18 +194,17 @@ fn several(
     others.chain([manager.key(first)]).collect::<Result<_, _>>().map(Some)
 }
 
-/// Turns the outcome of an acquisition into an entry.
-fn entered(outcome: Result<Start, Error>, key: &str, run_unlocked: bool) -> Result<Entry, Error> {
+/// Applies `on_unavailable` to the outcome of an acquisition.
+fn entered(outcome: Result<Start, Error>, key: &str, run_unlocked: bool) -> Result<Start, Error> {
     match outcome {
-        Ok(start) => Ok(Entry { start }),
         Err(error @ Error::Store { .. }) if run_unlocked => {
             tracing::warn!(
                 lockattr.key = key, error.message = %error,
                 "running without the lock, as `on_unavailable` says"
             );
-            Ok(Entry { start: Start::Unlocked })
+            Ok(Start::Unlocked)
         }
-        Err(error) => Err(error),
+        outcome => outcome,
     }
 }
 
@@ -198,11 +214,9 @@ fn printed(key: Option<Cow<'static, str>>) -> Result<Cow<'static, str>, Error> {
     })
 }
 
-impl Entry {
-    /// Runs the body and releases the lock.
-    pub fn run<B: Future>(self, body: B) -> impl Future<Output = Result<B::Output, Error>> {
-        body::run(self.start, body)
-    }
+/// Runs the body and releases the lock.
+pub fn run<B: Future>(entry: Entry, body: B, refuse: fn(Error) -> B::Output) -> Run<B> {
+    body::run(entry.0, body, refuse)
 }
 
 /// Whether `on_busy` applies: another holder has the lock, or the key is done.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Call, Entry};
 use crate::lock::key_template::KeyBuilder;
 use crate::lock::options::{LONGEST_PERIOD, ResolvedOptions};
-use crate::manager::body;
+use crate::manager::body::{self, Run};
 use crate::{Error, LockManager};
 
 impl Call {
@@ -35,19 +35,13 @@ pub(super) fn once(
     options.once_per(period, manager.settings())
 }
 
-impl Entry {
-    /// Runs the body and releases the lock; after a body that ended `Ok`, the key is done.
-    pub fn run_once<B: Future<Output: Finished>>(
-        self,
-        body: B,
-    ) -> impl Future<Output = Result<B::Output, Error>> {
-        body::run_once(self.start, body, Finished::is_ok)
-    }
-
-    /// The same on this thread.
-    pub fn run_once_blocking<T: Finished>(self, body: impl FnOnce() -> T) -> Result<T, Error> {
-        body::run_once_blocking(self.start, body, Finished::is_ok)
-    }
+/// Runs the body and releases the lock; after a body that ended `Ok`, the key is done.
+pub fn run_once<B: Future<Output: Finished>>(
+    entry: Entry,
+    body: B,
+    refuse: fn(Error) -> B::Output,
+) -> Run<B> {
+    body::run_once(entry.0, body, refuse, Finished::is_ok)
 }
 
 /// Return types of functions that run once in a period.

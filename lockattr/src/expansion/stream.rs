@@ -25,7 +25,7 @@ impl Entry {
         make: M,
         refuse: fn(Error) -> Option<S::Item>,
     ) -> LockedStream<M, S> {
-        LockedStream::new(self.start, make, refuse)
+        LockedStream::new(self.0, make, refuse)
     }
 }
 

@@ -7,7 +7,10 @@
 
 mod frame;
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use tokio::task::futures::TaskLocalFuture;
 
@@ -113,8 +116,40 @@ impl ChainPosition {
         INNERMOST.sync_scope(self.0.clone(), work)
     }
 
+    /// Polls `code` at this position.
+    // Not generic: the compiler would repeat it for each body.
+    pub(crate) fn poll(
+        &mut self,
+        context: &mut Context<'_>,
+        code: &mut dyn FnMut(&mut Context<'_>) -> Poll<()>,
+    ) -> Poll<()> {
+        let mut inside = pin!(INNERMOST.scope(self.0.take(), poll_fn(code)));
+        let polled = inside.as_mut().poll(context);
+        self.0 = inside.take_value().flatten();
+        polled
+    }
+
     pub(crate) fn run_future<F: Future>(self, future: F) -> Chained<F> {
         INNERMOST.scope(self.0, future)
+    }
+}
+
+/// Drops a body with `drops`, at the position where it was polled, so that its values are dropped
+/// inside the hold.
+pub(crate) fn drop_inside(position: Option<ChainPosition>, drops: &mut dyn FnMut()) {
+    let Some(position) = position else { return drops() };
+    let last = Last(drops);
+    // By way of a future that is dropped unpolled: a thread that is ending may have no task-locals
+    // any more, and there `ChainPosition::run` would panic, which ends the process.
+    drop(position.run_future(async move { drop(last) }));
+}
+
+/// Drops the body when it is dropped.
+struct Last<'a>(&'a mut dyn FnMut());
+
+impl Drop for Last<'_> {
+    fn drop(&mut self) {
+        (self.0)();
     }
 }
 

@@ -7,36 +7,51 @@ use tokio::task::coop::consume_budget;
 use tokio::time::Instant;
 
 use super::LockManager;
-use super::body::{Granted, Start};
+use super::body::{BodyState, Granted, Start};
 use crate::hold::chain;
 use crate::lock::key::LockKey;
 use crate::lock::options::ResolvedOptions;
 use crate::{Error, LockGuard};
 
 impl LockManager {
-    /// Acquires the lock for a body, as a call that begins now.
-    pub(crate) async fn start(&self, options: &ResolvedOptions, key: &str) -> Result<Start, Error> {
-        if let Some(nested) = self.enter_at_once(options, key).await? {
-            return Ok(Start::Nested(nested, options.on_lost));
+    /// Begins to acquire the lock for a body.
+    pub(crate) fn begin(&self, options: ResolvedOptions, key: &str) -> BodyState {
+        match self.begin_or_refuse(options, key) {
+            Ok(begun) => begun,
+            Err(refused) => refused.into(),
         }
+    }
+
+    fn begin_or_refuse(&self, options: ResolvedOptions, key: &str) -> Result<BodyState, Error> {
+        if let Some(nested) = self.enter_at_once_blocking(&options, key)? {
+            return Ok(Start::Nested(nested, options.on_lost).into());
+        }
+        Ok(BodyState::acquiring(self.clone().start(options, self.key(key)?)))
+    }
+
+    /// Acquires the lock for a body, as a call that begins now.
+    pub(crate) async fn start(
+        self,
+        options: ResolvedOptions,
+        key: LockKey,
+    ) -> Result<Start, Error> {
         let began = Instant::now();
-        let guard = self.acquire_on(options, key).await?;
-        Ok(Granted::new(guard, options.clone(), self.clone(), began).into())
+        let guard = self.acquire_on(&options, key).await?;
+        Ok(Granted::new(guard, options, self, began).into())
     }
 
     pub(crate) async fn acquire_on(
         &self,
         options: &ResolvedOptions,
-        key: &str,
+        key: LockKey,
     ) -> Result<LockGuard, Error> {
         // A call that sends no request is ready at once; a loop of such calls must let other tasks
         // run.
         consume_budget().await;
-        // Before any allocation: a nested call costs next to nothing.
-        if let Some(outer) = chain::find(&self.shared.core, key) {
-            return self.enter_again(options, &outer, key).await;
+        if let Some(outer) = chain::find(&self.shared.core, key.as_str()) {
+            return self.enter_again(options, &outer, key.as_str()).await;
         }
-        self.acquire_new(options, Arc::new([self.key(key)?])).await
+        self.acquire_new(options, Arc::new([key])).await
     }
 
     /// Acquires all of `keys` or none: those that this call chain already holds are re-entered.

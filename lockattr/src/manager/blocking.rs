@@ -197,7 +197,7 @@ impl LockManager {
                 Granted::new(guard, options, self.clone(), began).into()
             }
         };
-        body::run_blocking(start, || body(&lease()))
+        body::run_blocking(start, || body(&lease()), |_| false)
     }
 
     /// [Reports](Self::holder) the current holder of the lock.
@@ -252,8 +252,8 @@ impl LockManager {
         {
             return Ok(guard);
         }
-        let (manager, options, key) = (self.clone(), options.clone(), key.to_owned());
-        self.wait_for(&key.clone(), async move { manager.acquire_on(&options, &key).await })
+        let (manager, options, lock) = (self.clone(), options.clone(), self.key(key)?);
+        self.wait_for(key, async move { manager.acquire_on(&options, lock).await })
     }
 
     pub(crate) fn acquire_all_on_blocking(

@@ -98,7 +98,7 @@ impl LockManager {
             )));
         }
         loop {
-            let start = match self.start(options, key).await {
+            let start = match self.begin(options.clone(), key).start().await {
                 Ok(start) => start,
                 // The lock was granted, and its lease ended before the body could begin.
                 Err(Error::Lost { .. }) => {
@@ -111,9 +111,9 @@ impl LockManager {
             let term = async {
                 let outcome = self.run_term(options, &lock, &mut body).await;
                 has_returned = outcome.is_some();
-                outcome
+                Ok(outcome)
             };
-            match body::run(start, term).await {
+            match body::run(start.into(), term, Err).await {
                 Ok(Some(value)) => return Ok(value),
                 Err(error) if has_returned || !error.is_lost() => return Err(error),
                 // It resigned, or lost its term.

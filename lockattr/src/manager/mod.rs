@@ -389,7 +389,7 @@ impl LockManager {
             return nested_for_caller(nested);
         }
         let began = Instant::now();
-        let guard = self.acquire_on(&options, key.as_ref()).await?;
+        let guard = self.acquire_on(&options, self.key(key.as_ref())?).await?;
         Granted::new(guard, options, self.clone(), began).for_caller().await
     }
 
@@ -468,7 +468,7 @@ impl LockManager {
         let began = Instant::now();
         let mut options = options.resolve(&self.shared.settings)?;
         options.wait_budget = options.wait_budget.once();
-        match self.acquire_on(&options, key.as_ref()).await {
+        match self.acquire_on(&options, self.key(key.as_ref())?).await {
             Ok(guard) => {
                 let granted = Granted::new(guard, options, self.clone(), began);
                 granted.for_caller().await.map(Some)
@@ -513,8 +513,8 @@ impl LockManager {
         body: impl AsyncFnOnce(&Lease) -> T,
     ) -> Result<T, Error> {
         let options = options.resolve(&self.shared.settings)?;
-        let start = self.start(&options, key.as_ref()).await?;
-        body::run(start, async move { body(&lease()).await }).await
+        let begun = self.begin(options, key.as_ref());
+        body::run(begun, async move { Ok(body(&lease()).await) }, Err).await
     }
 
     /// Stops granting, signals every body that runs under a lock of this manager, waits for the

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use super::LockManager;
 use crate::hold::chain;
-use crate::lock::options::ResolvedOptions;
-use crate::manager::body::{self, Start, lease};
+use crate::manager::body::{self, lease};
 use crate::{Error, Lease, LockOptions};
 
 impl LockManager {
@@ -58,8 +57,10 @@ impl LockManager {
     ) -> Result<Result<T, E>, Error> {
         let settings = self.settings();
         let options = options.resolve(settings)?.once_per(period, settings)?;
-        let start = self.start_once(&options, key.as_ref()).await?;
-        body::run_once(start, async move { body(&lease()).await }, Result::is_ok).await
+        self.check_once(key.as_ref())?;
+        let begun = self.begin(options, key.as_ref());
+        let is_ok = |output: &Result<Result<T, E>, Error>| matches!(output, Ok(Ok(_)));
+        body::run_once(begun, async move { Ok(body(&lease()).await) }, Err, is_ok).await
     }
 
     /// Checks that this store can keep a key done for `period`. Call it before work that ends with
@@ -79,16 +80,6 @@ impl LockManager {
             Some(why) => Err(Error::InvalidOptions(why)),
             None => Ok(()),
         }
-    }
-
-    /// [`start`](Self::start) for a body that runs once in a period.
-    pub(crate) async fn start_once(
-        &self,
-        options: &ResolvedOptions,
-        key: &str,
-    ) -> Result<Start, Error> {
-        self.check_once(key)?;
-        self.start(options, key).await
     }
 
     /// Refuses what could never be done, before the body runs.

@@ -111,7 +111,8 @@ impl LockManager {
         match self.start_sharing(options, key.as_ref(), function_of(&body)).await? {
             Shared::Taken(value) => Ok(Ok(value)),
             Shared::Runs(start, flight) => {
-                flight.run(start, async move { body(&lease()).await }, |it| it.as_ref().ok()).await
+                let body = async move { Ok(body(&lease()).await) };
+                flight.run(start, body, |it| it.as_ref().ok()?.as_ref().ok(), Err).await
             }
         }
     }
@@ -126,11 +127,11 @@ impl LockManager {
         self.check_sharing(&options)?;
         let (began, waited) = (Instant::now(), Arc::new(AtomicBool::new(false)));
         let options = ResolvedOptions { waited: Some(waited.clone()), ..options };
-        let start = self.start(&options, key).await?;
+        let start = self.begin(options.clone(), key).start().await?;
         let of = of.named::<T>(options.function);
         let flight = Flight { manager: self.clone(), key: self.key(key)?, options, of };
         if waited.load(std::sync::atomic::Ordering::Acquire)
-            && let Some(value) = flight.result_since(began).await
+            && let Some(value) = Box::pin(flight.result_since(began)).await
         {
             start.release().await;
             return Ok(Shared::Taken(value));
@@ -166,19 +167,21 @@ impl Flight {
         start: Start,
         body: B,
         ok: fn(&B::Output) -> Option<&T>,
-    ) -> impl Future<Output = Result<B::Output, Error>> {
+        refuse: fn(Error) -> B::Output,
+    ) -> impl Future<Output = B::Output> {
         // What a nested call returns may be undone by the call around it.
         let has_lock = matches!(start, Start::Granted(_));
-        body::run(start, async move {
+        let run = async move {
             let output = body.await;
             // A body that lost its lease may be one of two that run.
             let may_share = has_lock && lease().ensure_held().is_ok();
             let value = ok(&output).filter(|_| may_share).and_then(|value| self.written(value));
             if let Some(value) = value {
-                self.pass_on(value).await;
+                Box::pin(self.pass_on(value)).await;
             }
             output
-        })
+        };
+        body::run(start.into(), run, refuse)
     }
 
     /// The result of a body that ran while this caller waited, since `began`.

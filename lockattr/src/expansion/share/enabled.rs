@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 
 use super::super::{Call, printed};
 use crate::Error;
-use crate::manager::body::{self, Start};
+use crate::manager::body::Start;
 use crate::manager::share::{Flight, Shared, function_of};
 
 /// The right to run the body, or the result of another caller.
@@ -43,11 +43,11 @@ pub async fn enter_sharing<R: Shareable>(
 
 impl<R: Shareable> Sharing<R> {
     /// Runs the body and releases the lock, unless another caller did.
-    pub async fn run(self, body: impl Future<Output = R>) -> Result<R, Error> {
+    pub async fn run(self, body: impl Future<Output = R>, refuse: fn(Error) -> R) -> R {
         match self.0 {
-            Shares::Taken(result) => Ok(result),
-            Shares::Unlocked => body::run(Start::Unlocked, body).await,
-            Shares::Runs(start, flight) => flight.run(start, body, R::ok).await,
+            Shares::Taken(result) => result,
+            Shares::Unlocked => body.await,
+            Shares::Runs(start, flight) => flight.run(start, body, R::ok, refuse).await,
         }
     }
 }

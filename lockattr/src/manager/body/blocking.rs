@@ -3,56 +3,65 @@
 use std::convert::identity;
 use std::time::Duration;
 
-use super::{Granted, Start, outcome_for_caller};
+use super::Start;
+use super::state::outcome_for_caller;
 use crate::hold::enter::enter;
 use crate::lock::options::{Release, ResolvedOptions};
 use crate::{Error, LockGuard};
 
-/// Runs `body` under the lock of `start`, releases it, and applies `on_lost`.
+/// Runs `body` under the lock of `start`, releases it, and applies `on_lost`. The key is done for the
+/// period of the options, if `is_ok` accepts the output.
 ///
 /// A panic in the body propagates after the guard is dropped.
-pub(crate) fn run_blocking<T>(start: Start, body: impl FnOnce() -> T) -> Result<T, Error> {
-    run_once_blocking(start, body, |_| false)
-}
-
-/// The same; the key is done for the period of the options, if `is_ok` accepts the output.
-pub(crate) fn run_once_blocking<T>(
+pub(crate) fn run_blocking<T>(
     start: Start,
     body: impl FnOnce() -> T,
     is_ok: fn(&T) -> bool,
 ) -> Result<T, Error> {
-    match start {
-        Start::Unlocked => Ok(body()),
-        Start::Granted(granted) => run_granted(*granted, body, is_ok),
-        Start::Nested(guard, on_lost) => {
-            let position = guard.position();
-            let output = {
-                let _entered = enter(guard.frame(), guard.span())?;
-                position.run(body)
-            };
-            outcome_for_caller(guard.ensure_held(), guard.key(), on_lost).map(|()| output)
-        }
+    let (mut body, mut output) = (Some(body), None);
+    let start = run_inside(start, &mut || output = body.take().map(|body| body()))?;
+    release_after(start, output.as_ref().is_some_and(is_ok))?;
+    Ok(output.expect("the body has run"))
+}
+
+/// Runs `body` while the lock is held. If the lease ended before, acquires the lock again.
+// Not generic: the compiler would repeat it for each body.
+fn run_inside(mut start: Start, body: &mut dyn FnMut()) -> Result<Start, Error> {
+    loop {
+        let Some((guard, _)) = start.hold() else {
+            body();
+            return Ok(start);
+        };
+        let position = guard.position();
+        let lost = match enter(guard.frame(), guard.span()) {
+            Ok(_entered) => {
+                position.run(&mut *body);
+                None
+            }
+            Err(lost) => Some(lost),
+        };
+        start = match (lost, start) {
+            (None, start) => return Ok(start),
+            (Some(lost), Start::Granted(granted)) => match granted.options_for_retry() {
+                Some(options) => granted.reacquire_blocking(options, lost)?.into(),
+                None => return Err(lost),
+            },
+            (Some(lost), _) => return Err(lost),
+        };
     }
 }
 
-fn run_granted<T>(
-    mut granted: Granted,
-    body: impl FnOnce() -> T,
-    is_ok: fn(&T) -> bool,
-) -> Result<T, Error> {
-    let output = loop {
-        let position = granted.guard.position();
-        let lost = match enter(granted.guard.frame(), granted.guard.span()) {
-            Ok(_entered) => break position.run(body),
-            Err(lost) => lost,
-        };
-        match granted.options_for_retry() {
-            Some(options) => granted = granted.reacquire_blocking(options, lost)?,
-            None => return Err(lost),
+fn release_after(start: Start, is_done: bool) -> Result<(), Error> {
+    match start {
+        Start::Unlocked => Ok(()),
+        Start::Nested(guard, on_lost) => {
+            outcome_for_caller(guard.ensure_held(), guard.key(), on_lost)
         }
-    };
-    let period = granted.options.once_per.filter(|_| is_ok(&output));
-    release(granted.guard, &granted.options, period).map(|()| output)
+        Start::Granted(granted) => {
+            let period = granted.options.once_per.filter(|_| is_done);
+            release(granted.guard, &granted.options, period)
+        }
+    }
 }
 
 /// Releases the lock; with a period, the key is done until that is over.

@@ -19,6 +19,15 @@ pub(crate) enum Start {
 }
 
 impl Start {
+    /// The guard of the lock, and what happens if it is lost.
+    pub(super) fn hold(&self) -> Option<(&LockGuard, OnLost)> {
+        match self {
+            Self::Unlocked => None,
+            Self::Nested(guard, on_lost) => Some((guard, *on_lost)),
+            Self::Granted(granted) => Some((&granted.guard, granted.options.on_lost)),
+        }
+    }
+
     /// Releases the lock without running a body.
     #[cfg(feature = "share")]
     pub(crate) async fn release(self) {

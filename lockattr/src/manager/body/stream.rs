@@ -7,9 +7,9 @@ use std::task::{Context, Poll, ready};
 use futures_util::Stream;
 use pin_project_lite::pin_project;
 
-use super::{BodyState, Start};
+use super::BodyState;
 use crate::Error;
-use crate::hold::chain::ChainPosition;
+use crate::hold::chain::drop_inside;
 
 /// The item for a refusal or a loss, if the item type can express one.
 pub(crate) type Refuse<T> = fn(Error) -> Option<T>;
@@ -23,45 +23,24 @@ pin_project! {
         // Dropped as soon as it is done or cancelled, before the release.
         #[pin]
         stream: Option<S>,
-        position: ChainPosition,
         state: BodyState,
-        cancelled: Option<Error>,
         refuse: Refuse<S::Item>,
     }
 
     impl<M, S: Stream> PinnedDrop for LockedStream<M, S> {
         fn drop(this: Pin<&mut Self>) {
-            let this = this.project();
-            drop_inside(this.position, this.stream);
+            let mut this = this.project();
+            if this.stream.is_some() {
+                drop_inside(this.state.leave(), &mut || this.stream.set(None));
+            }
         }
-    }
-}
-
-/// Drops the stream at the position where it was polled, so that its values are dropped inside the
-/// hold.
-fn drop_inside<S>(position: &ChainPosition, stream: Pin<&mut Option<S>>) {
-    if stream.is_some() {
-        let last = Last(stream);
-        // By way of a future that is dropped unpolled: a thread that is ending may have no
-        // task-locals any more, and there `ChainPosition::run` would panic, which ends the process.
-        drop(position.clone().run_future(async move { drop(last) }));
-    }
-}
-
-/// Drops the stream when it is dropped.
-struct Last<'a, S>(Pin<&'a mut Option<S>>);
-
-impl<S> Drop for Last<'_, S> {
-    fn drop(&mut self) {
-        self.0.set(None);
     }
 }
 
 impl<M: FnOnce() -> S, S: Stream> LockedStream<M, S> {
     /// Makes the stream at its first poll, at the position in the call chain of that poll.
-    pub(crate) fn new(start: Start, make: M, refuse: Refuse<S::Item>) -> Self {
-        let (state, position, make) = (start.into(), ChainPosition::here(), Some(make));
-        Self { make, stream: None, position, state, cancelled: None, refuse }
+    pub(crate) fn new(state: BodyState, make: M, refuse: Refuse<S::Item>) -> Self {
+        Self { make: Some(make), stream: None, state, refuse }
     }
 }
 
@@ -70,35 +49,28 @@ impl<M: FnOnce() -> S, S: Stream> Stream for LockedStream<M, S> {
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<S::Item>> {
         let mut this = self.project();
-        if let Some(make) = this.make.take() {
-            let mut make = Some(make);
-            let made = this.state.poll_enter(context, |position, _| {
-                *this.position = position;
-                make.take().map(|make| this.position.run(make))
-            });
-            // The stream may have to wait for another lease.
-            *this.make = make;
-            match ready!(made) {
-                Ok(stream) => this.stream.set(stream),
-                Err(lost) => {
-                    *this.make = None;
-                    *this.cancelled = Some(lost);
-                }
-            }
+        let mut is_held = true;
+        if this.make.is_some() {
+            let body = &mut |_: &mut Context<'_>| {
+                this.stream.set(this.make.take().map(|make| make()));
+                Poll::Ready(())
+            };
+            // What makes the stream may take longer than the lease lasts.
+            is_held = ready!(this.state.poll_body(context, body)) && this.state.is_held();
+            *this.make = None;
         }
-        if let Some(stream) = this.stream.as_mut().as_pin_mut() {
-            let next = |context: &mut Context<'_>| this.position.run(|| stream.poll_next(context));
-            match ready!(this.state.poll_body(context, next)) {
-                Ok(Some(item)) => return Poll::Ready(Some(item)),
-                Ok(None) => {}
-                Err(lost) => *this.cancelled = Some(lost),
+        if let Some(mut stream) = this.stream.as_mut().as_pin_mut() {
+            let mut next = None;
+            let body = &mut |context: &mut Context<'_>| {
+                stream.as_mut().poll_next(context).map(|item| next = item)
+            };
+            if is_held && ready!(this.state.poll_body(context, body)) && next.is_some() {
+                return Poll::Ready(next);
             }
-            drop_inside(this.position, this.stream.as_mut());
+            drop_inside(this.state.leave(), &mut || this.stream.set(None));
         }
         let released = ready!(this.state.poll_release(context, false));
-        *this.state = BodyState::Unlocked;
-        let outcome = this.cancelled.take().map_or(released, Err);
-        Poll::Ready(outcome.err().and_then(this.refuse))
+        Poll::Ready(released.err().and_then(this.refuse))
     }
 }
 
