@@ -73,12 +73,12 @@ fn settings(config: &Config) -> String {
             -- The server must not take a client that vanished for one that listens.
             ('tcp_keepalives_idle', '{beat}'), ('tcp_keepalives_interval', '{beat}'),
             ('tcp_keepalives_count', '3'),
+            -- A plan that avoids what is off below, and cannot, counts as so costly that the server
+            -- would compile it: for longer than a connection needs for all else.
+            ('jit', 'off'),
             -- A plan that was made while the tables were empty must also suit full tables.
             ('enable_seqscan', 'off'), ('enable_bitmapscan', 'off'),
-            ('plan_cache_mode', 'force_generic_plan'),
-            -- A plan that avoids what is off above, and cannot, counts as so costly that the server
-            -- would compile it: for longer than a connection needs for all else.
-            ('jit', 'off')"
+            ('plan_cache_mode', 'force_generic_plan')"
     ))
 }
 
