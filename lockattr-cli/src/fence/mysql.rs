@@ -263,9 +263,15 @@ fn body(migration: &Migration<'_>, event: &Event) -> String {
     format!(
         "BEGIN
   DECLARE message varchar(128) CHARACTER SET utf8mb4;
-  -- The row ends with the transaction, the variable names it in this session only.
-  DECLARE fence_token bigint DEFAULT
-    (SELECT tokens.token FROM {} AS tokens WHERE {READS});
+  DECLARE fence_token bigint;
+  -- With a binary log the query may lock what it reads, so a write without a token makes none.
+  IF @lockattr_fence IS NOT NULL THEN
+    -- The row ends with the transaction, the variable names it in this session only.
+    SELECT MAX(tokens.token) INTO fence_token FROM {} AS tokens WHERE {READS};
+    IF fence_token IS NULL THEN
+      SET @lockattr_fence = NULL;
+    END IF;
+  END IF;
 {unfenced}{compare}{set}END",
         Mysql.beside(migration.table, TOKENS),
     )

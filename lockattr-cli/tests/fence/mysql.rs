@@ -16,6 +16,15 @@ pub(super) async fn servers() -> Vec<&'static MariaDb> {
     [Some(MariaDb::shared().await), newest].into_iter().flatten().collect()
 }
 
+/// The same, with a binary log.
+pub(super) async fn servers_with_a_binary_log() -> Vec<&'static MariaDb> {
+    const OPTIONS: [&str; 2] = ["--log-bin=binlog", "--server-id=1"];
+    static SERVERS: OnceCell<[Option<MariaDb>; 2]> = OnceCell::const_new();
+    let start =
+        async || [Some(MariaDb::with(&OPTIONS).await), MariaDb::newest_mysql(&OPTIONS).await];
+    SERVERS.get_or_init(start).await.iter().flatten().collect()
+}
+
 /// A database with the table `stock`, which has one row.
 pub(super) struct Shop {
     pub(super) url: String,

@@ -1,11 +1,10 @@
 //! A migration of MySQL and MariaDB that is refused, or stopped, leaves the table guarded.
 
 use lockattr::fence::{FENCED_OFF, UNFENCED};
-use lockattr_tests::MariaDb;
 use mysql_async::prelude::Queryable;
 use url::Url;
 
-use super::mysql::{SELL, Shop, servers, state};
+use super::mysql::{SELL, Shop, servers, servers_with_a_binary_log, state};
 use super::{client, printed};
 use lockattr_tests::bare;
 
@@ -57,10 +56,7 @@ async fn a_migration_that_stops_after_any_statement_leaves_the_table_guarded() {
 /// Red without: the trigger that is made before the old one is dropped.
 #[tokio::test]
 async fn a_user_who_may_not_make_triggers_takes_none_away() {
-    let options = ["--log-bin=binlog", "--server-id=1"];
-    let servers = [Some(MariaDb::with(&options).await), MariaDb::newest_mysql(&options).await];
-    for server in servers.into_iter().flatten() {
-        let server: &'static MariaDb = Box::leak(Box::new(server));
+    for server in servers_with_a_binary_log().await {
         let mut shop = Shop::new(server).await;
         shop.write(Some(5), SELL).await.unwrap();
         let (database, names) = (shop.database(), triggers(&mut shop).await);
@@ -82,7 +78,6 @@ async fn a_user_who_may_not_make_triggers_takes_none_away() {
         assert_eq!(shop.write(Some(4), SELL).await, Err(FENCED_OFF.into()));
         let insert = "INSERT INTO stock (id, quantity) VALUES (1, 1)";
         assert_eq!(shop.write(None, insert).await, Err(UNFENCED.into()));
-        server.kill();
     }
 }
 

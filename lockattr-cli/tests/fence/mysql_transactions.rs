@@ -7,7 +7,7 @@ use sqlx::mysql::MySqlPoolOptions;
 use sqlx::{Acquire, AssertSqlSafe};
 use url::Url;
 
-use super::mysql::{Shop, servers};
+use super::mysql::{Shop, servers, servers_with_a_binary_log};
 use super::token;
 use lockattr_tests::bare;
 
@@ -219,6 +219,69 @@ async fn transactions_with_tokens_do_not_wait_for_each_other() {
         }
         pool.close().await;
         assert_eq!(left(&mut shop).await, 0);
+    }
+}
+
+/// With a binary log, the query of a trigger may lock what it reads. All of these are open at once, and a
+/// statement that has to wait for one of them fails.
+///
+/// Red without: the look at the variable before the query, or the end of one that names no row.
+#[tokio::test]
+async fn a_write_without_a_token_touches_its_own_row_alone() {
+    const FENCE: &str = "BEGIN; INSERT INTO lockattr_fence_tokens (token) VALUES (5); \
+                         SET @lockattr_fence = LAST_INSERT_ID(); UPDATE stock SET quantity = 9 WHERE id = ";
+    for server in servers_with_a_binary_log().await {
+        let mut shop = Shop::unfenced(server).await;
+        shop.migrate(&["--table", "stock", "--allow-unfenced"]).await;
+        let rows = "INSERT INTO stock (id, quantity) VALUES (1, 1), (2, 1), (3, 1), (4, 1)";
+        shop.conn.query_drop(rows).await.unwrap();
+        for format in ["STATEMENT", "MIXED", "ROW"] {
+            let mut sessions = Vec::new();
+            for _ in 0..4 {
+                let mut session = server.cli(&shop.database()).await;
+                let limit = format!(
+                    "SET SESSION binlog_format = {format}, SESSION innodb_lock_wait_timeout = 1"
+                );
+                session.query_drop(limit).await.unwrap();
+                sessions.push(session);
+            }
+            const UPDATE: &str = "UPDATE stock SET quantity = 2 WHERE id = ";
+            let writes = [
+                // As after a transaction that was dropped: the variable names no row, until a write looks.
+                (0, format!("{FENCE}1; ROLLBACK")),
+                (0, format!("{UPDATE}1")),
+                (0, format!("BEGIN; {UPDATE}1")),
+                (1, format!("BEGIN; {UPDATE}2")),
+                (2, format!("{FENCE}42")),
+                (0, "INSERT INTO stock (id, quantity) VALUES (50, 1)".into()),
+                (1, "DELETE FROM stock WHERE id = 3".into()),
+                (3, format!("{FENCE}4")),
+            ];
+            for (session, write) in writes {
+                let written = sessions[session].query_drop(&write).await;
+                assert!(written.is_ok(), "{format}: {write}: {written:?}");
+            }
+            for session in sessions {
+                session.disconnect().await.unwrap();
+            }
+        }
+        assert_eq!(left(&mut shop).await, 0);
+    }
+}
+
+/// Red without: `FORGET`.
+#[tokio::test]
+async fn a_rollback_forgets_the_token() {
+    for server in servers().await {
+        let shop = Shop::new(server).await;
+        let pool = pool_of_one(&shop.url);
+        let transaction = pool.start_transaction(TxOpts::new()).await.unwrap();
+        let transaction = FencedTransaction::new(transaction, token(5)).await.unwrap();
+        transaction.rollback().await.unwrap();
+        let named: Option<Option<u64>> =
+            pool.get_conn().await.unwrap().query_first("SELECT @lockattr_fence").await.unwrap();
+        assert_eq!(named, Some(None));
+        pool.disconnect().await.unwrap();
     }
 }
 

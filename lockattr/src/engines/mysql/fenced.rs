@@ -17,6 +17,9 @@ use crate::FencingToken;
 const UNSET: &str =
     "DELETE FROM lockattr_fence_tokens WHERE id = @lockattr_fence; SET @lockattr_fence = NULL";
 
+/// Without it, the session's next write would look for the row that the rollback has undone.
+const FORGET: &str = "SET @lockattr_fence = NULL";
+
 /// An open transaction of a MySQL client, for [`FencedTransaction`].
 ///
 /// The transactions of `mysql_async` and, with the feature `sqlx`, of sqlx 0.9 implement it. For
@@ -165,8 +168,9 @@ impl<T: MysqlTransaction> FencedTransaction<T> {
     /// # Cancel safety
     ///
     /// If dropped, the transaction is rolled back as soon as its connection is used again.
-    pub async fn rollback(self) -> Result<(), T::Error> {
-        self.transaction.rollback().await
+    pub async fn rollback(mut self) -> Result<(), T::Error> {
+        let forgotten = self.transaction.run(FORGET).await;
+        self.transaction.rollback().await.and(forgotten)
     }
 }
 
