@@ -40,3 +40,22 @@ async fn a_key_whose_mark_is_sent_again_is_no_longer_renewed() {
     assert_eq!(events.count("lock lost"), 0, "{:?}", events.all());
     assert!(locks.holder("invoices").is_some_and(|it| it.done));
 }
+
+/// The mark was executed and has ended, so the store no longer knows the lock.
+///
+/// Red without: `may_be_marked` in `release_done`; the end of the repetitions with the period.
+#[tokio::test(start_paused = true)]
+async fn a_mark_whose_period_passes_before_it_is_answered_is_no_loss() {
+    for repeated in [Fate::Slow(3 * SECOND), Fate::ReplyLost] {
+        let (store, events) = (Scripted::new(), capture_events());
+        let manager = store.manager();
+        let got = manager.with_lock_once_per("invoices", 2 * SECOND, options(), async |_| {
+            store.releases(&[Fate::ReplyLost, repeated]);
+            Ok::<_, Failed>(1)
+        });
+        assert_eq!(got.await.unwrap(), Ok(1), "{repeated:?}");
+        assert_eq!(events.count("lock lost"), 0, "{:?}", events.all());
+        sleep(SECOND).await;
+        assert_eq!(store.holder("invoices").await, None, "{repeated:?}");
+    }
+}

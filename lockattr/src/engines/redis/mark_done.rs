@@ -36,6 +36,8 @@ impl RedisStore {
                     reply.replicated?;
                     return Ok(ReleaseOutcome::Released);
                 }
+                // The mark that an earlier run made has ended meanwhile.
+                MarkReply::Complete(_) if after.is_some() => return Ok(ReleaseOutcome::Released),
                 MarkReply::Complete(not_held) => return Ok(not_held),
                 MarkReply::Unfinished(place) => after = Some(place),
             }

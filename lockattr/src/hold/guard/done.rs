@@ -90,6 +90,7 @@ impl OwnedLease {
         // Ends the renewals: those of a done key would be refused.
         hold.lose(LostReason::Released);
         let count = |outcome| core.watchdog.telemetry().release(outcome);
+        let mut may_be_marked = false;
         loop {
             let now = Instant::now();
             // `hold_at_least` may be longer.
@@ -98,6 +99,15 @@ impl OwnedLease {
             let marked = core.store().mark_done(hold.claim(), lasts);
             let failed = match timeout_at(give_up_at, marked).await {
                 Ok(Ok(ReleaseOutcome::Released)) => {
+                    count("done");
+                    self.settle();
+                    return Ok(());
+                }
+                // The mark of an earlier request has ended with the period. The store counts in milliseconds, by its own
+                // clock, so it may be a little early.
+                Ok(Ok(ReleaseOutcome::NotHeld))
+                    if may_be_marked && Instant::now() + PAUSE >= until =>
+                {
                     count("done");
                     self.settle();
                     return Ok(());
@@ -112,7 +122,13 @@ impl OwnedLease {
                 Err(_) => StoreError::new("it did not answer"),
             };
             count("unknown");
-            if Instant::now() + PAUSE >= give_up_at {
+            may_be_marked = true;
+            let next = Instant::now() + PAUSE;
+            if next >= until {
+                // The period is over, as that of a longer body. Dropping `self` releases what was not marked.
+                return Ok(());
+            }
+            if next >= give_up_at {
                 // Dropping `self` keeps trying to release what was not marked.
                 return Err(unconfirmed(&failed).about(&hold.claim().named()));
             }
