@@ -64,8 +64,8 @@ pub(super) const DUPLICATE_SERVER: &str =
 /// * A lock counts as renewed or released once a majority reports it. The majority is of all nodes,
 ///   whether they are up or down.
 /// * A key is [done](Store::mark_done) once a majority has the mark, and for at most
-///   [`MAX_TTL`](Self::MAX_TTL) unless the servers are durable. Where fewer have it, they keep no
-///   claim out.
+///   [`MAX_TTL`](Self::MAX_TTL) unless the servers are durable. The next claim that learns it gives the
+///   mark to nodes that lack it. Where fewer have it, they keep no claim out, and the next claim clears it.
 /// * [Permits](crate::store::Sharing::Permits) need more than a majority. With a majority for each
 ///   holder, three nodes would let three holders have two permits. With `n` nodes and `p` permits,
 ///   a claim needs `n · p / (p + 1)` nodes, rounded down, plus one.
@@ -288,16 +288,23 @@ impl Store for RedlockStore {
         if had + had_not.len() < majority {
             return Err(failed);
         }
+        let is_mark = *holder == holder.mark();
         // Nodes that did not reply may have had the lock too.
-        let was_held = had > 0 && had_not.len() + majority <= self.nodes.len();
-        if was_held {
-            // A mark of the same claim, which too few nodes have, would keep the key on them for its period.
-            let mark = holder.mark();
-            let mut rest =
-                Round::new(had_not.into_iter().map(|node| node.force_release(key, &mark)));
-            while rest.next().await.is_some() {}
+        let was_held = |had_not: usize| had_not + majority <= self.nodes.len();
+        if had == 0 || !(is_mark || was_held(had_not.len())) {
+            return Ok(false);
         }
-        Ok(was_held)
+        // Each node may have the mark of another claim, which would keep the key on it for its period.
+        let clear = async |node: &AnyStore| match node.holder(key).await {
+            Ok(Some(other)) if other.done => node.force_release(key, &other.id).await,
+            _ => Ok(false),
+        };
+        let mut taken = 0;
+        let mut rest = Round::new(had_not.iter().copied().map(clear));
+        while let Some((_, reply)) = rest.next().await {
+            taken += usize::from(is_mark && matches!(reply, Ok(true)));
+        }
+        Ok(was_held(had_not.len() - taken))
     }
 
     /// Marks the lock on a majority of the nodes. On the others, the lease ends by itself; one that is marked among fewer

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use lockattr::LockManager;
 use lockattr::store::{RedlockStore, ReleaseOutcome};
+use lockattr::{Error, LockManager, LockOptions};
 use tokio::time::advance;
 
 use super::Scene;
 use crate::marks::{DAY, Process, TTL};
 use crate::support::Fate;
-use lockattr_tests::for_store;
+use lockattr_tests::{Independents, RedisServer, eventually, for_store, in_time};
 
 /// Red without: `may_show_done` in `acquire.rs`.
 #[tokio::test(start_paused = true)]
@@ -87,6 +87,72 @@ async fn a_forced_release_leaves_no_mark_on_a_minority() {
     }
 }
 
+/// A node that was down while the key was marked, and two of three with the marks of two claims.
+///
+/// Red without: the mark in `release_attempt`; the first clause of `Holder::is_same`.
+#[tokio::test(start_paused = true)]
+async fn a_done_key_is_done_with_any_one_node_down() {
+    let scene = Scene::of(3);
+    let (one, two) = (Process::on(scene.store()), Process::on(scene.store()));
+    // The first claim marks one node, and its lease ends on the others. The second one marks these.
+    scene.nodes[1].releases(&[Fate::Refused, Fate::Answered]);
+    scene.nodes[2].releases(&[Fate::Refused, Fate::Answered]);
+    let stray = one.holder_of("nightly").await;
+    one.mark(&stray, DAY).await.expect_err("one of three");
+    advance(TTL).await;
+    let second = two.holder_of("nightly").await;
+    assert_eq!(two.mark(&second, DAY).await.unwrap(), ReleaseOutcome::Released);
+    // The third claim finds a node without its mark.
+    scene.nodes[2].restart();
+    let asks = two.claim(&["nightly"]);
+    assert!(two.refused(&asks).await.expect("held").done);
+    eventually("it is marked again", async || {
+        scene.nodes[2].holder("nightly").await.is_some_and(|it| it.done)
+    })
+    .await;
+    for down in 0..3 {
+        let others = Process::on(scene.store_of((0..3).filter(|&node| node != down)));
+        let waiter = others.claim(&["nightly"]);
+        assert!(others.refused(&waiter).await.expect("held").done, "{down} is down");
+        assert!(others.holder("nightly").await.expect("held").done, "{down} is down");
+        let listed = others.store.held_locks("lock:").await.unwrap();
+        assert!(listed.len() == 1 && listed[0].holder.done, "{down} is down: {listed:?}");
+    }
+    assert!(two.force_release("nightly").await, "the marks are those of three claims");
+    for node in &scene.nodes {
+        assert_eq!(node.holder("nightly").await, None);
+    }
+}
+
+/// As a failed acquisition is undone where it was granted. Else the node has no vote for the whole period.
+///
+/// Red without: `clear`, for replies before the decision and after it.
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_a_majority_grants_clears_the_mark_of_a_minority() {
+    for late in [false, true] {
+        let scene = Scene::of(3);
+        for node in &scene.nodes[1..] {
+            node.releases(&[Fate::Refused, Fate::Answered]);
+        }
+        let process = Process::on(scene.store());
+        let stray = process.holder_of("nightly").await;
+        process.mark(&stray, DAY).await.expect_err("one of three");
+        advance(TTL).await;
+        // The claim has its majority before that node replies, or after it.
+        let (first, other) = if late { (1, 0) } else { (0, 1) };
+        scene.nodes[first].acquires(&[Fate::Answered]);
+        scene.nodes[other].acquires(&[Fate::Late(TTL / 20)]);
+        let claim = process.holder_of("nightly").await;
+        eventually("the mark is cleared", async || {
+            scene.nodes[0].holder("nightly").await.is_none_or(|it| !it.done)
+        })
+        .await;
+        assert_eq!(process.release(&claim).await, ReleaseOutcome::Released);
+        let others = Process::on(scene.store_of([0, 2]));
+        assert_eq!(others.refused(&others.claim(&["nightly"])).await, None, "late: {late}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_mark_is_repeated_until_a_majority_has_it() {
     let scene = Scene::of(5);
@@ -114,6 +180,34 @@ async fn a_claim_marks_what_its_last_attempt_has_acquired() {
     for node in &scene.nodes {
         assert!(node.holder("nightly").await.expect("held").done);
     }
+}
+
+/// Red without: the mark in `release_attempt`: `Contended`, after the whole wait.
+#[tokio::test]
+async fn a_server_that_was_down_at_the_mark_gets_it_and_another_one_may_be_down_then() {
+    let servers = RedisServer::builder().password("not held by another");
+    let servers = Independents::builder().count(3).servers(servers).start().await;
+    let url = servers.url_with("durable=true");
+    let (here, there) = (LockManager::connect(&url).await.unwrap(), LockManager::connect(&url));
+    let there = there.await.unwrap();
+    let nightly = async |manager: &LockManager, wait| {
+        let options = LockOptions::new().wait(wait);
+        let body = async |_: &lockattr::Lease| Ok::<_, Error>(());
+        manager.with_lock_once_per("nightly", DAY, options, body).await
+    };
+    servers.kill(2);
+    nightly(&here, DAY).await.unwrap().unwrap();
+    servers.revive(2).await;
+    eventually("it has the mark", async || {
+        let again = nightly(&there, Duration::ZERO).await;
+        assert!(matches!(again, Err(Error::Done { .. })), "{again:?}");
+        let value = servers.node(2).cli().await.value("lock:nightly").await;
+        value.is_some_and(|value| value.ends_with(" done=1"))
+    })
+    .await;
+    servers.kill(0);
+    let waits = in_time(nightly(&there, DAY)).await;
+    assert!(matches!(waits, Err(Error::Done { .. })), "{waits:?}");
 }
 
 /// A server that restarts forgets marks as it forgets leases.

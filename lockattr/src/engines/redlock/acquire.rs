@@ -3,15 +3,18 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::RedlockStore;
 use super::acquire_replies::AcquireReplies;
 use super::round::Round;
+use crate::HolderId;
 use crate::platform::entropy::random_fraction;
 use crate::store::{
-    AcquireOutcome, AcquireRequest, AnyStore, Claim, ReleaseRequest, Sharing, StoreError, Waiting,
+    AcquireOutcome, AcquireRequest, AnyStore, Claim, ReleaseOutcome, ReleaseRequest, Sharing,
+    StoreError, Waiting,
 };
 
 impl RedlockStore {
@@ -41,7 +44,7 @@ impl RedlockStore {
         if let Some(last) = request.claim.queued_attempt() {
             // That attempt may hold the lock: its outcome is unknown.
             let all = 0..self.nodes.len();
-            self.release_attempt(&last, all, self.quorum.majority(), true).await;
+            self.release_attempt(&last, all, self.quorum.majority(), true, None).await;
         }
         let mut node_request = request.clone().hint(self.next_hint());
         node_request.claim = request.claim.next_attempt();
@@ -71,7 +74,8 @@ impl RedlockStore {
         };
         if !matches!(outcome, Ok(AcquireOutcome::Acquired { .. })) {
             let (nodes, granted) = (replies.may_have_granted(), replies.granted().count());
-            self.release_attempt(&node_request.claim, nodes, granted, will_retry).await;
+            let done = outcome.as_ref().ok().and_then(done_for);
+            self.release_attempt(&node_request.claim, nodes, granted, will_retry, done).await;
             request.claim.end_attempt();
         }
         outcome
@@ -121,8 +125,14 @@ impl RedlockStore {
         {
             replies.count(node, reply);
         }
-        for (node, reply) in self.finish_late_requests(round, attempt) {
+        for (node, reply) in self.finish_late_requests(round, attempt, replies.are_enough()) {
             replies.count(node, reply);
+        }
+        if replies.are_enough() {
+            let marks = replies.marks();
+            let marks =
+                marks.map(|(nth, mark)| clear(self.nodes[nth].clone(), attempt.clone(), mark));
+            Round::new(marks).finish_in_background();
         }
         replies
     }
@@ -134,18 +144,28 @@ impl RedlockStore {
         &self,
         round: Round<F>,
         attempt: &Arc<Claim>,
+        is_granted: bool,
     ) -> VecDeque<(usize, F::Output)>
     where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
+        F: Future<Output = Result<AcquireOutcome, StoreError>> + Send + 'static,
     {
         let (nodes, attempt) = (self.nodes.clone(), attempt.clone());
-        round.finish_in_background_with(move |nth| {
+        round.finish_in_background_with(move |nth, reply| {
+            let mark = reply.ok().as_ref().and_then(mark_in).filter(|_| is_granted);
             // If no release has been answered yet, it is executed after this request.
-            let quietly = attempt.released_on(nth)?;
-            let (node, releases) = (nodes[nth].clone(), [releasing(&attempt, quietly)]);
-            // If this release fails, the lease expires by itself.
-            Some(async move { drop(node.release(&releases).await) })
+            let released = attempt.released_on(nth);
+            if mark.is_none() && released.is_none() {
+                return None;
+            }
+            let (node, attempt) = (nodes[nth].clone(), attempt.clone());
+            Some(async move {
+                // If one of these fails, the lease expires by itself, or the next claim tries it.
+                if let Some(mark) = mark {
+                    drop(clear(node, attempt, mark).await);
+                } else if let Some(quietly) = released {
+                    drop(node.release(&[releasing(&attempt, quietly)]).await);
+                }
+            })
         })
     }
 
@@ -153,17 +173,29 @@ impl RedlockStore {
     /// Waits for `enough` replies, so that the claim's next attempt does not find its own lock.
     /// Does not wait for nodes that hang, because the next attempt has another owner token than
     /// what they execute later.
+    ///
+    /// If the key is `done` for so long, a node that granted the lock lacks the mark, and gets it in place of the
+    /// release: else the key would be open as soon as one more node is down.
     async fn release_attempt(
         &self,
         attempt: &Arc<Claim>,
         nodes: impl IntoIterator<Item = usize>,
         enough: usize,
         will_retry: bool,
+        done: Option<Duration>,
     ) {
+        let may_mark = attempt.sharing() == Sharing::Exclusive && attempt.keys().len() == 1;
+        let done = done.filter(|_| may_mark);
         let release = |node: usize| {
             let (nth, attempt) = (node, attempt.clone());
             let (node, releases) = (self.nodes[node].clone(), [releasing(&attempt, will_retry)]);
             async move {
+                if let Some(lasts) = done
+                    && let marked @ Ok(ReleaseOutcome::Released) =
+                        node.mark_done(&attempt, lasts).await
+                {
+                    return Some(marked);
+                }
                 let reply = node.release(&releases).await.pop();
                 attempt.note_released(nth, will_retry);
                 reply
@@ -177,6 +209,32 @@ impl RedlockStore {
             answered += usize::from(matches!(reply, Some(Ok(_))));
         }
         round.finish_in_background();
+    }
+}
+
+/// Takes a mark from a node. Enough nodes have granted the lock to `attempt`, so it is the mark of a minority, which
+/// may never have been confirmed, and would deny this node's vote to every claim until its period is over.
+async fn clear(node: AnyStore, attempt: Arc<Claim>, mark: HolderId) -> Result<bool, StoreError> {
+    match attempt.keys() {
+        [key] => node.force_release(key, &mark).await,
+        // It is not known whose mark it is.
+        _ => Ok(false),
+    }
+}
+
+/// The mark that refused a claim.
+fn mark_in(outcome: &AcquireOutcome) -> Option<HolderId> {
+    match outcome {
+        AcquireOutcome::Held { holder: Some(holder), .. } => holder.done.then_some(holder.id),
+        _ => None,
+    }
+}
+
+/// For how long the key is done, if a majority says so.
+fn done_for(outcome: &AcquireOutcome) -> Option<Duration> {
+    match outcome {
+        AcquireOutcome::Held { holder: Some(holder), .. } if holder.done => holder.remaining,
+        _ => None,
     }
 }
 

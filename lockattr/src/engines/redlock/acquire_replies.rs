@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::store::{AcquireOutcome, MAX_RECHECK, StoreError};
-use crate::{FencingToken, Holder};
+use crate::{FencingToken, Holder, HolderId};
 
 /// The replies so far, by node.
 pub(super) struct AcquireReplies {
@@ -93,6 +93,14 @@ impl AcquireReplies {
         (0..self.by_node.len()).filter(granted)
     }
 
+    /// The marks that refused it, and their nodes.
+    pub(super) fn marks(&self) -> impl Iterator<Item = (usize, HolderId)> {
+        self.by_node.iter().enumerate().filter_map(|(node, reply)| match reply {
+            NodeReply::Held { holder: Some(holder), .. } if holder.done => Some((node, holder.id)),
+            _ => None,
+        })
+    }
+
     /// The nodes that granted the lock, or whose reply is unknown.
     pub(super) fn may_have_granted(&self) -> impl Iterator<Item = usize> {
         let held = |node: &usize| matches!(self.by_node[*node], NodeReply::Held { .. });
@@ -145,7 +153,10 @@ impl AcquireReplies {
         };
         // A mark that fewer nodes have than a lock needs may never have been confirmed.
         let is_confirmed = holder.is_some_and(|holder| same(&holder) >= self.needed);
-        let holder = holder.cloned();
+        let ends = |holder: &Holder| {
+            holders.iter().filter(|one| one.is_same(holder)).filter_map(|one| one.remaining).min()
+        };
+        let holder = holder.map(|holder| Holder { remaining: ends(holder), ..holder.clone() });
         let holder = if is_confirmed { holder } else { holder.map(Holder::not_done) };
         (holder.map(Box::new), recheck_after)
     }

@@ -58,13 +58,13 @@ where
     /// Runs the open requests to completion in the background. Returns the replies that arrived and
     /// were not read.
     pub(super) fn finish_in_background(self) -> VecDeque<(usize, F::Output)> {
-        self.finish_in_background_with(|_| None::<Ready<()>>)
+        self.finish_in_background_with(|_, _| None::<Ready<()>>)
     }
 
     /// The same; runs `then` for each node when its reply arrives.
     pub(super) fn finish_in_background_with<D>(
         mut self,
-        then: impl Fn(usize) -> Option<D> + Send + 'static,
+        then: impl Fn(usize, F::Output) -> Option<D> + Send + 'static,
     ) -> VecDeque<(usize, F::Output)>
     where
         D: Future<Output = ()> + Send + 'static,
@@ -75,8 +75,8 @@ where
             && let Ok(runtime) = Handle::try_current()
         {
             runtime.spawn(async move {
-                while let Some((node, _)) = self.next().await {
-                    if let Some(work) = then(node) {
+                while let Some((node, reply)) = self.next().await {
+                    if let Some(work) = then(node, reply) {
                         // In a task of its own, so that the other nodes do not wait for it.
                         tokio::spawn(work);
                     }
