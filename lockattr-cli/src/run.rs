@@ -33,9 +33,6 @@ COMMAND inherits stdin, stdout and stderr, and runs in its own process group wit
 variables: LOCKATTR_KEY, and LOCKATTR_FENCING_TOKEN, a number greater than in every earlier run, which \
 COMMAND can send along with its writes.
 
-Password: COMMAND also inherits LOCKATTR_URL, with the password in it, so that it can use the store. If it \
-must not have it: `lockattr run KEY -- env -u LOCKATTR_URL COMMAND`.
-
 Lost: if the lease is lost (the store was down for too long, an operator took the lock, --max-hold), \
 the whole process group gets SIGTERM, and SIGKILL after --kill-after, grandchildren included. So does \
 the group of a COMMAND that creates its own, as `timeout` does. If `lockattr run` itself is killed with \

@@ -37,17 +37,6 @@ async fn the_command_knows_its_key_and_a_greater_token_each_time() {
 }
 
 #[tokio::test]
-async fn the_command_inherits_the_url_unless_env_removes_it() {
-    let (server, url) = server().await;
-    let inherits = ["run", "nightly", "--", "sh", "-c", "echo $LOCKATTR_URL"];
-    assert_eq!(said(&url, &inherits).await.out.trim_end(), url);
-    let without = [&["run", "nightly", "--", "env", "-u", "LOCKATTR_URL"], &inherits[3..]].concat();
-    let said = said(&url, &without).await;
-    assert_eq!((said.code, said.out.as_str()), (Some(0), "\n"));
-    assert_nothing_left(&server).await;
-}
-
-#[tokio::test]
 async fn of_two_at_once_one_runs() {
     let (server, url) = server().await;
     let mut first = running(&url, &["nightly"], "echo up; read line");
