@@ -26,6 +26,9 @@ use clap::{Parser, Subcommand};
 use failure::Failure;
 use store::StoreUrl;
 
+/// Names the store, so that no password is among the arguments.
+const URL_VARIABLE: &str = "LOCKATTR_URL";
+
 /// The text of `--help` below the options.
 const EXAMPLES: &str = "\
 Examples:
@@ -49,7 +52,7 @@ struct Arguments {
     /// Any of memory://, redis://, rediss://, redis+unix://, redis+sentinel://, redis+cluster://,
     /// redlock://, postgres://, mysql://, zookeeper:// and etcd://. Other users of this machine can
     /// read the arguments of a program: set a URL with a password in the variable.
-    #[arg(long, global = true, env = "LOCKATTR_URL", hide_env_values = true, value_name = "URL")]
+    #[arg(long, global = true, env = URL_VARIABLE, hide_env_values = true, value_name = "URL")]
     url: Option<StoreUrl>,
     #[command(subcommand)]
     command: Command,

@@ -18,7 +18,7 @@ use lockattr::{Error, LockGuard, LockManager, LockOptions};
 
 use crate::failure::{Failure, report};
 use crate::store::{self, StoreUrl};
-use crate::{exit, span};
+use crate::{URL_VARIABLE, exit, span};
 use group::Group;
 pub(crate) use leash::Leash;
 pub(crate) use signals::Signals;
@@ -31,7 +31,8 @@ const AFTER: &str = "\
 The lock is acquired before COMMAND starts, renewed while it runs, and released when it has ended. \
 COMMAND inherits stdin, stdout and stderr, and runs in its own process group with two more environment \
 variables: LOCKATTR_KEY, and LOCKATTR_FENCING_TOKEN, a number greater than in every earlier run, which \
-COMMAND can send along with its writes.
+COMMAND can send along with its writes. It does not have LOCKATTR_URL, which may contain a password; with \
+--pass-url it does.
 
 Lost: if the lease is lost (the store was down for too long, an operator took the lock, --max-hold), \
 the whole process group gets SIGTERM, and SIGKILL after --kill-after, grandchildren included. So does \
@@ -106,6 +107,9 @@ pub(crate) struct Run {
     /// The exit code if another holder has the lock or the key is done; with 0, nothing is printed either
     #[arg(long, default_value_t = exit::BUSY, value_name = "N")]
     busy_exit: u8,
+    /// Leave LOCKATTR_URL in the environment of COMMAND, with its password: for a program that uses lockattr
+    #[arg(long)]
+    pass_url: bool,
 }
 
 impl Run {
@@ -196,10 +200,15 @@ impl Run {
     /// Runs the command until it and all processes that have to end with it have ended.
     async fn supervised(&self, guard: &LockGuard, signals: &mut Signals) -> Result<End, Failure> {
         let group = Group::start(self.orphan_kill_after(guard)).await?;
-        let variables = [
-            ("LOCKATTR_KEY", guard.key().to_owned()),
-            ("LOCKATTR_FENCING_TOKEN", u64::from(guard.fencing_token()).to_string()),
+        let token = u64::from(guard.fencing_token()).to_string();
+        let mut variables = vec![
+            ("LOCKATTR_KEY", Some(guard.key().to_owned())),
+            ("LOCKATTR_FENCING_TOKEN", Some(token)),
         ];
+        if !self.pass_url {
+            // A command may print its environment into a log.
+            variables.push((URL_VARIABLE, None));
+        }
         supervision::of(guard, group, signals, &self.command, variables, self.kill_after).await
     }
 

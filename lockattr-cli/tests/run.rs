@@ -37,6 +37,22 @@ async fn the_command_knows_its_key_and_a_greater_token_each_time() {
 }
 
 #[tokio::test]
+async fn the_command_does_not_have_the_url_with_its_password_unless_it_is_asked_for() {
+    let server = lockattr_tests::RedisServer::builder().password("s3cr3t").start().await;
+    let url = server.url();
+    assert!(url.contains("s3cr3t"));
+    // The second is the way in which a command asks what called it.
+    let script = "env; echo; tr '\\0' ' ' < /proc/$PPID/cmdline";
+    for (words, has_it) in [(&["run"][..], false), (&["run", "--pass-url"], true)] {
+        let said = said(&url, &[words, &["nightly", "--", "sh", "-c", script]].concat()).await;
+        assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{said:?}");
+        assert!(said.out.contains("LOCKATTR_KEY=nightly"), "{said:?}");
+        assert_eq!(said.out.contains(&format!("LOCKATTR_URL={url}")), has_it, "{said:?}");
+        assert_eq!(said.out.contains("s3cr3t"), has_it, "{said:?}");
+    }
+}
+
+#[tokio::test]
 async fn of_two_at_once_one_runs() {
     let (server, url) = server().await;
     let mut first = running(&url, &["nightly"], "echo up; read line");

@@ -25,6 +25,9 @@ pub(super) enum Place {
     Back,
 }
 
+/// A variable of the command's environment, and its value; `None` removes it.
+pub(super) type Variable = (&'static str, Option<String>);
+
 /// A group that outlives neither this process nor the lease.
 #[derive(Debug)]
 pub(super) struct Group {
@@ -83,7 +86,7 @@ impl Group {
     pub(super) async fn spawn(
         &mut self,
         command: &[OsString],
-        variables: impl IntoIterator<Item = (&'static str, String)>,
+        variables: Vec<Variable>,
         place: Place,
     ) -> Result<Child, Failure> {
         // Never empty: the arguments are refused without a command.
@@ -97,7 +100,13 @@ impl Group {
                 shell
             }
         };
-        child.args(&command[1..]).envs(variables).process_group(self.id().as_raw());
+        child.args(&command[1..]).process_group(self.id().as_raw());
+        for (name, value) in variables {
+            match value {
+                Some(value) => child.env(name, value),
+                None => child.env_remove(name),
+            };
+        }
         let child = Command::from(child).spawn().map_err(|error| {
             let code = match error.kind() {
                 std::io::ErrorKind::NotFound => exit::NOT_FOUND,

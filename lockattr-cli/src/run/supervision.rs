@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use super::POLL_INTERVAL;
 use super::foreground::{self, Foreground};
-use super::group::{Group, kill_notice};
+use super::group::{Group, Variable, kill_notice};
 use super::signals::Signals;
 use crate::failure::{Failure, report};
 
@@ -33,7 +33,7 @@ pub(super) async fn of(
     mut group: Group,
     signals: &mut Signals,
     command: &[OsString],
-    variables: [(&'static str, String); 2],
+    variables: Vec<Variable>,
     kill_after: Duration,
 ) -> Result<End, Failure> {
     let mut relay = SignalRelay { signals, suspended: Signals::of(&[Signal::SIGTSTP])? };
