@@ -9,7 +9,7 @@ use syn::parse::{ParseStream, Parser};
 use syn::{Error, Expr, Ident, LitStr, Path, Token, parenthesized, token};
 
 use crate::duration::Time;
-use crate::key::{Key, Locked};
+use crate::key::{self, Key, Locked};
 use crate::mistakes::Mistakes;
 use crate::options::{self, Spec};
 use crate::value::{Manager, OnBusy};
@@ -153,12 +153,20 @@ impl Args {
                 mistakes.push(mistake);
                 skip_to_comma(input)?;
             } else if !input.is_empty() && !input.peek(Token![,]) {
-                mistakes.push(input.error("expected `,` before the next option"));
                 let next_option = input.peek(Ident::peek_any) && input.peek2(Token![=]);
+                let at = input.span();
+                let option = self.named.last().map(|(option, _)| *option);
+                let skipped = if next_option { TokenStream::new() } else { skip_to_comma(input)? };
+                // `key = product:<id>`, without quotes.
+                let is_text = skipped.clone().into_iter().next().is_some_and(is_part_of_a_template);
+                let sentence = match option.filter(|_| is_text) {
+                    Some(option @ ("key" | "keys" | "once_for")) => key::quotes_missing(option),
+                    _ => "expected `,` before the next option".to_owned(),
+                };
+                mistakes.push(Error::new(at, sentence));
                 if next_option {
                     continue;
                 }
-                skip_to_comma(input)?;
             }
             input.parse::<Option<Token![,]>>()?;
         }
@@ -239,6 +247,11 @@ impl Args {
         self.defaults.push_back(content.parse()?);
         Ok(())
     }
+}
+
+/// A mark that cannot follow an expression.
+pub(crate) fn is_part_of_a_template(token: TokenTree) -> bool {
+    matches!(token, TokenTree::Punct(mark) if matches!(mark.as_char(), ':' | '<' | '>' | '/' | '-' | '#' | '@'))
 }
 
 fn tokens_between(mut start: Cursor<'_>, end: Cursor<'_>) -> TokenStream {

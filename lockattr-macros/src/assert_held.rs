@@ -53,7 +53,7 @@ pub(crate) fn assert_held(input: TokenStream) -> TokenStream {
     }
     match (mistakes.into_error(), asserted) {
         (None, Some(Asserted { lockattr, key, message })) => {
-            let (template, built) = (as_written(&key), built(&lockattr, &key));
+            let (template, built) = (as_written(&key), built(&lockattr, &key, None));
             let message = match message {
                 Some(message) => {
                     quote_spanned! {Span::mixed_site()=>

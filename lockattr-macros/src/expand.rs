@@ -10,6 +10,7 @@ mod entered;
 mod lead;
 mod output;
 mod owned;
+mod param_attrs;
 mod register;
 mod stand_in;
 mod stream;
@@ -101,7 +102,7 @@ impl<'a> Expansion<'a> {
     fn function(&self) -> TokenStream {
         let (args, LockedFn { attrs, vis, block: Block { braces, .. }, .. }) =
             (self.args, self.function);
-        let site = Span::mixed_site();
+        let site = Span::mixed_site().located_at(*braces);
         let Owned { sig, lets } = self.owned();
         let under_lock = |block| {
             let body = returning(&self.output, block);
@@ -136,19 +137,25 @@ impl<'a> Expansion<'a> {
             Body::Stream { shape, .. } => !shape.boxed,
             _ => false,
         };
+        // For clippy, which may demand the word, and sees the function's braces as the user's.
+        let inside = match self.body {
+            Body::TokioEntry(_) => inside,
+            _ => quote_spanned! {site=> return { #inside } },
+        };
         let register = self.register();
         let mut block = Group::new(Delimiter::Brace, quote! { #register #inside });
-        block.set_span(if opaque { site.located_at(*braces) } else { *braces });
+        block.set_span(if opaque { site } else { *braces });
         quote! { #(#attrs)* #vis #sig #block }
     }
 
     /// Statements that acquire the lock, run `body` after `lets` and return the outcome.
     fn under_lock(&self, lets: &TokenStream, body: &TokenStream) -> TokenStream {
         let Self { args, lockattr, output, .. } = self;
-        let site = Span::mixed_site();
+        let braces = self.function.block.braces;
+        // The compiler reports there what the body returns with a lifetime that is too short.
+        let site = Span::mixed_site().located_at(braces);
         let call = self.call();
         let named = self.lease();
-        let braces = self.function.block.braces;
         let body = quote! { #lets #named #body };
         let private = quote_spanned! {site=> #lockattr::__private };
         let refusal = match &args.on_busy {
@@ -172,7 +179,10 @@ impl<'a> Expansion<'a> {
         let run = named(if args.runs_once() { "run_once" } else { "run" });
         let run = |entry| quote_spanned! {site=> #private::#run(#entry, #body, #refusal) #wait };
         let busy = self.busy(|value, at_value| {
-            let value = quote_spanned! {at_value=> let lockattr_value: #output = #value; };
+            let value = quote_spanned! {at_value=>
+                #[allow(clippy::type_complexity)]
+                let lockattr_value: #output = #value;
+            };
             quote_spanned! {site=>
                 #value
                 lockattr_value
@@ -180,7 +190,7 @@ impl<'a> Expansion<'a> {
         });
         let (enter, run) = match () {
             () if args.shares_result() => (
-                quote_spanned! {site=> {
+                quote_spanned! {Span::mixed_site()=> {
                     #private::share! {}
                     #private::enter_sharing::<#output>(lockattr_call, || {}).await
                 } },
@@ -218,7 +228,7 @@ fn returning(output: &Type, block: &Block) -> TokenStream {
         return lockattr_output;
     };
     quote_spanned! {site=>
-        #[allow(unreachable_code)]
+        #[allow(unreachable_code, clippy::type_complexity)]
         if false { #returns }
         #block
     }

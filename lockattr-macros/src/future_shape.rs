@@ -54,7 +54,11 @@ const ALIASES: [&str; 2] = ["BoxFuture", "LocalBoxFuture"];
 
 /// The `BoxFuture<…>` of a path.
 fn alias(path: &Path) -> Option<&PathSegment> {
-    path.segments.last().filter(|last| ALIASES.iter().any(|alias| last.ident == alias))
+    path.segments.last().filter(|last| is_alias(last))
+}
+
+pub(crate) fn is_alias(name: &PathSegment) -> bool {
+    ALIASES.iter().any(|alias| name.ident == alias)
 }
 
 /// Whether the return type may be an alias of a boxed future or stream that was not recognised: a name
@@ -85,7 +89,7 @@ pub(crate) fn the_argument_of<'a>(segment: &'a PathSegment, name: &str) -> Optio
 }
 
 /// The first type between its angle brackets.
-fn argument(segment: &PathSegment) -> Option<&Type> {
+pub(crate) fn argument(segment: &PathSegment) -> Option<&Type> {
     generics(segment)?.args.iter().find_map(|argument| match argument {
         GenericArgument::Type(argument) => Some(unwrapped(argument)),
         _ => None,

@@ -167,7 +167,7 @@ fn is_ours(meta: &Meta) -> bool {
 }
 
 /// The condition and the attributes of a `cfg_attr`.
-fn conditional(meta: &Meta) -> Option<(Meta, Vec<Meta>)> {
+pub(crate) fn conditional(meta: &Meta) -> Option<(Meta, Vec<Meta>)> {
     let Meta::List(list) = meta else {
         return None;
     };
@@ -179,6 +179,6 @@ fn conditional(meta: &Meta) -> Option<(Meta, Vec<Meta>)> {
     Some((all.next()?, all.collect()))
 }
 
-fn list(tokens: &TokenStream) -> Option<Meta> {
+pub(crate) fn list(tokens: &TokenStream) -> Option<Meta> {
     syn::parse2::<MetaList>(tokens.clone()).ok().map(Meta::List)
 }

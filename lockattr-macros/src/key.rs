@@ -41,7 +41,7 @@ impl Key {
     }
 
     pub(crate) fn read(option: &str, input: ParseStream<'_>) -> syn::Result<Self> {
-        match value::expr(input)? {
+        match value::expr(input).map_err(|mistake| in_quotes(option, &mistake))? {
             // Arrays do not implement `Display`.
             several @ Expr::Array(_) => {
                 let sentence = format!("`{option}` is one key: write `keys = […]` for several");
@@ -78,6 +78,9 @@ impl Key {
             let key = value::expr(&content).and_then(|expr| {
                 if content.is_empty() || content.peek(Token![,]) {
                     return Ok(Self::from_expr(expr));
+                }
+                if content.fork().parse().is_ok_and(args::is_part_of_a_template) {
+                    return Err(content.error(quotes_missing(option)));
                 }
                 Err(content.error(list(option, "write `,` before the next key")))
             });
@@ -125,6 +128,19 @@ fn is_list(input: ParseStream<'_>) -> syn::Result<bool> {
     Ok(ahead.is_empty() || ahead.peek(Token![,]) || ahead.peek(Ident::peek_any))
 }
 
+/// The sentence for a template that is no string.
+pub(crate) fn quotes_missing(option: &str) -> String {
+    format!(
+        "a template for `{option}` needs its quotes, as in `\"product:<id>\"`; without them this is an \
+         expression"
+    )
+}
+
+/// What the parser says of a template without quotes would be about the expression that it is not.
+fn in_quotes(option: &str, mistake: &Error) -> Error {
+    Error::new(mistake.span(), quotes_missing(option))
+}
+
 fn list(option: &str, remedy: &str) -> String {
     format!(
         "`{option}` is a list, as in `{option} = [\"account:<from>\", \"account:<to>\"]`: {remedy}"
@@ -142,19 +158,22 @@ fn span_within(literal: &LitStr, at: &Range<usize>) -> Span {
 }
 
 /// The placeholder's tokens, located at the literal: the compiler underlines errors there, and
-/// `macro_rules!` resolves names there.
-pub(crate) fn placed_at(expr: &Expr, span: Span) -> TokenStream {
-    fn place(tokens: TokenStream, span: Span) -> TokenStream {
+/// `macro_rules!` resolves names there. Only `self` is resolved as the receiver, which `this` is the span
+/// of: the function has no other.
+pub(crate) fn placed_at(expr: &Expr, span: Span, this: Option<Span>) -> TokenStream {
+    fn place(tokens: TokenStream, span: Span, this: Span) -> TokenStream {
         tokens
             .into_iter()
             .map(|mut token| {
                 if let TokenTree::Group(group) = &token {
-                    token = Group::new(group.delimiter(), place(group.stream(), span)).into();
+                    token = Group::new(group.delimiter(), place(group.stream(), span, this)).into();
                 }
-                token.set_span(span);
+                let is_this = matches!(&token, TokenTree::Ident(name) if name == "self");
+                token.set_span(if is_this { this } else { span });
                 token
             })
             .collect()
     }
-    place(expr.to_token_stream(), span)
+    let this = this.map_or(span, |this| span.resolved_at(this));
+    place(expr.to_token_stream(), span, this)
 }

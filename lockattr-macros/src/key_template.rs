@@ -6,7 +6,7 @@ mod ends;
 use std::fmt::{self, Display, Write};
 use std::ops::Range;
 
-use syn::Expr;
+use syn::{Expr, Ident};
 
 /// A key may have 1 KiB after escaping, and the text is part of every key.
 const LONGEST_TEXT: usize = 1024;
@@ -156,20 +156,36 @@ fn push_text(parts: &mut Vec<Part>, text: &mut String, at: Range<usize>) {
     }
 }
 
+/// Whether the name is only one of a parameter after `r#`.
+pub(crate) fn is_keyword(name: &str) -> bool {
+    syn::parse_str::<Ident>(name).is_err() && syn::parse_str::<Ident>(&format!("r#{name}")).is_ok()
+}
+
+/// Both ends are those of an expression, as in `<a > b>`.
+fn ambiguous(rest: &str, end: usize, longer: usize, at: &Range<usize>) -> Fault {
+    let (short, long) = (&rest[..end], &rest[..longer]);
+    Fault::new(
+        at,
+        format!(
+            "`<{long}>` in the key may be `<{short}>` before a text, or the comparison of two values: \
+             write `<({long})>` for the comparison, or a text without `>`"
+        ),
+    )
+}
+
 /// Reads the placeholder whose `<` is at `open`. It ends at the first `>` up to which it is an
 /// expression, so `<user.get::<u64>()>` is one placeholder.
 fn read_placeholder(source: &str, open: usize) -> (Part, Option<Fault>) {
     let start = open + 1;
     let rest = &source[start..];
-    for end in ends::ends(rest) {
-        if let Ok(expr) = syn::parse_str::<Expr>(&rest[..end]) {
-            let placeholder = Part::Placeholder {
-                source: rest[..end].to_owned(),
-                expr: Some(expr),
-                at: open..start + end + 1,
-            };
-            return (placeholder, None);
-        }
+    let mut ends = ends::ends(rest).into_iter();
+    let parsed = |end: usize| syn::parse_str::<Expr>(&rest[..end]).ok();
+    if let Some((end, expr)) = ends.find_map(|end| Some((end, parsed(end)?))) {
+        let at = open..start + end + 1;
+        let longer = ends.find(|end| parsed(*end).is_some());
+        let fault = longer.map(|longer| ambiguous(rest, end, longer, &at));
+        let source = rest[..end].to_owned();
+        return (Part::Placeholder { source, expr: Some(expr), at }, fault);
     }
     let (content, at, sentence) = match rest.find('>') {
         None => (
@@ -184,6 +200,14 @@ fn read_placeholder(source: &str, open: usize) -> (Part, Option<Fault>) {
             open..start + end + 1,
             format!(
                 "empty placeholder `<{}>` in the key: write what to put there, as in `<id>`",
+                &rest[..end]
+            ),
+        ),
+        Some(end) if is_keyword(&rest[..end]) => (
+            &rest[..end],
+            open..start + end + 1,
+            format!(
+                "`<{0}>` in the key is a keyword: write `<r#{0}>` for the parameter `r#{0}`",
                 &rest[..end]
             ),
         ),

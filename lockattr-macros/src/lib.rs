@@ -12,6 +12,7 @@ pub mod fuzzing;
 mod impl_block;
 mod key;
 mod key_template;
+mod lazy_output;
 mod locked_fn;
 mod mistakes;
 mod options;
@@ -134,8 +135,8 @@ use proc_macro::TokenStream;
 ///
 /// The return type has to be able to express a refusal: any `Result<_, E>` with `E:
 /// From<lockattr::Error>`, under any name, or otherwise `on_busy = skip`. A value that the call
-/// only makes and that runs later would run without the lock, and is a mistake: a stream that an
-/// `async fn` returns or a boxed future yields, or a future in a plain function's `Result`.
+/// only makes and that runs later would run without the lock, and is a mistake: a future, a stream or
+/// an iterator, written as `impl` or `dyn`, also in a `Result`, an `Option`, a `Vec` or a tuple.
 ///
 /// # Plain functions
 ///

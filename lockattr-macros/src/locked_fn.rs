@@ -8,9 +8,11 @@ use syn::{
     AttrStyle, Attribute, Error, ReturnType, Signature, Token, Type, Visibility, braced, token,
 };
 
+use crate::async_trait;
 use crate::future_shape::FutureShape;
+use crate::lazy_output::refuse_lazy_output;
 use crate::mistakes::Mistakes;
-use crate::stream_shape::{Lazy, StreamShape, outlives_the_call};
+use crate::stream_shape::StreamShape;
 use crate::tokio_entry::TokioEntry;
 
 /// A function, whether or not it can run under a lock.
@@ -100,6 +102,7 @@ impl Body {
         if sig.asyncness.is_some() {
             return Ok(Self::Async(block.clone()));
         }
+        refuse_track_caller(function)?;
         if let Some(shape) = FutureShape::of(&sig.output) {
             return Ok(Self::Future { shape: Box::new(shape), block: block.clone() });
         }
@@ -118,39 +121,18 @@ impl Body {
     }
 }
 
-/// Refuses a value that would be locked while it is made, and not while it runs.
-fn refuse_lazy_output(sig: &Signature) -> syn::Result<()> {
-    let ReturnType::Type(_, output) = &sig.output else {
-        return Ok(());
-    };
-    let is_async = sig.asyncness.is_some();
-    // A future that is built by hand or by `#[async_trait]` is awaited under the lock, as an `async
-    // fn` is; what it yields runs afterwards.
-    let awaited = FutureShape::of_type(output).filter(|_| !is_async);
-    let yields = awaited.as_ref().and_then(|future| future.yields.as_ref());
-    let lazy = match yields {
-        Some(yields) => outlives_the_call(yields, true),
-        None => outlives_the_call(output, is_async),
-    };
-    let Some((lazy, kind)) = lazy else {
-        return Ok(());
-    };
-    let name = &sig.ident;
-    let sentence = match kind {
-        Lazy::Stream { boxed } => {
-            // A trait that is used as `dyn` may need a boxed one.
-            let stream = if boxed { "BoxStream<'_, " } else { "impl Stream<Item = " };
-            format!(
-                "the lock would be given back as soon as this stream is made: write `fn {name}(…) -> \
-                 {stream}Result<_, E>>`, which holds it until the stream ends, or lock in a function \
-                 of its own what makes the stream"
-            )
+/// The body becomes a closure or a block, which the compiler calls from our code. For an `async fn` it says
+/// so itself, and `#[async_trait]` makes a block as well.
+fn refuse_track_caller(function: &LockedFn) -> syn::Result<()> {
+    let mut tracks = function.attrs.iter().filter(|attr| attr.path().is_ident("track_caller"));
+    match tracks.next() {
+        Some(track) if !async_trait::has_rewritten(&function.sig) => {
+            let sentence = "`#[track_caller]` would name a place in lockattr, which calls the body: leave it \
+                            out, or put it on a function that passes `Location::caller()` to this one";
+            Err(Error::new_spanned(track, sentence))
         }
-        Lazy::Future => format!(
-            "the lock would be given back as soon as this future is made: write `async fn {name}`"
-        ),
-    };
-    Err(Error::new_spanned(lazy, sentence))
+        _ => Ok(()),
+    }
 }
 
 /// Reports all qualifiers that exclude a lock at once.

@@ -7,6 +7,7 @@ use syn::visit_mut::{self, VisitMut};
 use syn::{FnArg, Pat, PatIdent, Signature};
 
 use crate::async_trait;
+use crate::key_template::is_keyword;
 
 /// The names of the parameters, in order, `self` among them.
 #[derive(Default)]
@@ -50,6 +51,11 @@ impl Params {
     }
 }
 
+/// The name as a placeholder has it: `r#type`.
+pub(crate) fn as_written(name: &str) -> String {
+    if is_keyword(name) { format!("r#{name}") } else { name.to_owned() }
+}
+
 impl VisitMut for Params {
     fn visit_pat_ident_mut(&mut self, binding: &mut PatIdent) {
         self.names.push(binding.ident.unraw().to_string());
@@ -60,10 +66,8 @@ impl VisitMut for Params {
 /// "its parameters are `id`, `quantity`", for the end of a sentence.
 impl Display for Params {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<_> = self
-            .names()
-            .filter(|name| !self.replaced.iter().any(|replaced| replaced == name))
-            .collect();
+        let named = self.names().filter(|name| !self.replaced.iter().any(|other| other == name));
+        let names: Vec<_> = named.map(as_written).collect();
         match names.as_slice() {
             [] if self.lost_a_pattern() => f.write_str("none of its parameters has a name"),
             [] => f.write_str("it has no parameters"),

@@ -3,7 +3,7 @@
 use syn::punctuated::Punctuated;
 use syn::{Path, ReturnType, Token, Type, TypeParamBound, parse_quote};
 
-use crate::future_shape::{FutureShape, generics, the_argument_of, unwrapped};
+use crate::future_shape::{generics, the_argument_of, unwrapped};
 
 /// The return type of a function that yields items.
 pub(crate) struct StreamShape {
@@ -27,7 +27,7 @@ impl StreamShape {
         Self::of_type(stream)
     }
 
-    fn of_type(stream: &Type) -> Option<Self> {
+    pub(crate) fn of_type(stream: &Type) -> Option<Self> {
         let stream = unwrapped(stream);
         let (item, boxed) = match stream {
             Type::ImplTrait(opaque) => (Item::Named(stream_item(&opaque.bounds)?), false),
@@ -36,37 +36,6 @@ impl StreamShape {
         };
         Some(Self { stream: stream.clone(), item, boxed })
     }
-}
-
-/// The part of a function's output that is made under the lock and runs after it: a future or a
-/// stream inside a `Result` or an `Option`, and a stream that an `async fn` returns or a future
-/// yields.
-pub(crate) fn outlives_the_call(output: &Type, is_async: bool) -> Option<(&Type, Lazy)> {
-    let mut ty = unwrapped(output);
-    let mut wrapped = is_async;
-    while let Type::Path(path) = ty
-        && let Some(last) = path.path.segments.last()
-        && let Some(inner) =
-            the_argument_of(last, "Result").or_else(|| the_argument_of(last, "Option"))
-    {
-        (ty, wrapped) = (inner, true);
-    }
-    if !wrapped {
-        return None;
-    }
-    if let Some(StreamShape { boxed, .. }) = StreamShape::of_type(ty) {
-        return Some((ty, Lazy::Stream { boxed }));
-    }
-    // A future that an `async fn` returns was always accepted.
-    let future = !is_async && FutureShape::of_type(ty).is_some();
-    future.then_some((ty, Lazy::Future))
-}
-
-/// A value that runs only when it is polled.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lazy {
-    Future,
-    Stream { boxed: bool },
 }
 
 /// The aliases of the crate `futures` for a boxed stream.

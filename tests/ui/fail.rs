@@ -113,6 +113,7 @@ wrong_uses! {
     manager_is_an_expression_of_another_type
     manager_is_not_a_reference
     manager_of_self_in_a_free_function
+    lifetime_is_too_short
     many_mistakes_of_attribute_and_function
     many_mistakes_of_many_keys
     many_mistakes_of_one_attribute

@@ -5,6 +5,7 @@ mod assert_held_under_another_name;
 mod associated_fn_that_returns_self;
 mod async_fn_in_trait_impl;
 mod async_trait_methods;
+mod attributes_of_other_macros_on_parameters;
 mod body_whose_types_come_from_the_return_type;
 mod body_with_many_ways_out;
 mod boxed_future;

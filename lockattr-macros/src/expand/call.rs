@@ -75,7 +75,8 @@ impl Expansion<'_> {
     }
 
     fn key(&self, key: &Key) -> TokenStream {
-        built(&self.lockattr, key)
+        let receiver = self.function.sig.receiver();
+        built(&self.lockattr, key, receiver.map(|receiver| receiver.self_token.span))
     }
 
     /// The `LockOptions`, with a method call for each option that is set.
@@ -143,10 +144,11 @@ pub(crate) fn as_written(key: &Key) -> TokenStream {
     }
 }
 
-pub(crate) fn built(lockattr: &Path, key: &Key) -> TokenStream {
+/// The key's builder. `this` is the span of the function's `self`, if it has one.
+pub(crate) fn built(lockattr: &Path, key: &Key, this: Option<Span>) -> TokenStream {
     let site = Span::mixed_site();
     let parts = match key {
-        Key::Template { template, literal, .. } => parts(template, literal.span()),
+        Key::Template { template, literal, .. } => parts(template, literal.span(), this),
         Key::Expr(expr) => {
             let site = site.located_at(expr.span());
             quote_spanned! {site=> .verbatim(&(#expr)) }
@@ -166,12 +168,12 @@ fn variant(word: &str) -> Ident {
 }
 
 /// A method call of the key's builder for each part of the template, located at the literal.
-fn parts(template: &Template, span: Span) -> TokenStream {
+fn parts(template: &Template, span: Span, this: Option<Span>) -> TokenStream {
     let site = Span::mixed_site().located_at(span);
     let part = |(index, part): (usize, &Part)| match part {
         Part::Text { text, .. } => quote_spanned! {site=> .text(#text) },
         Part::Placeholder { expr, .. } => {
-            let expr = expr.as_ref().map(|expr| placed_at(expr, span));
+            let expr = expr.as_ref().map(|expr| placed_at(expr, span, this));
             let follower = match template.follower(index) {
                 Some(follower) => quote_spanned! {site=> ::core::option::Option::Some(#follower) },
                 None => quote_spanned! {site=> ::core::option::Option::None },

@@ -11,9 +11,9 @@ use quote::{ToTokens, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
-use syn::{Attribute, FnArg, Pat, PatIdent, PatType, Signature, parse_quote_spanned};
+use syn::{Attribute, FnArg, Pat, PatIdent, PatType, Receiver, Signature, parse_quote_spanned};
 
-use super::Expansion;
+use super::{Expansion, param_attrs};
 use crate::async_trait;
 use crate::locked_fn::{Block, Body};
 
@@ -33,7 +33,7 @@ impl Expansion<'_> {
         }
         for (index, input) in sig.inputs.iter_mut().enumerate() {
             lets.extend(match input {
-                FnArg::Receiver(_) => self.receiver(),
+                FnArg::Receiver(receiver) => self.receiver(receiver),
                 FnArg::Typed(param) => Some(self.param(index, param)),
             });
         }
@@ -41,16 +41,18 @@ impl Expansion<'_> {
     }
 
     /// `self` cannot be rebound: a mention moves it into the body, which drops it last.
-    fn receiver(&self) -> Option<TokenStream> {
+    fn receiver(&self, receiver: &Receiver) -> Option<TokenStream> {
         let site = Span::mixed_site();
         let is_moved = !self.returns_future() || self.is_in_expressions("self");
-        // The keyword has the span of the function.
-        let this = Ident::new("self", self.function.sig.fn_token.span);
+        // As written: `macro_rules!` may have got it from its caller.
+        let this = receiver.self_token;
         is_moved.then(|| quote_spanned! {site=> let _ = &#this; })
     }
 
     fn param(&self, index: usize, param: &mut PatType) -> TokenStream {
         let PatType { attrs, pat, .. } = param;
+        let of_let = param_attrs::of_let(attrs);
+        *attrs = param_attrs::of_param(attrs);
         let simple = matches!(&**pat, Pat::Ident(PatIdent { by_ref: None, subpat: None, .. }));
         let names = Names::of(pat);
         if self.args.leads() {
@@ -58,8 +60,7 @@ impl Expansion<'_> {
             if names.iter().any(|binding| binding.mutability.is_some()) {
                 attrs.push(parse_quote_spanned! {Span::mixed_site()=> #[allow(unused_mut)] });
             }
-            let attrs = &*attrs;
-            return names.iter().map(|binding| self.rebind(attrs, binding)).collect();
+            return names.iter().map(|binding| self.rebind(&of_let, binding)).collect();
         }
         let is_used =
             names.iter().any(|name| self.is_in_expressions(&name.ident.unraw().to_string()));
@@ -72,9 +73,9 @@ impl Expansion<'_> {
             if !simple && !self.returns_future() && !self.is_instrumented() {
                 let mut rests = Rests { index, names: Vec::new() };
                 rests.visit_pat_mut(pat);
-                lets.extend(rests.names.iter().map(|rest| self.rebind(attrs, rest)));
+                lets.extend(rests.names.iter().map(|rest| self.rebind(&of_let, rest)));
             }
-            lets.extend(names.iter().map(|binding| self.rebind(attrs, binding)));
+            lets.extend(names.iter().map(|binding| self.rebind(&of_let, binding)));
             if names.iter().any(|binding| binding.mutability.is_some()) {
                 // The body's own binding has to be mutable.
                 attrs.push(parse_quote_spanned! {Span::mixed_site()=> #[allow(unused_mut)] });
@@ -83,10 +84,9 @@ impl Expansion<'_> {
         }
         let site = Span::mixed_site().located_at(pat.span());
         let whole = Ident::new(&format!("lockattr_arg{index}"), site);
-        let attrs = &*attrs;
         let lets = quote_spanned! {site=>
-            #(#attrs)* #[allow(unused_mut)] let mut #whole = #whole;
-            #(#attrs)* let #pat = #whole;
+            #(#of_let)* #[allow(unused_mut)] let mut #whole = #whole;
+            #(#of_let)* let #pat = #whole;
         };
         **pat = parse_quote_spanned! {site=> #whole };
         lets
@@ -99,19 +99,26 @@ impl Expansion<'_> {
         let text = name.unraw().to_string();
         let used = if text.starts_with('_') {
             Some(quote_spanned! {site=>
-                #[allow(clippy::no_effect_underscore_binding, clippy::used_underscore_binding)]
+                , clippy::no_effect_underscore_binding, clippy::used_underscore_binding
             })
         } else if text.starts_with("lockattr_")
             || self.is_in_expressions(&text)
             || self.is_used_below(&text)
         {
-            Some(quote_spanned! {site=> #[allow(unused_variables)] })
+            Some(quote_spanned! {site=> , unused_variables })
         } else {
             None
         };
         let value =
             if self.args.leads() { self.of_this_term(name) } else { name.to_token_stream() };
-        quote_spanned! {site=> #(#attrs)* #used let #mutability #name = #value; }
+        let shadows = match self.args.leads() {
+            true => quote_spanned! {site=> clippy::shadow_reuse },
+            false => quote_spanned! {site=> clippy::shadow_same },
+        };
+        quote_spanned! {site=>
+            #(#attrs)* #[allow(#shadows #used)]
+            let #mutability #name = #value;
+        }
     }
 
     /// The block of `#[async_trait]` binds each parameter again, also one that only the attribute uses.

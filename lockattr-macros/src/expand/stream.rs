@@ -14,7 +14,7 @@ use crate::value::OnBusy;
 impl Expansion<'_> {
     pub(super) fn stream(&self, shape: &StreamShape, block: &Block) -> TokenStream {
         let lockattr = &self.lockattr;
-        let site = Span::mixed_site();
+        let site = Span::mixed_site().located_at(block.braces);
         let call = self.call();
         let named = self.lease();
         let made = returning(&erase_impl_trait(shape.stream.clone()), block);

@@ -6,7 +6,7 @@ use syn::ext::IdentExt;
 use syn::{Expr, Ident};
 
 use super::{Fault, Part, Template};
-use crate::params::Params;
+use crate::params::{Params, as_written};
 use crate::suggest::nearest;
 
 impl Template {
@@ -40,8 +40,9 @@ fn remedy(root: &str, params: &Params) -> String {
         );
     }
     match nearest(root, params.names()) {
-        Some(param) => format!("{params}: did you mean `{param}`?"),
-        None => params.to_string(),
+        Some(param) => format!("{params}: did you mean `{}`?", as_written(param)),
+        None if root == "self" => params.to_string(),
+        None => format!("{params}; for a constant write its path, as in `<self::{root}>`"),
     }
 }
 
@@ -87,6 +88,7 @@ fn braced_params(text: &str, at: &Range<usize>, params: &Params) -> Vec<Fault> {
         if form && params.has(name) {
             let written = &text[open..open + close + 2];
             let expr = content.split(':').next().unwrap_or(name).trim_end();
+            let expr = as_written(name) + &expr[name.len()..];
             faults.push(Fault::new(
                 at,
                 format!("`{written}` in the key is plain text: write `<{expr}>`"),

@@ -86,7 +86,50 @@ fn what_would_be_locked_only_while_it_is_made() {
             "the lock would be given back as soon as this future is made: write `async fn f`";
         check_complaints(KEY, item, &[future]);
     }
-    check_complaints(KEY, "async fn f() -> Result<BoxFuture<'static, u8>, E> { x() }", &[]);
+    for item in [
+        "async fn f() -> Result<BoxFuture<'static, u8>, E> { x() }",
+        "async fn f() -> Result<impl Future<Output = u8>, E> { x() }",
+        "async fn f() -> Result<Pin<Box<dyn Future<Output = u8> + Send>>, E> { x() }",
+        "async fn f() -> Result<(u8, Vec<LocalBoxFuture<'a, u8>>), E> { x() }",
+        "fn f() -> BoxFuture<'a, Result<BoxFuture<'a, u8>, E>> { x() }",
+    ] {
+        let future = "the lock would be given back as soon as this future is made: await it in the body, \
+                      and return what it yields";
+        check_complaints(KEY, item, &[future]);
+    }
+    for item in [
+        "fn f() -> Result<impl Iterator<Item = u8>, E> { x() }",
+        "fn f() -> impl Iterator<Item = u8> { x() }",
+        "async fn f() -> Option<Box<dyn DoubleEndedIterator<Item = u8> + 'a>> { x() }",
+        "fn f() -> BoxFuture<'a, Result<[(u8, Box<dyn Iterator<Item = u8>>); 2], E>> { x() }",
+    ] {
+        let iterator = "the lock would be given back before this iterator has yielded anything: collect \
+                        its items in the body, and return a `Vec`";
+        check_complaints(KEY, item, &[iterator]);
+    }
+    // What makes a value later takes its own lock.
+    for fine in [
+        "fn f() -> Result<impl IntoIterator<Item = u8>, E> { x() }",
+        "fn f() -> Result<Box<dyn Fn() -> BoxFuture<'static, u8>>, E> { x() }",
+        "fn f() -> Result<impl Display, E> { x() }",
+        "fn f() -> impl Stream<Item = Result<BoxFuture<'static, u8>, E>> { x() }",
+    ] {
+        check_complaints(KEY, fine, &[]);
+    }
+}
+
+/// Red without: `refuse_track_caller`.
+#[test]
+fn a_caller_that_the_body_cannot_see() {
+    let sentence = "`#[track_caller]` would name a place in lockattr, which calls the body: leave it out, or \
+                    put it on a function that passes `Location::caller()` to this one";
+    for item in
+        ["fn f() -> Result<(), E> {}", "fn f() -> BoxFuture<'static, Result<(), E>> { x() }"]
+    {
+        check_complaints(KEY, &format!("#[track_caller] {item}"), &[sentence]);
+    }
+    // The compiler says what becomes of it.
+    check_complaints(KEY, "#[track_caller] async fn f() -> Result<(), E> {}", &[]);
 }
 
 /// The message for a stream that would be made under the lock and polled without it.
@@ -110,10 +153,8 @@ fn a_stream_that_a_future_yields() {
     ] {
         check_complaints(KEY, &format!("fn f() -> {output} {{ x() }}"), &[&boxed]);
     }
-    // Other outputs that a future may yield, as an `async fn` may.
-    for output in ["OrderBoxFuture<'_>", "BoxFuture<'_, Result<BoxFuture<'_, u8>, E>>"] {
-        check_complaints(KEY, &format!("fn f() -> {output} {{ x() }}"), &[]);
-    }
+    // A name of the user's own.
+    check_complaints(KEY, "fn f() -> OrderBoxFuture<'_> { x() }", &[]);
 }
 
 #[test]
@@ -202,7 +243,8 @@ fn a_parameter_that_is_named_like_one_of_async_trait_is_a_parameter() {
         "key = \"<left>\"",
         "async fn f(__arg0: u8, id: u8) -> Result<(), E> { x() }",
         &["`<left>` in the key: `left` is not a parameter of this function; its parameters are \
-           `__arg0`, `id`"],
+           `__arg0`, `id`; for a constant \
+           write its path, as in `<self::left>`"],
     );
     check_complaints("key = \"<__arg0>\"", "async fn f(__arg0: u8) -> Result<(), E> { x() }", &[]);
 }

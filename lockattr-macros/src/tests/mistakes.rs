@@ -47,6 +47,21 @@ fn the_key_is_required() {
 }
 
 #[test]
+fn a_template_without_its_quotes() {
+    let quotes = |option: &str| {
+        format!(
+            "a template for `{option}` needs its quotes, as in `\"product:<id>\"`; without them this is an \
+             expression"
+        )
+    };
+    for key in ["product:<id>", "<id>", "product:42", "product/<id>", "id:", "a-<id>:b"] {
+        check(&format!("key = {key}, retry = 3"), &[&quotes("key")]);
+        check(&format!("key = \"a\", once_per = \"1h\", once_for = {key}"), &[&quotes("once_for")]);
+    }
+    check("keys = [product:<id>, id]", &[&quotes("keys")]);
+}
+
+#[test]
 fn unknown_options() {
     let expected = expected();
     for name in ["fair", "priority", "colour"] {

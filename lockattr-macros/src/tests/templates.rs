@@ -8,8 +8,7 @@ use crate::key_template::{Part, Template};
 use crate::params::Params;
 
 fn params() -> Params {
-    let signature =
-        "async fn f(&self, id: u64, order: Order, names: &[&str], (left, right): (u8, u8))";
+    let signature = "async fn f(&self, id: u64, order: Order, names: &[&str], (left, right): (u8, u8), r#type: u8)";
     Params::of(&syn::parse_str::<Signature>(signature).expect("a signature"))
 }
 
@@ -80,6 +79,9 @@ fn placeholders_are_expressions() {
         "Shard::of(id)",
         "shard_of(other)",
         "config::shard",
+        "self::shard",
+        "(id > 3)",
+        "r#type",
         "format!(\"{}\", nothing)",
         "(id)",
         " id ",
@@ -100,9 +102,7 @@ fn unfinished_placeholders() {
         "product:< >:<id>",
         "empty placeholder `< >` in the key: write what to put there, as in `<id>`",
     );
-    for fragment in
-        ["order id", "(id", "id)", "\"", "'", "`", "\\", "id // x", "/* id", "let", "x\"y\""]
-    {
+    for fragment in ["order id", "(id", "id)", "\"", "'", "`", "\\", "id // x", "/* id", "x\"y\""] {
         check(
             &format!("product:<{fragment}>"),
             &format!(
@@ -137,6 +137,33 @@ fn ambiguous_keys() {
     check("%<id>:<order.id>", r#""%" <id>':' ":" <order.id>"#);
 }
 
+/// Red without: `ambiguous`.
+#[test]
+fn a_comparison_that_may_be_a_placeholder_before_a_text() {
+    for (key, short) in
+        [("id > left", "id "), ("id>left", "id"), ("id >> left", "id "), ("id>-1", "id")]
+    {
+        check(
+            &format!("a:<{key}>"),
+            &format!(
+                "`<{key}>` in the key may be `<{short}>` before a text, or the comparison of two values: \
+                 write `<({key})>` for the comparison, or a text without `>`"
+            ),
+        );
+    }
+    check("<id>:<left> > <right>", r#"<id>':' ":" <left>' ' " > " <right>"#);
+}
+
+/// Red without: `is_keyword`.
+#[test]
+fn a_keyword_is_a_parameter_after_its_mark() {
+    check(
+        "a:<type>",
+        "`<type>` in the key is a keyword: write `<r#type>` for the parameter `r#type`",
+    );
+    check("a:{type}", "`{type}` in the key is plain text: write `<r#type>`");
+}
+
 #[test]
 fn empty_and_endless_keys() {
     check("", "the key is empty: name what to lock, as in `\"product:<id>\"`");
@@ -149,10 +176,14 @@ fn empty_and_endless_keys() {
 
 #[test]
 fn placeholders_begin_with_parameters() {
-    const NAMES: &str = "its parameters are `self`, `id`, `order`, `names`, `left`, `right`";
+    const NAMES: &str =
+        "its parameters are `self`, `id`, `order`, `names`, `left`, `right`, `r#type`";
     check(
         "product:<product>",
-        &format!("`<product>` in the key: `product` is not a parameter of this function; {NAMES}"),
+        &format!(
+            "`<product>` in the key: `product` is not a parameter of this function; {NAMES}; for a constant \
+             write its path, as in `<self::product>`"
+        ),
     );
     for expr in ["oder.id", "&oder", "oder[0]", "(oder).id()", "*oder", "oder?", "oder as u8"] {
         check(
@@ -197,6 +228,6 @@ fn all_mistakes_at_once() {
          unclosed `<` in the key, at `<`: end it with `>`, or write `<<` for a plain `<`\n\
          `{id}` in the key is plain text: write `<id>`\n\
          `<it>` in the key: `it` is not a parameter of this function; its parameters are `self`, \
-         `id`, `order`, `names`, `left`, `right`",
+         `id`, `order`, `names`, `left`, `right`, `r#type`; for a constant write its path, as in `<self::it>`",
     );
 }

@@ -1,6 +1,8 @@
 //! Each form of the attribute, in three editions, under all lints of Clippy's `pedantic` and `nursery`:
 //! a warning here would be one about code that the user did not write.
 #![deny(warnings, clippy::all, clippy::pedantic, clippy::nursery)]
+// Lints that a crate may choose, and that look at what a function returns and binds.
+#![deny(clippy::shadow_same)]
 #![deny(rust_2018_idioms, unused_qualifications, missing_docs)]
 // Clippy has the same to say of these functions without the attribute.
 #![allow(clippy::missing_errors_doc, clippy::must_use_candidate)]
@@ -226,3 +228,37 @@ macro_rules! locked {
 }
 
 locked!(made);
+
+/// A complex type, which is the trait's.
+#[allow(clippy::type_complexity)]
+pub trait Complex {
+    /// Lists.
+    fn lists(&self) -> Result<Vec<Vec<(u64, Vec<Vec<Option<(u8, Vec<u8>)>>>, Vec<[u8; 3]>)>>, Error>;
+}
+
+impl Complex for Cart {
+    #[distributed_lock(key = "lists", on_busy = return(Ok(vec![])))]
+    fn lists(&self) -> Result<Vec<Vec<(u64, Vec<Vec<Option<(u8, Vec<u8>)>>>, Vec<[u8; 3]>)>>, Error> {
+        Ok(vec![])
+    }
+}
+
+/// For a crate that writes every `return`.
+#[allow(clippy::needless_return)]
+#[deny(clippy::implicit_return)]
+pub mod explicit {
+    use super::{distributed_lock, Error};
+
+    /// A plain function.
+    #[distributed_lock(key = "plain")]
+    pub fn plain() -> Result<u64, Error> {
+        return Ok(1);
+    }
+
+    /// An `async fn`.
+    #[distributed_lock(key = "awaited", on_busy = return(Ok(2)))]
+    pub async fn awaited() -> Result<u64, Error> {
+        tokio::task::yield_now().await;
+        return Ok(1);
+    }
+}

@@ -1,6 +1,8 @@
 #![deny(warnings)]
 #![allow(clippy::double_must_use)]
 
+use std::pin::Pin;
+
 use lockattr::{Error, LockManager, distributed_lock};
 
 macro_rules! locked {
@@ -75,6 +77,29 @@ macro_rules! block {
 
 block!(distributed_lock, "block", { Ok(lockattr::current().unwrap().key().to_owned()) });
 
+// `self` and the bodies come from the caller; the keys are the macro's.
+macro_rules! methods {
+    ($self:ident, $body:block) => {
+        #[derive(Clone)]
+        struct Methods(u64);
+
+        impl Methods {
+            #[distributed_lock(key = "method:<self.0>")]
+            async fn locked(&$self) -> Result<u64, Error> $body
+
+            #[distributed_lock(key = $self.0, when = $self.0 > 0)]
+            fn plain($self) -> Result<u64, Error> $body
+
+            #[distributed_lock(key = "<self.0>")]
+            fn boxed(&$self) -> Pin<Box<dyn Future<Output = Result<u64, Error>> + '_>> {
+                Box::pin(async move $body)
+            }
+        }
+    };
+}
+
+methods!(self, { Ok(self.0) });
+
 #[tokio::test]
 async fn compiles_and_runs() {
     let manager = LockManager::connect("memory://").await.unwrap();
@@ -82,9 +107,13 @@ async fn compiles_and_runs() {
     assert_eq!(manager.scope(name("tea")).await.unwrap(), "name:tea tea");
     assert_eq!(manager.scope(concatenated(1)).await.unwrap(), "product:7 1");
     assert_eq!(manager.scope(expression(1)).await.unwrap(), "42 1");
+    let methods = Methods(7);
+    assert_eq!(manager.scope(methods.locked()).await.unwrap(), 7);
+    assert_eq!(manager.scope(methods.boxed()).await.unwrap(), 7);
     tokio::task::spawn_blocking(move || {
         manager.scope_blocking(|| {
             assert_eq!(whole(7).unwrap(), 7);
+            assert_eq!(methods.plain().unwrap(), 7);
             assert_eq!(Block(3).key().unwrap(), "block");
             assert_eq!(Block(3).own_key().unwrap(), "3");
         });

@@ -48,8 +48,8 @@ impl<'a, T: ?Sized, const N: usize> Shelf<'a, T, N> {
 }
 
 #[distributed_lock(key = "numbers")]
-fn numbers(to: u32) -> Result<impl Iterator<Item = u32>, Error> {
-    Ok(0..to)
+fn numbers(to: u32) -> Result<impl IntoIterator<Item = u32>, Error> {
+    Ok((0..to).collect::<Vec<_>>())
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn compiles_and_runs() {
         *unsafe { shelf.first() }.unwrap() = "c";
         assert_eq!(shelf.rows, ["c", "b"]);
         shelf.tidy();
-        assert_eq!(numbers(4).unwrap().sum::<u32>(), 6);
+        assert_eq!(numbers(4).unwrap().into_iter().sum::<u32>(), 6);
     });
     assert!(matches!(
         deduct(42, &std::cell::Cell::new(5), 2),
