@@ -8,7 +8,7 @@ use lockattr::store::{
     Sharing, Store, Subscriber, Waiting,
 };
 use lockattr::{FencingToken, LockManager, LockOptions};
-use lockattr_tests::{Node, RedisServer, assert_nothing_left, for_store, node};
+use lockattr_tests::{Node, RedisServer, assert_nothing_left, for_store, node, with_query};
 
 /// The tokens of `count` acquisitions by each node, in the order of the grants.
 async fn tokens(nodes: &mut [Node], count: usize) -> Vec<u64> {
@@ -65,6 +65,40 @@ async fn a_token_is_the_servers_clock_or_one_more_than_the_last() {
     }
     // Digits, not an exponent: Lua would round.
     assert_eq!(cli.value("lockattr:fence").await.unwrap(), (ahead + 3).to_string());
+}
+
+/// What `which-store.md` says: a bare `INCR` trusts the counter until the next heartbeat.
+#[tokio::test]
+async fn an_older_counter_under_a_connection_counts_until_the_connection_is_checked() {
+    let server = RedisServer::start().await;
+    let cli = server.cli().await;
+    let manager =
+        async || LockManager::connect(&with_query(&server.url(), "heartbeat=1h")).await.unwrap();
+    let token = async |manager: &LockManager| {
+        let guard = manager.acquire("a", LockOptions::new()).await.unwrap();
+        let token = guard.fencing_token();
+        guard.release().await.unwrap();
+        token
+    };
+    let (busy, idle) = (manager().await, manager().await);
+    token(&idle).await;
+    let older = ["COPY", "lockattr:fence", "lockattr:fence", "DB", "1"];
+    assert_eq!(cli.query::<i64>(&older).await, 1);
+    let mut last = token(&busy).await;
+    for _ in 0..3 {
+        last = token(&busy).await;
+    }
+    cli.query::<String>(&["SWAPDB", "0", "1"]).await;
+
+    // It has not seen the greater tokens, and a number just above its own is plausible.
+    assert!(token(&idle).await < last, "a script counted");
+    // The process that has seen them does not go back.
+    assert!(token(&busy).await > last);
+    // A lost counter is noticed by everyone.
+    let last = token(&busy).await;
+    cli.flushall().await;
+    assert!(token(&idle).await > last);
+    assert_nothing_left(&server).await;
 }
 
 /// Lua counts in doubles, which can hold every whole number up to 2⁵³ and no odd number beyond.

@@ -4,8 +4,9 @@
 //! reads no clock. It is safe after a script has raised the counter: at fewer than a million
 //! acquisitions a second the counter never overtakes the clock (in microseconds), so the clock is
 //! ahead of every token granted before. A counter can only go back with a new connection (a
-//! restart, a failover), with an error on the old one, or unnoticed behind a proxy. So each
-//! connection counts with a script first, and again after every error and every heartbeat.
+//! restart, a failover), with an error on the old one, or unnoticed: behind a proxy, or if an
+//! operator puts an older one in its place (`SWAPDB`). So each connection counts with a script first,
+//! and again after every error and every heartbeat.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
