@@ -71,7 +71,7 @@ async fn with_others(here: &LockManager, there: &LockManager) {
     let held = here.acquire_all(["a", "b"], LockOptions::new()).await.unwrap();
     assert!(there.try_acquire("b", LockOptions::new()).await.unwrap().is_none());
     assert_eq!(there.held_locks().await.unwrap().len(), 2);
-    assert!(there.force_release("a").await.unwrap());
+    assert!(lockattr_tests::force_release(there, "a").await.unwrap());
     drop(held);
 }
 
@@ -81,7 +81,7 @@ async fn under_other_names(here: &LockManager, there: &LockManager) {
     held.release_done(LONG).await.unwrap();
     let holder = there.holder("done").await.unwrap().expect("a done key is held");
     assert!(holder.done, "{holder:?}");
-    assert!(there.force_release("done").await.unwrap());
+    assert!(lockattr_tests::force_release(there, "done").await.unwrap());
     let led = here.lead("lead", LockOptions::new(), async |term| {
         // Written a moment after the term has begun.
         let noted = async || {
