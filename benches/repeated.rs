@@ -22,10 +22,13 @@ pub(crate) enum Work {
     Reentry,
     /// An annotated function, called by the holder of its key.
     AnnotatedReentry,
+    /// Four of them, each called by the one before.
+    FourInside,
 }
 
 impl Work {
-    const ALL: [Self; 4] = [Self::Annotated, Self::ByHand, Self::Reentry, Self::AnnotatedReentry];
+    const ALL: [Self; 5] =
+        [Self::Annotated, Self::ByHand, Self::Reentry, Self::AnnotatedReentry, Self::FourInside];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -33,6 +36,7 @@ impl Work {
             Self::ByHand => "by-hand",
             Self::Reentry => "reentry",
             Self::AnnotatedReentry => "annotated-reentry",
+            Self::FourInside => "four-inside",
         }
     }
 
@@ -68,6 +72,15 @@ impl Work {
                 let held = manager.with_lock("reentry", LockOptions::new(), async |_| {
                     for id in 0..count {
                         black_box(nested(black_box(id)).await?);
+                    }
+                    Ok(())
+                });
+                held.await??;
+            }
+            Self::FourInside => {
+                let held = manager.with_lock("reentry", LockOptions::new(), async |_| {
+                    for id in 0..count {
+                        black_box(nested_three_times(black_box(id)).await?);
                     }
                     Ok(())
                 });
@@ -129,4 +142,19 @@ async fn by_hand(manager: &LockManager, id: u64) -> Result<u64, Error> {
 #[distributed_lock(key = "reentry")]
 async fn nested(id: u64) -> Result<u64, Error> {
     Ok(id)
+}
+
+#[distributed_lock(key = "reentry")]
+async fn nested_once(id: u64) -> Result<u64, Error> {
+    nested(id).await
+}
+
+#[distributed_lock(key = "reentry")]
+async fn nested_twice(id: u64) -> Result<u64, Error> {
+    nested_once(id).await
+}
+
+#[distributed_lock(key = "reentry")]
+async fn nested_three_times(id: u64) -> Result<u64, Error> {
+    nested_twice(id).await
 }

@@ -9,7 +9,7 @@ pub fn only_one_at_a_time() {
         let lockattr_call = ::lockattr::__private::Call::new(
             ::core::concat!(::core::module_path!(), "::only_one_at_a_time"),
             ::lockattr::__private::KeyBuilder::new().text("test-database"),
-            ::lockattr::LockOptions::new().template("test-database"),
+            const { ::lockattr::LockOptions::new().template("test-database") },
         );
         let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
             ::core::result::Result::Ok(lockattr_entry) => {
@@ -61,9 +61,11 @@ pub fn migrate() -> Result<(), Error> {
         let lockattr_call = ::lockattr::__private::Call::new(
             ::core::concat!(::core::module_path!(), "::migrate"),
             ::lockattr::__private::KeyBuilder::new().text("migration"),
-            ::lockattr::LockOptions::new()
-                .template("migration")
-                .max_hold(::core::time::Duration::from_secs(3600)),
+            const {
+                ::lockattr::LockOptions::new()
+                    .template("migration")
+                    .max_hold(::core::time::Duration::from_secs(3600))
+            },
         );
         let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
             ::core::result::Result::Ok(lockattr_entry) => {

@@ -108,6 +108,21 @@ impl Args {
         texts.join(" ")
     }
 
+    /// Whether all that becomes a `LockOptions` is known at compile time.
+    pub(crate) fn has_constant_options(&self) -> bool {
+        let times = [
+            &self.ttl,
+            &self.retry_delay,
+            &self.wait,
+            &self.max_hold,
+            &self.hold_at_least,
+            &self.progress_within,
+        ];
+        let others = [&self.retry, &self.renew, &self.reentrant, &self.permits];
+        times.into_iter().flatten().all(|time| matches!(time, Time::Literal(..)))
+            && others.into_iter().flatten().all(|value| matches!(value, Expr::Lit(_)))
+    }
+
     /// Whether its work is done once in a period, or for a value.
     pub(crate) fn runs_once(&self) -> bool {
         self.once_per.is_some() || self.once_for.is_some()

@@ -6,7 +6,7 @@ mod package;
 use package::{FUNCTIONS, Package};
 
 /// Plain and annotated in turn, because the machine's speed changes.
-const ROUNDS: usize = 1;
+const ROUNDS: usize = 3;
 
 /// What cargo does, and how much longer it may take with the attribute.
 const COMMANDS: [(&str, &[&str], Option<f64>); 3] = [

@@ -102,14 +102,22 @@ impl Expansion<'_> {
             ("permits", tokens(args.permits.as_ref())),
             ("release", args.release.map(|word| variant("Release", word))),
         ];
-        let setters = settings.into_iter().filter_map(|(name, value)| {
-            let value = value?;
+        let settings: Vec<_> =
+            settings.into_iter().filter_map(|(name, it)| Some((name, it?))).collect();
+        let setter = |(name, value): &(&str, TokenStream)| {
             let site = site.located_at(value.span());
             let name = Ident::new(name, site);
-            Some(quote_spanned! {site=> .#name(#value) })
-        });
+            quote_spanned! {site=> .#name(#value) }
+        };
+        let setters = settings.iter().map(setter);
         let template = self.template();
-        quote_spanned! {site=> #lockattr::LockOptions::new().template(#template) #(#setters)* }
+        let options =
+            quote_spanned! {site=> #lockattr::LockOptions::new().template(#template) #(#setters)* };
+        match self.args.has_constant_options() {
+            // Evaluated by the compiler, which then needs no code for it.
+            true => quote_spanned! {site=> const { #options } },
+            false => options,
+        }
     }
 
     /// The template of all keys of this attribute, as written.

@@ -74,7 +74,6 @@ impl Manager {
 
 impl Call {
     /// A call of `function` that locks `key`.
-    #[inline]
     pub fn new(function: &'static str, key: KeyBuilder, options: LockOptions) -> Self {
         Self {
             key: key.finish(),

@@ -26,7 +26,6 @@ impl KeyBuilder {
     }
 
     /// Appends the template's own text.
-    #[inline]
     pub fn text(mut self, text: &'static str) -> Self {
         match &mut self.key {
             Cow::Borrowed("") => self.key = Cow::Borrowed(text),

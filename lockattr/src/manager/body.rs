@@ -15,7 +15,7 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 
 use crate::Error;
-use crate::hold::chain::drop_inside;
+use crate::hold::chain::{ChainPosition, drop_inside};
 pub(crate) use blocking::run_blocking;
 pub use granted::lease;
 pub(crate) use granted::{Granted, Start, nested_for_caller};
@@ -70,11 +70,11 @@ impl<B: Future> Run<B> {
     /// Drops the body where it ran.
     fn drop_body(mut self: Pin<&mut Self>) {
         let RunProj::Runs { around, .. } = self.as_mut().project() else { return };
-        let position = around.state.leave();
-        let mut rest = Some(Self::Releases { around: around.take() });
+        let (position, around) = around.leave();
+        let mut around = Some(around);
         drop_inside(position, &mut || {
-            if let Some(rest) = rest.take() {
-                self.set(rest);
+            if let Some(around) = around.take() {
+                self.set(Self::Releases { around });
             }
         });
     }
@@ -139,9 +139,10 @@ impl<O> Around<O> {
         }
     }
 
-    fn take(&mut self) -> Self {
+    /// Leaves the body, which is not polled any more.
+    fn leave(&mut self) -> (Option<ChainPosition>, Self) {
         let Self { refuse, is_ok, .. } = *self;
         let nothing = Self { state: BodyState::default(), output: None, refuse, is_ok };
-        std::mem::replace(self, nothing)
+        (self.state.leave(), std::mem::replace(self, nothing))
     }
 }

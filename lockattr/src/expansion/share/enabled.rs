@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use super::super::{Call, printed};
 use crate::Error;
 use crate::manager::body::Start;
-use crate::manager::share::{Flight, Shared, function_of};
+use crate::manager::share::{Flight, Function, Shared, function_of};
 
 /// The right to run the body, or the result of another caller.
 #[derive(Debug)]
@@ -28,7 +28,11 @@ pub async fn enter_sharing<R: Shareable>(
     call: Call,
     closure: impl Fn(),
 ) -> Result<Sharing<R>, Error> {
-    let of = function_of(&closure);
+    // Boxed, or the caller's future would contain all of the acquisition.
+    Box::pin(acquire(call, function_of(&closure))).await
+}
+
+async fn acquire<R: Shareable>(call: Call, of: Function) -> Result<Sharing<R>, Error> {
     let Call { key, options, manager, locks, .. } = call;
     if !locks {
         return Ok(Sharing(Shares::Unlocked));
