@@ -47,25 +47,26 @@ impl Account {
                         .release(::lockattr::Release::Background),
                 )
                 .manager(&self.locks);
-            let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call)
-                .await
-            {
+            match lockattr_call.enter().await {
                 ::core::result::Result::Ok(lockattr_entry) => {
-                    lockattr_entry
-                        .run(async move {
-                            let _ = &self;
-                            #[allow(clippy::shadow_same, unused_variables)]
-                            let currency = currency;
-                            #[allow(clippy::shadow_same, unused_variables)]
-                            let patience = patience;
-                            let lease: &::lockattr::Lease = &::lockattr::__private::lease();
-                            #[allow(unreachable_code, clippy::type_complexity)]
-                            if false {
-                                let lockattr_output: Result<u64, Error> = loop {};
-                                return lockattr_output;
-                            }
-                            { Ok(u64::from(lease.fencing_token()) + self.id) }
-                        })
+                    ::lockattr::__private::run(
+                            lockattr_entry,
+                            async move {
+                                let _ = &self;
+                                #[allow(clippy::shadow_same, unused_variables)]
+                                let currency = currency;
+                                #[allow(clippy::shadow_same, unused_variables)]
+                                let patience = patience;
+                                let lease: &::lockattr::Lease = &::lockattr::__private::lease();
+                                #[allow(unreachable_code, clippy::type_complexity)]
+                                if false {
+                                    let lockattr_output: Result<u64, Error> = loop {};
+                                    return lockattr_output;
+                                }
+                                { Ok(u64::from(lease.fencing_token()) + self.id) }
+                            },
+                            ::lockattr::__private::reject::<Result<u64, Error>>,
+                        )
                         .await
                 }
                 ::core::result::Result::Err(
@@ -73,16 +74,12 @@ impl Account {
                 ) if ::lockattr::__private::is_busy(&lockattr_error) => {
                     #[allow(clippy::type_complexity)]
                     let lockattr_value: Result<u64, Error> = Ok(0);
-                    ::core::result::Result::Ok(lockattr_value)
+                    lockattr_value
                 }
                 ::core::result::Result::Err(lockattr_error) => {
-                    ::core::result::Result::Err(lockattr_error)
+                    ::lockattr::__private::reject::<Result<u64, Error>>(lockattr_error)
                 }
-            };
-            lockattr_outcome
-                .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
-                    Result<u64, Error>,
-                >(lockattr_error))
+            }
         };
     }
 }

@@ -19,33 +19,25 @@ pub async fn rename(old: String, new: String) -> Result<String, Error> {
                 .retry_delay(::core::time::Duration::new(0, 250000))
                 .wait(::core::time::Duration::from_millis(1500)),
         );
-        let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
-            ::core::result::Result::Ok(lockattr_entry) => {
-                lockattr_entry
-                    .run(async move {
-                        #[allow(clippy::shadow_same, unused_variables)]
-                        let old = old;
-                        #[allow(clippy::shadow_same)]
-                        let new = new;
-                        #[allow(unreachable_code, clippy::type_complexity)]
-                        if false {
-                            let lockattr_output: Result<String, Error> = loop {};
-                            return lockattr_output;
-                        }
-                        {
-                            drop(old);
-                            Ok(new)
-                        }
-                    })
-                    .await
-            }
-            ::core::result::Result::Err(lockattr_error) => {
-                ::core::result::Result::Err(lockattr_error)
-            }
-        };
-        lockattr_outcome
-            .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
-                Result<String, Error>,
-            >(lockattr_error))
+        ::lockattr::__private::run(
+                lockattr_call.begin(),
+                async move {
+                    #[allow(clippy::shadow_same, unused_variables)]
+                    let old = old;
+                    #[allow(clippy::shadow_same)]
+                    let new = new;
+                    #[allow(unreachable_code, clippy::type_complexity)]
+                    if false {
+                        let lockattr_output: Result<String, Error> = loop {};
+                        return lockattr_output;
+                    }
+                    {
+                        drop(old);
+                        Ok(new)
+                    }
+                },
+                ::lockattr::__private::reject::<Result<String, Error>>,
+            )
+            .await
     };
 }

@@ -11,28 +11,20 @@ pub async fn call(connections: u32) -> Result<Option<u32>, Error> {
             ::lockattr::__private::KeyBuilder::new().text("partner"),
             ::lockattr::LockOptions::new().template("partner").permits(connections / 2),
         );
-        let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
-            ::core::result::Result::Ok(lockattr_entry) => {
-                lockattr_entry
-                    .run(async move {
-                        #[allow(clippy::shadow_same, unused_variables)]
-                        let connections = connections;
-                        #[allow(unreachable_code, clippy::type_complexity)]
-                        if false {
-                            let lockattr_output: Result<Option<u32>, Error> = loop {};
-                            return lockattr_output;
-                        }
-                        { Ok(Some(connections)) }
-                    })
-                    .await
-            }
-            ::core::result::Result::Err(lockattr_error) => {
-                ::core::result::Result::Err(lockattr_error)
-            }
-        };
-        lockattr_outcome
-            .unwrap_or_else(|lockattr_error| ::lockattr::__private::skip::<
-                Result<Option<u32>, Error>,
-            >(lockattr_error))
+        ::lockattr::__private::run(
+                lockattr_call.begin(),
+                async move {
+                    #[allow(clippy::shadow_same, unused_variables)]
+                    let connections = connections;
+                    #[allow(unreachable_code, clippy::type_complexity)]
+                    if false {
+                        let lockattr_output: Result<Option<u32>, Error> = loop {};
+                        return lockattr_output;
+                    }
+                    { Ok(Some(connections)) }
+                },
+                ::lockattr::__private::skip::<Result<Option<u32>, Error>>,
+            )
+            .await
     };
 }

@@ -11,29 +11,21 @@ pub fn only_one_at_a_time() {
             ::lockattr::__private::KeyBuilder::new().text("test-database"),
             const { ::lockattr::LockOptions::new().template("test-database") },
         );
-        let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
-            ::core::result::Result::Ok(lockattr_entry) => {
-                lockattr_entry
-                    .run(async move {
-                        #[allow(unreachable_code, clippy::type_complexity)]
-                        if false {
-                            let lockattr_output: () = loop {};
-                            return lockattr_output;
-                        }
-                        {
-                            tokio::task::yield_now().await;
-                        }
-                    })
-                    .await
-            }
-            ::core::result::Result::Err(lockattr_error) => {
-                ::core::result::Result::Err(lockattr_error)
-            }
-        };
-        lockattr_outcome
-            .unwrap_or_else(|lockattr_error| ::lockattr::__private::skip::<
-                (),
-            >(lockattr_error))
+        ::lockattr::__private::run(
+                lockattr_call.begin(),
+                async move {
+                    #[allow(unreachable_code, clippy::type_complexity)]
+                    if false {
+                        let lockattr_output: () = loop {};
+                        return lockattr_output;
+                    }
+                    {
+                        tokio::task::yield_now().await;
+                    }
+                },
+                ::lockattr::__private::skip::<()>,
+            )
+            .await
     };
     tokio::pin!(body);
     let body: ::core::pin::Pin<&mut dyn ::core::future::Future<Output = ()>> = body;
@@ -67,30 +59,22 @@ pub fn migrate() -> Result<(), Error> {
                     .max_hold(::core::time::Duration::from_secs(3600))
             },
         );
-        let lockattr_outcome = match ::lockattr::__private::enter(lockattr_call).await {
-            ::core::result::Result::Ok(lockattr_entry) => {
-                lockattr_entry
-                    .run(async move {
-                        #[allow(unreachable_code, clippy::type_complexity)]
-                        if false {
-                            let lockattr_output: Result<(), Error> = loop {};
-                            return lockattr_output;
-                        }
-                        {
-                            tokio::task::yield_now().await;
-                            Ok(())
-                        }
-                    })
-                    .await
-            }
-            ::core::result::Result::Err(lockattr_error) => {
-                ::core::result::Result::Err(lockattr_error)
-            }
-        };
-        lockattr_outcome
-            .unwrap_or_else(|lockattr_error| ::lockattr::__private::reject::<
-                Result<(), Error>,
-            >(lockattr_error))
+        ::lockattr::__private::run(
+                lockattr_call.begin(),
+                async move {
+                    #[allow(unreachable_code, clippy::type_complexity)]
+                    if false {
+                        let lockattr_output: Result<(), Error> = loop {};
+                        return lockattr_output;
+                    }
+                    {
+                        tokio::task::yield_now().await;
+                        Ok(())
+                    }
+                },
+                ::lockattr::__private::reject::<Result<(), Error>>,
+            )
+            .await
     };
     let body = {
         if false {

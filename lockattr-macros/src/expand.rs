@@ -177,7 +177,16 @@ impl<'a> Expansion<'a> {
         };
         let named = |name: &str| Ident::new(&format!("{name}{suffix}"), site);
         let run = named(if args.runs_once() { "run_once" } else { "run" });
-        let run = |entry| quote_spanned! {site=> #private::#run(#entry, #body, #refusal) #wait };
+        let run = |entry| {
+            let outcome = quote_spanned! {site=> #private::#run(#entry, #body, #refusal) };
+            match wait {
+                Some(_) => quote_spanned! {site=> #outcome #wait },
+                // Its first token is the crate's name, to which the compiler would point.
+                None => {
+                    quote_spanned! {site=> { let lockattr_outcome = #outcome; lockattr_outcome } }
+                }
+            }
+        };
         let busy = self.busy(|value, at_value| {
             let value = quote_spanned! {at_value=>
                 #[allow(clippy::type_complexity)]
@@ -191,8 +200,8 @@ impl<'a> Expansion<'a> {
         let (enter, run) = match () {
             () if args.shares_result() => (
                 quote_spanned! {Span::mixed_site()=> {
-                    #private::share! {}
-                    #private::enter_sharing::<#output>(lockattr_call, || {}).await
+                    #lockattr::__private::share! {}
+                    #lockattr::__private::enter_sharing::<#output>(lockattr_call, || {}).await
                 } },
                 quote_spanned! {site=> lockattr_entry.run(#body, #refusal).await },
             ),
