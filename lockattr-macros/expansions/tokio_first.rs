@@ -9,7 +9,7 @@ pub fn only_one_at_a_time() {
         let lockattr_call = ::lockattr::__private::Call::new(
             ::core::concat!(::core::module_path!(), "::only_one_at_a_time"),
             ::lockattr::__private::KeyBuilder::new().text("test-database"),
-            const { ::lockattr::LockOptions::new().template("test-database") },
+            &const { ::lockattr::LockOptions::new().template("test-database") },
         );
         ::lockattr::__private::run(
                 lockattr_call.begin(),
@@ -53,7 +53,7 @@ pub fn migrate() -> Result<(), Error> {
         let lockattr_call = ::lockattr::__private::Call::new(
             ::core::concat!(::core::module_path!(), "::migrate"),
             ::lockattr::__private::KeyBuilder::new().text("migration"),
-            const {
+            &const {
                 ::lockattr::LockOptions::new()
                     .template("migration")
                     .max_hold(::core::time::Duration::from_secs(3600))

@@ -146,7 +146,7 @@ impl Rig {
             };
         }
         self.run(async {
-            let call = Call::new("key", key, LockOptions::new());
+            let call = Call::new("key", key, &LockOptions::new());
             run(call.begin(), async { Ok(current_key()) }, Err).await.unwrap()
         })
     }

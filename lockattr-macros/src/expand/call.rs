@@ -115,8 +115,8 @@ impl Expansion<'_> {
             quote_spanned! {site=> #lockattr::LockOptions::new().template(#template) #(#setters)* };
         match self.args.has_constant_options() {
             // Evaluated by the compiler, which then needs no code for it.
-            true => quote_spanned! {site=> const { #options } },
-            false => options,
+            true => quote_spanned! {site=> &const { #options } },
+            false => quote_spanned! {site=> &#options },
         }
     }
 

@@ -74,11 +74,11 @@ impl Manager {
 
 impl Call {
     /// A call of `function` that locks `key`.
-    pub fn new(function: &'static str, key: KeyBuilder, options: LockOptions) -> Self {
+    pub fn new(function: &'static str, key: KeyBuilder, options: &LockOptions) -> Self {
         Self {
             key: key.finish(),
             others: Vec::new(),
-            options: options.function(function),
+            options: options.clone().function(function),
             manager: Manager::Default,
             locks: true,
             run_unlocked: false,
@@ -90,7 +90,7 @@ impl Call {
     pub fn all<const N: usize>(
         function: &'static str,
         keys: [KeyBuilder; N],
-        options: LockOptions,
+        options: &LockOptions,
     ) -> Self {
         let mut keys = keys.into_iter();
         let first = Self::new(function, keys.next().unwrap_or_default(), options);
@@ -147,15 +147,14 @@ impl Call {
     }
 
     fn begin_or_refuse(self) -> Result<BodyState, Error> {
-        let Self { key, others, options, manager, locks, run_unlocked, once_per } = self;
-        if !locks {
+        if !self.locks {
             return Ok(BodyState::default());
         }
-        let manager = manager.chosen()?;
-        let options = options.resolve(manager.settings())?;
-        let key = printed(key)?;
-        let options = once::once(options, once_per, &manager, &key)?;
-        if let Some(keys) = several(&manager, &key, others)? {
+        let (manager, run_unlocked) = (self.manager.chosen()?, self.run_unlocked);
+        let options = self.options.resolve(manager.settings())?;
+        let key = printed(self.key)?;
+        let options = once::once(options, self.once_per, &manager, &key)?;
+        if let Some(keys) = several(&manager, &key, self.others)? {
             let manager = manager.clone();
             return Ok(BodyState::acquiring(async move {
                 entered(start_all(manager, options, keys).await, &key, run_unlocked)
