@@ -68,6 +68,8 @@ impl From<Error> for BodyState {
 
 impl BodyState {
     /// The state while `acquisition` goes on.
+    // Inline, or the acquisition would be copied into its box.
+    #[inline]
     pub(crate) fn acquiring(
         acquisition: impl Future<Output = Result<Start, Error>> + Send + 'static,
     ) -> Self {
