@@ -107,7 +107,7 @@ pub(crate) struct Run {
     /// The exit code if another holder has the lock or the key is done; with 0, nothing is printed either
     #[arg(long, default_value_t = exit::BUSY, value_name = "N")]
     busy_exit: u8,
-    /// Leave LOCKATTR_URL in the environment of COMMAND, with its password: for a program that uses lockattr
+    /// Leave `LOCKATTR_URL` in the environment of COMMAND, with its password: for a program that uses lockattr
     #[arg(long)]
     pass_url: bool,
 }

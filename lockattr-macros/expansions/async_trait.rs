@@ -42,59 +42,63 @@ impl Shop for WebShop {
         ::lockattr::__private::register! {
             "::sell", ["product:<id>:<name>"]
         }
-        ::std::boxed::Box::pin(async move {
-            let lockattr_call = ::lockattr::__private::Call::new(
-                ::core::concat!(::core::module_path!(), "::sell"),
-                ::lockattr::__private::KeyBuilder::new()
-                    .text("product:")
-                    .placeholder(&(id), ::core::option::Option::Some(':'))
-                    .text(":")
-                    .placeholder(&(name), ::core::option::Option::None),
-                &const { ::lockattr::LockOptions::new().template("product:<id>:<name>") },
-            );
-            ::lockattr::__private::run(
-                    lockattr_call.begin(),
-                    async move {
-                        #[allow(clippy::async_yields_async)]
-                        let lockattr_future = async move {
-                            #[allow(unused_variables)]
-                            let id = id;
-                            #[allow(unused_variables)]
-                            let name = name;
-                            #[allow(unreachable_code)]
-                            if false {
-                                let lockattr_output: ::core::pin::Pin<
-                                    Box<
-                                        dyn ::core::future::Future<
-                                            Output = Result<String, Error>,
-                                        > + ::core::marker::Send + 'async_trait,
-                                    >,
-                                > = loop {};
-                                return lockattr_output;
-                            }
-                            {
-                                Box::pin(async move {
-                                    if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
-                                        Result<String, Error>,
-                                    > {
-                                        #[allow(unreachable_code)] return __ret;
-                                    }
-                                    let __self = self;
-                                    let id = id;
-                                    let _ = &id;
-                                    let __ret: Result<String, Error> = {
-                                        Ok(format!("{__self:?} {id} {name}"))
-                                    };
-                                    #[allow(unreachable_code)] __ret
-                                })
-                            }
-                        }
-                            .await;
-                        lockattr_future.await
+        return {
+            ::std::boxed::Box::pin(async move {
+                let lockattr_call = ::lockattr::__private::Call::new(
+                    ::core::concat!(::core::module_path!(), "::sell"),
+                    ::lockattr::__private::KeyBuilder::new()
+                        .text("product:")
+                        .placeholder(&(id), ::core::option::Option::Some(':'))
+                        .text(":")
+                        .placeholder(&(name), ::core::option::Option::None),
+                    &const {
+                        ::lockattr::LockOptions::new().template("product:<id>:<name>")
                     },
-                    ::lockattr::__private::reject::<Result<String, Error>>,
-                )
-                .await
-        })
+                );
+                ::lockattr::__private::run(
+                        lockattr_call.begin(),
+                        async move {
+                            #[allow(clippy::async_yields_async)]
+                            let lockattr_future = async move {
+                                #[allow(clippy::shadow_same, unused_variables)]
+                                let id = id;
+                                #[allow(clippy::shadow_same, unused_variables)]
+                                let name = name;
+                                #[allow(unreachable_code, clippy::type_complexity)]
+                                if false {
+                                    let lockattr_output: ::core::pin::Pin<
+                                        Box<
+                                            dyn ::core::future::Future<
+                                                Output = Result<String, Error>,
+                                            > + ::core::marker::Send + 'async_trait,
+                                        >,
+                                    > = loop {};
+                                    return lockattr_output;
+                                }
+                                {
+                                    Box::pin(async move {
+                                        if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
+                                            Result<String, Error>,
+                                        > {
+                                            #[allow(unreachable_code)] return __ret;
+                                        }
+                                        let __self = self;
+                                        let id = id;
+                                        let _ = &id;
+                                        let __ret: Result<String, Error> = {
+                                            Ok(format!("{__self:?} {id} {name}"))
+                                        };
+                                        #[allow(unreachable_code)] __ret
+                                    })
+                                }
+                            }
+                                .await;
+                            lockattr_future.await
+                        },
+                        ::lockattr::__private::reject::<Result<String, Error>>,
+                    )
+                    .await
+            })
+        };
     }
 }

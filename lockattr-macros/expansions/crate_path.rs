@@ -10,27 +10,29 @@ pub async fn through_a_framework() -> Result<u64, Error> {
         "::through_a_framework", ["a"], "lease" = "lease", "on_lost" = "ignore", "crate"
         = "self :: framework :: lockattr"
     }
-    let lockattr_call = self::framework::lockattr::__private::Call::new(
-        ::core::concat!(::core::module_path!(), "::through_a_framework"),
-        self::framework::lockattr::__private::KeyBuilder::new().text("a"),
-        &const {
-            self::framework::lockattr::LockOptions::new()
-                .template("a")
-                .on_lost(self::framework::lockattr::OnLost::Ignore)
-        },
-    );
-    self::framework::lockattr::__private::run(
-            lockattr_call.begin(),
-            async move {
-                let lease: &self::framework::lockattr::Lease = &self::framework::lockattr::__private::lease();
-                #[allow(unreachable_code)]
-                if false {
-                    let lockattr_output: Result<u64, Error> = loop {};
-                    return lockattr_output;
-                }
-                { Ok(lease.fencing_token().into()) }
+    return {
+        let lockattr_call = self::framework::lockattr::__private::Call::new(
+            ::core::concat!(::core::module_path!(), "::through_a_framework"),
+            self::framework::lockattr::__private::KeyBuilder::new().text("a"),
+            &const {
+                self::framework::lockattr::LockOptions::new()
+                    .template("a")
+                    .on_lost(self::framework::lockattr::OnLost::Ignore)
             },
-            self::framework::lockattr::__private::reject::<Result<u64, Error>>,
-        )
-        .await
+        );
+        self::framework::lockattr::__private::run(
+                lockattr_call.begin(),
+                async move {
+                    let lease: &self::framework::lockattr::Lease = &self::framework::lockattr::__private::lease();
+                    #[allow(unreachable_code, clippy::type_complexity)]
+                    if false {
+                        let lockattr_output: Result<u64, Error> = loop {};
+                        return lockattr_output;
+                    }
+                    { Ok(lease.fencing_token().into()) }
+                },
+                self::framework::lockattr::__private::reject::<Result<u64, Error>>,
+            )
+            .await
+    };
 }

@@ -12,31 +12,34 @@ where
     ::lockattr::__private::register! {
         "::print", ["print:<what>:<N>"]
     }
-    let lockattr_call = ::lockattr::__private::Call::new(
-        ::core::concat!(::core::module_path!(), "::print"),
-        ::lockattr::__private::KeyBuilder::new()
-            .text("print:")
-            .placeholder(&(what), ::core::option::Option::Some(':'))
-            .text(":")
-            .placeholder(&(N), ::core::option::Option::None),
-        &const { ::lockattr::LockOptions::new().template("print:<what>:<N>") },
-    );
-    ::lockattr::__private::run(
-            lockattr_call.begin(),
-            async move {
-                #[allow(unused_variables)]
-                let what = what;
-                let times = times;
-                #[allow(unreachable_code)]
-                if false {
-                    let lockattr_output: Result<(&'a T, _), Error> = loop {};
-                    return lockattr_output;
-                }
-                { Ok((what, format!("{what}{}", times.into()))) }
-            },
-            ::lockattr::__private::reject::<Result<(&'a T, _), Error>>,
-        )
-        .await
+    return {
+        let lockattr_call = ::lockattr::__private::Call::new(
+            ::core::concat!(::core::module_path!(), "::print"),
+            ::lockattr::__private::KeyBuilder::new()
+                .text("print:")
+                .placeholder(&(what), ::core::option::Option::Some(':'))
+                .text(":")
+                .placeholder(&(N), ::core::option::Option::None),
+            &const { ::lockattr::LockOptions::new().template("print:<what>:<N>") },
+        );
+        ::lockattr::__private::run(
+                lockattr_call.begin(),
+                async move {
+                    #[allow(clippy::shadow_same, unused_variables)]
+                    let what = what;
+                    #[allow(clippy::shadow_same)]
+                    let times = times;
+                    #[allow(unreachable_code, clippy::type_complexity)]
+                    if false {
+                        let lockattr_output: Result<(&'a T, _), Error> = loop {};
+                        return lockattr_output;
+                    }
+                    { Ok((what, format!("{what}{}", times.into()))) }
+                },
+                ::lockattr::__private::reject::<Result<(&'a T, _), Error>>,
+            )
+            .await
+    };
 }
 /// Reads a byte.
 ///
@@ -50,26 +53,29 @@ pub async unsafe fn peek<'a>(
     ::lockattr::__private::register! {
         "::peek", ["byte"]
     }
-    let lockattr_call = ::lockattr::__private::Call::new(
-        ::core::concat!(::core::module_path!(), "::peek"),
-        ::lockattr::__private::KeyBuilder::new().text("byte"),
-        &const { ::lockattr::LockOptions::new().template("byte") },
-    );
-    ::lockattr::__private::run(
-            lockattr_call.begin(),
-            async move {
-                let byte = byte;
-                #[allow(unused_mut)]
-                let mut lockattr_arg1 = lockattr_arg1;
-                let _ = lockattr_arg1;
-                #[allow(unreachable_code)]
-                if false {
-                    let lockattr_output: Result<&'a u8, Error> = loop {};
-                    return lockattr_output;
-                }
-                { Ok(unsafe { &*byte }) }
-            },
-            ::lockattr::__private::reject::<Result<&'a u8, Error>>,
-        )
-        .await
+    return {
+        let lockattr_call = ::lockattr::__private::Call::new(
+            ::core::concat!(::core::module_path!(), "::peek"),
+            ::lockattr::__private::KeyBuilder::new().text("byte"),
+            &const { ::lockattr::LockOptions::new().template("byte") },
+        );
+        ::lockattr::__private::run(
+                lockattr_call.begin(),
+                async move {
+                    #[allow(clippy::shadow_same)]
+                    let byte = byte;
+                    #[allow(unused_mut)]
+                    let mut lockattr_arg1 = lockattr_arg1;
+                    let _ = lockattr_arg1;
+                    #[allow(unreachable_code, clippy::type_complexity)]
+                    if false {
+                        let lockattr_output: Result<&'a u8, Error> = loop {};
+                        return lockattr_output;
+                    }
+                    { Ok(unsafe { &*byte }) }
+                },
+                ::lockattr::__private::reject::<Result<&'a u8, Error>>,
+            )
+            .await
+    };
 }

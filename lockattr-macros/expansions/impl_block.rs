@@ -13,36 +13,39 @@ impl Cart {
         ::lockattr::__private::register! {
             "::add", ["cart:<self.id>"], "ttl" = "\"5s\"", "manager" = "& self . locks"
         }
-        let lockattr_call = ::lockattr::__private::Call::new(
-                ::core::concat!(::core::module_path!(), "::add"),
-                ::lockattr::__private::KeyBuilder::new()
-                    .text("cart:")
-                    .placeholder(&(self.id), ::core::option::Option::None),
-                &const {
-                    ::lockattr::LockOptions::new()
-                        .template("cart:<self.id>")
-                        .ttl(::core::time::Duration::from_secs(5))
-                },
-            )
-            .manager(&self.locks);
-        ::lockattr::__private::run(
-                lockattr_call.begin(),
-                async move {
-                    let _ = &self;
-                    let price = price;
-                    #[allow(unreachable_code)]
-                    if false {
-                        let lockattr_output: Result<(), Error> = loop {};
-                        return lockattr_output;
-                    }
-                    {
-                        self.prices.push(price);
-                        Ok(())
-                    }
-                },
-                ::lockattr::__private::reject::<Result<(), Error>>,
-            )
-            .await
+        return {
+            let lockattr_call = ::lockattr::__private::Call::new(
+                    ::core::concat!(::core::module_path!(), "::add"),
+                    ::lockattr::__private::KeyBuilder::new()
+                        .text("cart:")
+                        .placeholder(&(self.id), ::core::option::Option::None),
+                    &const {
+                        ::lockattr::LockOptions::new()
+                            .template("cart:<self.id>")
+                            .ttl(::core::time::Duration::from_secs(5))
+                    },
+                )
+                .manager(&self.locks);
+            ::lockattr::__private::run(
+                    lockattr_call.begin(),
+                    async move {
+                        let _ = &self;
+                        #[allow(clippy::shadow_same)]
+                        let price = price;
+                        #[allow(unreachable_code, clippy::type_complexity)]
+                        if false {
+                            let lockattr_output: Result<(), Error> = loop {};
+                            return lockattr_output;
+                        }
+                        {
+                            self.prices.push(price);
+                            Ok(())
+                        }
+                    },
+                    ::lockattr::__private::reject::<Result<(), Error>>,
+                )
+                .await
+        };
     }
     /// All of them.
     pub fn total(&self) -> u64 {

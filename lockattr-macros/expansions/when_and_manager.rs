@@ -12,37 +12,39 @@ impl Orders {
             "::sell", ["order:<id>"], "when" = "quantity > 0", "manager" =
             "& self . locks"
         }
-        let lockattr_when: ::core::primitive::bool = quantity > 0;
-        let lockattr_call = if lockattr_when {
-            ::lockattr::__private::Call::new(
-                    ::core::concat!(::core::module_path!(), "::sell"),
-                    ::lockattr::__private::KeyBuilder::new()
-                        .text("order:")
-                        .placeholder(&(id), ::core::option::Option::None),
-                    &const { ::lockattr::LockOptions::new().template("order:<id>") },
+        return {
+            let lockattr_when: ::core::primitive::bool = quantity > 0;
+            let lockattr_call = if lockattr_when {
+                ::lockattr::__private::Call::new(
+                        ::core::concat!(::core::module_path!(), "::sell"),
+                        ::lockattr::__private::KeyBuilder::new()
+                            .text("order:")
+                            .placeholder(&(id), ::core::option::Option::None),
+                        &const { ::lockattr::LockOptions::new().template("order:<id>") },
+                    )
+                    .manager(&self.locks)
+            } else {
+                ::lockattr::__private::Call::unlocked()
+            };
+            ::lockattr::__private::run(
+                    lockattr_call.begin(),
+                    async move {
+                        let _ = &self;
+                        #[allow(clippy::shadow_same, unused_variables)]
+                        let id = id;
+                        #[allow(clippy::shadow_same, unused_variables)]
+                        let quantity = quantity;
+                        #[allow(unreachable_code, clippy::type_complexity)]
+                        if false {
+                            let lockattr_output: Result<u32, Error> = loop {};
+                            return lockattr_output;
+                        }
+                        { Ok(quantity) }
+                    },
+                    ::lockattr::__private::reject::<Result<u32, Error>>,
                 )
-                .manager(&self.locks)
-        } else {
-            ::lockattr::__private::Call::unlocked()
+                .await
         };
-        ::lockattr::__private::run(
-                lockattr_call.begin(),
-                async move {
-                    let _ = &self;
-                    #[allow(unused_variables)]
-                    let id = id;
-                    #[allow(unused_variables)]
-                    let quantity = quantity;
-                    #[allow(unreachable_code)]
-                    if false {
-                        let lockattr_output: Result<u32, Error> = loop {};
-                        return lockattr_output;
-                    }
-                    { Ok(quantity) }
-                },
-                ::lockattr::__private::reject::<Result<u32, Error>>,
-            )
-            .await
     }
 }
 /// Warms a cache, twice rather than never.
@@ -50,24 +52,26 @@ pub async fn warm() -> Result<(), Error> {
     ::lockattr::__private::register! {
         "::warm", ["warm"], "manager" = "\"caches\"", "on_unavailable" = "run_unlocked"
     }
-    let lockattr_call = ::lockattr::__private::Call::new(
-            ::core::concat!(::core::module_path!(), "::warm"),
-            ::lockattr::__private::KeyBuilder::new().text("warm"),
-            &const { ::lockattr::LockOptions::new().template("warm") },
-        )
-        .manager_named("caches")
-        .run_unlocked_if_unavailable();
-    ::lockattr::__private::run(
-            lockattr_call.begin(),
-            async move {
-                #[allow(unreachable_code)]
-                if false {
-                    let lockattr_output: Result<(), Error> = loop {};
-                    return lockattr_output;
-                }
-                { Ok(()) }
-            },
-            ::lockattr::__private::reject::<Result<(), Error>>,
-        )
-        .await
+    return {
+        let lockattr_call = ::lockattr::__private::Call::new(
+                ::core::concat!(::core::module_path!(), "::warm"),
+                ::lockattr::__private::KeyBuilder::new().text("warm"),
+                &const { ::lockattr::LockOptions::new().template("warm") },
+            )
+            .manager_named("caches")
+            .run_unlocked_if_unavailable();
+        ::lockattr::__private::run(
+                lockattr_call.begin(),
+                async move {
+                    #[allow(unreachable_code, clippy::type_complexity)]
+                    if false {
+                        let lockattr_output: Result<(), Error> = loop {};
+                        return lockattr_output;
+                    }
+                    { Ok(()) }
+                },
+                ::lockattr::__private::reject::<Result<(), Error>>,
+            )
+            .await
+    };
 }
