@@ -121,8 +121,8 @@ impl Body {
     }
 }
 
-/// The body becomes a closure or a block, which the compiler calls from our code. For an `async fn` it says
-/// so itself, and `#[async_trait]` makes a block as well.
+/// The body becomes a closure or a block, which the compiler calls from our code. For an `async fn` it
+/// warns of that itself, and `#[async_trait]` makes a block as well.
 fn refuse_track_caller(function: &LockedFn) -> syn::Result<()> {
     let mut tracks = function.attrs.iter().filter(|attr| attr.path().is_ident("track_caller"));
     match tracks.next() {

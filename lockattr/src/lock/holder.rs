@@ -170,7 +170,7 @@ impl Holder {
     }
 
     /// Whether two stores name the same holder. The remaining lease time may differ from store to
-    /// store. Marks are the same whoever made them: each says that the key is done.
+    /// store. All marks are the same, from any claim: each means that the key is done.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let ended = |holder: &Self| Self { remaining: None, ..holder.clone() };
         (self.done && other.done) || ended(self) == ended(other)

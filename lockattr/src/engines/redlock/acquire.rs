@@ -230,7 +230,7 @@ fn mark_in(outcome: &AcquireOutcome) -> Option<HolderId> {
     }
 }
 
-/// For how long the key is done, if a majority says so.
+/// For how long the key is done, by the replies of a majority.
 fn done_for(outcome: &AcquireOutcome) -> Option<Duration> {
     match outcome {
         AcquireOutcome::Held { holder: Some(holder), .. } if holder.done => holder.remaining,
