@@ -13,7 +13,7 @@ use crate::who::{description, state};
 const AFTER: &str = "\
 The holder is not notified. It continues until its next renewal reports the loss, after a third of the \
 TTL at most, while the next waiter already has the lock: both run for that long, unless the resource \
-that they write to checks fencing tokens. Of the holders of a shared lock only this one loses it, and a \
+that they write to checks fencing tokens. Of the holders of a shared lock or of permits only this one loses it, and a \
 holder of several keys loses all of them.
 
 A key that is done is reopened: the next process that asks for it does the work again.

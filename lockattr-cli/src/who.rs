@@ -17,7 +17,7 @@ Exit codes: 0 held or done; 1 free; 2 the store did not answer, or has something
 name.
 
 A key that is done is held so that no other process repeats the work, until the time that is printed. \
-`lockattr release nightly` prints what reopens it.
+`lockattr release KEY` prints the command that reopens it.
 
 With --json, one object: key, held, done (then held is true too), holder {id, service, host, \
 process, function}, since (RFC 3339), remaining_ms (null if held: the lease never ends).

@@ -154,6 +154,8 @@ use proc_macro::TokenStream;
 /// chain's hold does not wait, and may be called anywhere. `lockattr::inherit_blocking` carries the
 /// chain into `spawn_blocking`.
 ///
+/// `#[track_caller]` is a mistake there: lockattr calls the body.
+///
 /// A function counts as plain if its return type is not *written* as a future or a stream: `impl
 /// Future`, `Pin<Box<dyn Future>>`, `BoxFuture` or `LocalBoxFuture`, as in the crate `futures`. Any
 /// other name counts as a type of its own (`MyBoxFuture` too), whose value is made under the lock but

@@ -222,8 +222,8 @@ const LONGEST_NAME: usize = 8192;
 ///   server may need longer to notice, and does not grant the lock until then.
 /// * `hold_at_least` ends with its process. `linger` ends with the first caller in that process
 ///   that asks. The server does not report who holds a lock, only that it is held.
-/// * [`force_release`](crate::LockManager::force_release) ends the connection that holds the lock.
-///   Ending another user's connection needs `CONNECTION_ADMIN`.
+/// * [`force_release`](crate::LockManager::force_release) ends the connection that has
+///   the holder's id, if it still holds the lock. Ending another user's connection needs `CONNECTION_ADMIN`.
 ///   [`held_locks`](crate::LockManager::held_locks) is refused, because the server knows digests,
 ///   not names.
 /// * A process that is stopped keeps its locks for about a TTL: the server then ends their

@@ -160,11 +160,11 @@ impl Call {
                 entered(start_all(manager, options, keys).await, &key, run_unlocked)
             }));
         }
-        if !run_unlocked {
-            return Ok(manager.begin(options, &key));
-        }
         let begun = manager.begin(options, &key);
-        Ok(BodyState::acquiring(async move { entered(begun.start().await, &key, run_unlocked) }))
+        if !run_unlocked {
+            return Ok(begun);
+        }
+        Ok(BodyState::acquiring(async move { entered(begun.start().await, &key, true) }))
     }
 }
 

@@ -102,7 +102,7 @@ impl Lease {
     /// Completes when the lease has ended: lost, or released by its guard.
     ///
     /// A loss is signalled no later than the lease's conservative deadline, whether or not the
-    /// store can be reached.
+    /// store can be reached. Outside of a tokio runtime with timers, it completes when the watchdog signals the end.
     ///
     /// # Cancel safety
     ///

@@ -10,7 +10,6 @@ pub(crate) mod last_known;
 pub(crate) mod lease;
 pub(crate) mod permits;
 pub(crate) mod scope;
-pub(crate) mod stage;
 pub(crate) mod term;
 pub(crate) mod thread_kind;
 pub(crate) mod yield_to_others;

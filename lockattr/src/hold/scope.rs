@@ -5,35 +5,38 @@ use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
+use super::chain::{ChainPosition, Chained};
 use super::enter::enter;
-use super::stage::Stage;
-use crate::hold::chain::ChainPosition;
 
 pin_project! {
     /// A future inside a hold, run by [`LockGuard::scope`](crate::LockGuard::scope).
+    #[project = ScopedProj]
     #[must_use]
-    pub(crate) struct Scoped<F> {
-        #[pin]
-        future: Stage<F>,
-        position: Option<ChainPosition>,
+    pub(crate) enum Scoped<F> {
+        Waits { begins: Option<(ChainPosition, F)> },
+        Runs { #[pin] future: Chained<F> },
     }
 }
 
 impl<F: Future> Scoped<F> {
     pub(crate) fn new(position: ChainPosition, future: F) -> Self {
-        Self { future: Stage::Waits { body: Some(future) }, position: Some(position) }
+        Self::Waits { begins: Some((position, future)) }
     }
 }
 
 impl<F: Future> Future for Scoped<F> {
     type Output = F::Output;
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        let mut this = self.project();
-        if let Some(position) = this.position.take() {
-            this.future.as_mut().begin(entered(position));
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        if let ScopedProj::Waits { begins } = self.as_mut().project()
+            && let Some((position, future)) = begins.take()
+        {
+            self.set(Self::Runs { future: entered(position).run_future(future) });
         }
-        this.future.poll_begun(context)
+        match self.project() {
+            ScopedProj::Runs { future } => future.poll(context),
+            ScopedProj::Waits { .. } => panic!("polled after a panic"),
+        }
     }
 }
 

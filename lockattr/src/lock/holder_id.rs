@@ -57,7 +57,7 @@ impl HolderId {
     /// # Ok::<(), lockattr::Error>(())
     /// ```
     pub fn of(value: impl AsRef<[u8]>) -> Self {
-        // `id_of` in `redis/holders.lua` does the same.
+        // `redis/force_release.lua` does the same.
         let value = value.as_ref();
         let done = value.ends_with(DONE_VALUE);
         let named = match value.split_at_checked(32) {
@@ -110,7 +110,7 @@ impl FromStr for HolderId {
         let digest = u64::from_str_radix(digits, 16).ok().filter(|_| is_digest);
         digest.map(|digest| Self { digest, done }).ok_or_else(|| {
             Error::InvalidOptions(format!(
-                "`{text}` is not the id of a holder: it has {DIGITS} hexadecimal digits, and then `{DONE_ID}` if the key is \
+                "`{text}` is not the id of a holder: an id has {DIGITS} hexadecimal digits, then `{DONE_ID}` if the key is \
                  done; `lockattr release KEY` prints it"
             ))
         })

@@ -109,6 +109,7 @@ impl LockOptions {
 
     /// The longest pause between two attempts. Each pause is random, between half of it and all of
     /// it. A queued call is handed the lock as soon as it is free, whatever the pause.
+    /// More than a century counts as a century.
     pub const fn retry_delay(mut self, delay: Duration) -> Self {
         self.retry_delay = Some(at_most_a_century(delay));
         self
@@ -116,7 +117,7 @@ impl LockOptions {
 
     /// The longest time to wait for the lock. With [`retry`](Self::retry) too, the bound that is
     /// reached first counts. Zero makes one attempt. A store that does not answer gets at least a
-    /// quarter of a second.
+    /// quarter of a second. More than a century counts as a century.
     pub const fn wait(mut self, wait: Duration) -> Self {
         self.wait = Some(at_most_a_century(wait));
         self
@@ -129,7 +130,8 @@ impl LockOptions {
         self
     }
 
-    /// The longest time to hold the lock, renewals included. Then the lock is lost.
+    /// The longest time to hold the lock, renewals included. Then the lock is lost. More than a century
+    /// counts as a century.
     pub const fn max_hold(mut self, max_hold: Duration) -> Self {
         self.max_hold = Some(at_most_a_century(max_hold));
         self

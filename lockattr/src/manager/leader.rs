@@ -67,7 +67,8 @@ impl LockManager {
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] if the store could not be reached; [`Error::InvalidKey`].
+    /// [`Error::Store`] if the store could not be reached; [`Error::InvalidKey`]. [`Error::InvalidOptions`] in a
+    /// fork, and on a tokio runtime without timers.
     ///
     /// # Cancel safety
     ///

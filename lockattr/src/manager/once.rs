@@ -17,7 +17,8 @@ impl LockManager {
     /// [`once_per`](macro@crate::distributed_lock).
     ///
     /// The call returns when the store has confirmed that the key is done. If the store does not answer, the
-    /// request is repeated until the lease has ended.
+    /// request is repeated until the lease has ended, or the period is over: then the body has ended `Ok`, and the
+    /// key is open again.
     ///
     /// # Errors
     ///

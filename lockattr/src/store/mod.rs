@@ -194,7 +194,8 @@ pub trait Store: Debug + Send + Sync + 'static {
         releases: &[ReleaseRequest],
     ) -> impl Future<Output = Vec<Result<ReleaseOutcome, StoreError>>> + Send;
 
-    /// The holder of the lock, if it is held.
+    /// The holder of the lock, if it is held. Its [`id`](field@Holder::id) names the claim, as
+    /// [`Holder::from_value`] sets it; [`force_release`](Self::force_release) is called with it.
     fn holder(
         &self,
         key: &LockKey,

@@ -24,7 +24,8 @@ impl LockGuard {
     /// # Errors
     ///
     /// [`Error::Lost`] if the lease was lost: another caller may do the work, or have done it.
-    /// [`Error::Store`] if the store did not confirm, before the lease ended, that the key is done.
+    /// [`Error::Store`] if the store did not confirm, before the lease ended, that the key is done; `Ok` if the
+    /// period ended before that.
     /// [`Error::InvalidOptions`] if the store cannot keep a key done, for a period of zero or more than 366
     /// days, and for a guard of a nested call, of several keys or of a lock that others share. The lock is
     /// released then.
