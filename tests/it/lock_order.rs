@@ -218,6 +218,11 @@ async fn a_call_that_waits_through_one_manager_for_what_it_holds_through_another
     let error = held.scope(library.acquire("app:a", long_wait)).await.unwrap_err();
     let Error::Deadlock { key, holds, circle } = &error else { panic!("{error:?}") };
     assert_eq!((key.as_str(), holds.as_str(), circle.len()), ("app:a", "a", 1), "{error}");
+    let holder = program.holder("a").await.unwrap().unwrap();
+    assert_eq!(
+        circle[0].1.id, holder.id,
+        "an operator can take the lock from whom the error names"
+    );
     held.release().await.unwrap();
     // The refused call may be granted it first, and gives it back.
     eventually("it is free", async || program.holder("a").await.unwrap().is_none()).await;

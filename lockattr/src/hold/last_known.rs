@@ -61,7 +61,7 @@ impl LastKnown {
     pub(crate) fn error(self, key: &str, attempts: &Attempts) -> Error {
         let holder = match self {
             Self::Ours(claim) | Self::Readers(claim, _) => {
-                Some(Box::new(Holder::from_value(claim.value(), None)))
+                Some(Box::new(Holder::from_value(claim.last_owner().value(), None)))
             }
             Self::HeldElsewhere(holder) => holder,
             Self::Unanswered(error) => return error.about(key),

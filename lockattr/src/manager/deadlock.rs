@@ -216,6 +216,7 @@ impl Waiter {
             holder.since_millis() == waits.holds_since && is_same_process(&holder, &waiter);
         // The age of the note says nothing about the lock.
         (waiter.since, waiter.remaining) = (None, None);
+        waiter.id = holder.id;
         is_its.then_some((waiter, *waits))
     }
 

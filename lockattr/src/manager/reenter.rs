@@ -206,5 +206,6 @@ fn described(sharing: Sharing) -> &'static str {
 /// The label of a hold of this process, for calls that wait for it inside the chain.
 fn own_label(frame: &Frame) -> Option<Box<Holder>> {
     let remaining = frame.hold().valid_until().saturating_duration_since(Instant::now());
-    Some(Box::new(Holder::from_value(frame.hold().claim().value(), Some(remaining))))
+    let owner = frame.hold().claim().last_owner();
+    Some(Box::new(Holder::from_value(owner.value(), Some(remaining))))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lockattr::LockOptions;
+use lockattr::{Error, LockOptions};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
@@ -49,6 +49,28 @@ async fn a_release_wakes_the_next_one_at_once() {
     let (woken, guard) = waiter.await.unwrap();
     assert!(woken - released < Duration::from_millis(1), "{:?}", woken - released);
     guard.release().await.unwrap();
+    assert_nothing_left(&scene).await;
+}
+
+/// Each attempt of a waiter is that of another owner, and the servers know the last one.
+///
+/// Red without: `last_owner` in `LastKnown::error`.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_its_own_process_refused_names_the_holder_as_the_servers_do() {
+    let scene = Scene::of(3);
+    let (here, there) = (scene.manager(), scene.manager());
+    let first = there.acquire("stock", LONG).await.unwrap();
+    let waiter = tokio::spawn({
+        let here = here.clone();
+        async move { here.acquire("stock", LONG).await.unwrap() }
+    });
+    sleep(Duration::from_secs(7)).await;
+    first.release().await.unwrap();
+    let held = waiter.await.unwrap();
+    let refused = here.acquire("stock", LockOptions::new().retry(0)).await.unwrap_err();
+    let Error::Contended { holder: Some(holder), .. } = refused else { panic!("{refused:?}") };
+    assert!(there.force_release("stock", &*holder).await.unwrap());
+    assert!(matches!(held.release().await, Err(Error::Lost { .. })));
     assert_nothing_left(&scene).await;
 }
 

@@ -77,30 +77,36 @@ impl Core {
     /// Ensures that the session lives until `until`: reads the session's key, then keeps the lease
     /// alive, in no earlier term. [`LeaseTiming`](super::session::LeaseTiming) has the reason.
     pub(super) async fn prove(&self, session: &Session, until: Instant) -> Result<(), Failure> {
-        let _one = session.proving.lock().await;
+        let mut unanswered = session.proving.lock().await;
         if session.alive_until() >= until {
             return Ok(());
         }
-        let since = Instant::now();
-        let live = self.connection.get().await?;
-        let found: RangeResponse =
-            self.connection.send_on(&live, RANGE, &requests::single_key(&session.key)).await?;
-        let kept: LeaseKeepAliveResponse = if found.kvs.is_empty() {
-            LeaseKeepAliveResponse::default()
-        } else {
+        loop {
+            let since = Instant::now();
+            let live = self.connection.get().await?;
+            let found: RangeResponse =
+                self.connection.send_on(&live, RANGE, &requests::single_key(&session.key)).await?;
+            if found.kvs.is_empty() {
+                return Err(ended(session));
+            }
+            // A `grpc-proxy` gives this request the reply to an earlier one, if that came too late.
+            let asked = *unanswered.get_or_insert(since);
             let response = live.first_of(KEEP_ALIVE, LeaseId { id: session.lease });
-            self.connection.unless_silent(&live, response).await?
-        };
-        if kept.ttl <= 0 {
-            session.end();
-            return Err(Failure::unknown("the store session has ended".into()));
+            let kept: LeaseKeepAliveResponse =
+                self.connection.unless_silent(&live, response).await?;
+            *unanswered = None;
+            if kept.ttl <= 0 {
+                return Err(ended(session));
+            }
+            if !self.lease_timing().is_renewed(&found, &kept) {
+                let address = &live.address;
+                return Err(Failure::unknown(format!("{address} did not keep the session alive")));
+            }
+            session.proved(asked + self.lease_timing().lifetime());
+            if asked == since {
+                return Ok(());
+            }
         }
-        if !self.lease_timing().is_renewed(&found, &kept) {
-            let address = &live.address;
-            return Err(Failure::unknown(format!("{address} did not keep the session alive")));
-        }
-        session.proved(since + self.lease_timing().lifetime());
-        Ok(())
     }
 
     async fn watch(&self, session: &Session) -> Option<Watch> {
@@ -108,6 +114,11 @@ impl Core {
         let mut watch = live.watches.removal(&session.key);
         self.is_created(&live, &mut watch).await.then_some(watch)
     }
+}
+
+fn ended(session: &Session) -> Failure {
+    session.end();
+    Failure::unknown("the store session has ended".into())
 }
 
 /// Keeps a session alive until it is over: watches its key, and proves it regularly.

@@ -28,7 +28,7 @@ pub(super) struct Session {
     alive_until: Mutex<Instant>,
     over: watch::Sender<bool>,
     /// One task at a time proves that the session lives, or writes its key again.
-    pub(super) proving: tokio::sync::Mutex<()>,
+    pub(super) proving: tokio::sync::Mutex<Option<Instant>>,
     pub(super) fencing: tokio::sync::Mutex<()>,
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use redis::Value;
+use tokio::time::Instant;
 
 use super::node::Effect;
 use super::servers::RoutedReply;
@@ -26,7 +27,7 @@ impl RedisStore {
     ) -> Result<ReleaseOutcome, StoreError> {
         let route = self.servers.route(claim.key());
         let fence = self.servers.fence(route);
-        let mut after = None;
+        let (sent, mut after) = (Instant::now(), None);
         loop {
             let script = request::mark_done(&self.scripts, claim, lasts, after.as_deref(), &fence);
             let routed = self.servers.invoke(route, Effect::Extend, &script).await?;
@@ -37,7 +38,9 @@ impl RedisStore {
                     return Ok(ReleaseOutcome::Released);
                 }
                 // The mark that an earlier run made has ended meanwhile.
-                MarkReply::Complete(_) if after.is_some() => return Ok(ReleaseOutcome::Released),
+                MarkReply::Complete(_) if after.is_some() && sent.elapsed() >= lasts => {
+                    return Ok(ReleaseOutcome::Released);
+                }
                 MarkReply::Complete(not_held) => return Ok(not_held),
                 MarkReply::Unfinished(place) => after = Some(place),
             }

@@ -161,8 +161,9 @@ impl RedlockStore {
             Some(async move {
                 // If one of these fails, the lease expires by itself, or the next claim tries it.
                 if let Some(mark) = mark {
-                    drop(clear(node, attempt, mark).await);
-                } else if let Some(quietly) = released {
+                    drop(clear(node.clone(), attempt.clone(), mark).await);
+                }
+                if let Some(quietly) = released {
                     drop(node.release(&[releasing(&attempt, quietly)]).await);
                 }
             })

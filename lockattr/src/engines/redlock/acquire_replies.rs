@@ -143,7 +143,9 @@ impl AcquireReplies {
             leases.get(missing - 1).map_or(MAX_RECHECK, |(_, recheck_after)| *recheck_after);
         let holders: Vec<_> = leases.iter().filter_map(|(holder, _)| *holder).collect();
         let same = |one: &&Holder| holders.iter().filter(|other| one.is_same(other)).count();
-        let holder = holders.iter().copied().max_by_key(same);
+        // Of several marks, the one that most nodes have is that of the claim that did the work.
+        let exactly = |one: &&Holder| holders.iter().filter(|other| one.id == other.id).count();
+        let holder = holders.iter().copied().max_by_key(|one| (same(one), exactly(one)));
         let silent = self.by_node.len() - granted - leases.len();
         // As far as is known, no process has enough nodes.
         let split = granted > 0 && holder.is_none_or(|holder| same(&holder) + silent < self.needed);
