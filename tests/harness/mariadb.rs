@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mysql_async::prelude::{FromRow, Queryable};
-use mysql_async::{Conn, Params};
+use mysql_async::{Conn, Error, Params};
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
+use crate::eventually::Backoff;
 use crate::port::Port;
 use crate::process::Process;
 use crate::{Engine, patient};
@@ -111,8 +112,14 @@ impl MariaDb {
 
     /// Returns the rows of one query.
     pub async fn query<R: FromRow + Send + 'static>(&self, database: &str, query: &str) -> Vec<R> {
-        let rows = self.cli(database).await.query(query).await;
-        rows.unwrap_or_else(|error| panic!("{query}: {error}"))
+        let (mut cli, mut backoff) = (self.cli(database).await, Backoff::new());
+        loop {
+            match cli.query(query).await {
+                Ok(rows) => return rows,
+                Err(error) if is_unlisted(&error) && backoff.pause().await => {}
+                Err(error) => panic!("{query}: {error}"),
+            }
+        }
     }
 
     /// Runs one statement without rows.
@@ -167,6 +174,13 @@ impl MariaDb {
         // A panic of a test leaves this value intact.
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether MySQL could not list its sessions, because a statement of one of them, perhaps of another test, has a
+/// character beyond utf8mb3 at that moment (MySQL 9.7, `information_schema.processlist`).
+fn is_unlisted(error: &Error) -> bool {
+    const ER_CANNOT_CONVERT_STRING: u16 = 3854;
+    matches!(error, Error::Server(error) if error.code == ER_CANNOT_CONVERT_STRING)
 }
 
 /// The database of a server that one test has to itself.
