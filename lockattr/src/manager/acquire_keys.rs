@@ -16,10 +16,7 @@ use crate::{Error, LockGuard};
 impl LockManager {
     /// Begins to acquire the lock for a body.
     pub(crate) fn begin(&self, options: ResolvedOptions, key: &str) -> BodyState {
-        match self.begin_or_refuse(options, key) {
-            Ok(begun) => begun,
-            Err(refused) => refused.into(),
-        }
+        self.begin_or_refuse(options, key).unwrap_or_else(BodyState::from)
     }
 
     fn begin_or_refuse(&self, options: ResolvedOptions, key: &str) -> Result<BodyState, Error> {

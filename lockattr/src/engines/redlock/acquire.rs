@@ -10,12 +10,12 @@ use tokio::time::Instant;
 use super::RedlockStore;
 use super::acquire_replies::AcquireReplies;
 use super::round::Round;
-use crate::HolderId;
 use crate::platform::entropy::random_fraction;
 use crate::store::{
     AcquireOutcome, AcquireRequest, AnyStore, Claim, ReleaseOutcome, ReleaseRequest, Sharing,
     StoreError, Waiting,
 };
+use crate::{Holder, HolderId};
 
 impl RedlockStore {
     pub(super) async fn acquire_on_all(
@@ -74,7 +74,7 @@ impl RedlockStore {
         };
         if !matches!(outcome, Ok(AcquireOutcome::Acquired { .. })) {
             let (nodes, granted) = (replies.may_have_granted(), replies.granted().count());
-            let done = outcome.as_ref().ok().and_then(done_for);
+            let done = outcome.as_ref().ok().and_then(mark_in).and_then(|mark| mark.remaining);
             self.release_attempt(&node_request.claim, nodes, granted, will_retry, done).await;
             request.claim.end_attempt();
         }
@@ -151,7 +151,8 @@ impl RedlockStore {
     {
         let (nodes, attempt) = (self.nodes.clone(), attempt.clone());
         round.finish_in_background_with(move |nth, reply| {
-            let mark = reply.ok().as_ref().and_then(mark_in).filter(|_| is_granted);
+            let mark =
+                reply.as_ref().ok().and_then(mark_in).filter(|_| is_granted).map(|mark| mark.id);
             // If no release has been answered yet, it is executed after this request.
             let released = attempt.released_on(nth);
             if mark.is_none() && released.is_none() {
@@ -224,17 +225,9 @@ async fn clear(node: AnyStore, attempt: Arc<Claim>, mark: HolderId) -> Result<bo
 }
 
 /// The mark that refused a claim.
-fn mark_in(outcome: &AcquireOutcome) -> Option<HolderId> {
+fn mark_in(outcome: &AcquireOutcome) -> Option<&Holder> {
     match outcome {
-        AcquireOutcome::Held { holder: Some(holder), .. } => holder.done.then_some(holder.id),
-        _ => None,
-    }
-}
-
-/// For how long the key is done, by the replies of a majority.
-fn done_for(outcome: &AcquireOutcome) -> Option<Duration> {
-    match outcome {
-        AcquireOutcome::Held { holder: Some(holder), .. } if holder.done => holder.remaining,
+        AcquireOutcome::Held { holder: Some(holder), .. } if holder.done => Some(holder),
         _ => None,
     }
 }
